@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/pg"
@@ -106,7 +107,7 @@ func (h *handOut) readLong(
 			Read: func(rows pgx.Rows) error {
 				var key int64
 				var begins int
-				var piece []byte
+				var piece pgtype.DriverBytes
 				_, err := pgx.ForEachRow(rows, []any{&key, &begins, &piece}, func() error {
 					if begins == 0 {
 						bodies[key] = make([]byte, 0, sizes[key])

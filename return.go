@@ -44,7 +44,7 @@ type Return struct {
 // [StatusCompleted] or [StatusAborted] the task is final; with [StatusPending] it is ready for
 // another try at once, or aborted with [CauseTries] if it has no tries left.
 // Unlike a hand-out, which is cut at 8 MiB of bodies, a return is cut at nothing: its results go to
-// the server together, for as long as a slow line needs, which ctx should allow.
+// the server 8 MiB at a time, for as long as a slow line needs, which ctx should allow.
 //
 // An owner whose lease has expired may still return the task, unless the task has ended or somebody
 // else has been given it (R8). If the lease of the last try expires, the task is aborted with
@@ -97,7 +97,8 @@ type Want struct {
 
 // ReturnAndOwnTasks returns tasks and owns others in their place, in one transaction and one round
 // trip, so a worker's cycle costs one commit. Tasks that become ready by the returns may be among
-// those that are handed out. If some of the actions have limits, it is two transactions.
+// those that are handed out. If some of the actions have limits, or the results have more than
+// 1 MiB together, it is two transactions.
 //
 // It looks for tasks once. So if it hands out none, some may be ready all the same, such as those
 // that have just become due: [Store.OwnTasks] and [Store.WaitToOwnTasks] find them.

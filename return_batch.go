@@ -1,6 +1,7 @@
 package stint
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,23 +58,13 @@ func (s *Store) returnDistinct(
 	}
 	all := newReturnBatch(returns, places, s.triesKept > 0)
 	all.again = mode.again
-	rounds := roundsNone
-	if all.signals() {
-		rounds = roundsUsual
-	}
 	if all.shares() {
 		s.splitOff(ctx, all.plain())
 	}
-	known := &pg.Notices{}
-	known.AddKeys(kindFinished, all.posted()...)
-	err := s.settle(ctx, rounds, known, func(at settling) []pg.Step {
-		return append(pg.LimitWaiting(mode.noWait), s.returnSteps(all, at)...)
-	}, last...)
-	if err != nil {
+	if err := s.returnAtOnce(ctx, all, mode, last); err != nil {
 		return err
 	}
-	refused := all.refused()
-	err = errSecondLook
+	refused, err := all.refused(), errSecondLook
 	if !mode.noWait {
 		refused, err = s.returnRefused(ctx, returns, refused, verdicts)
 		if s.db.InTx() && err != nil && !errors.Is(err, errUnstable) {
@@ -87,6 +78,41 @@ func (s *Store) returnDistinct(
 		}
 	}
 	return nil
+}
+
+// returnAtOnce makes the returns of a batch and runs the last steps, in one round trip. Large results
+// go piece by piece, so that neither side holds them all once more than it must: in a transaction of
+// their own, which may take as long as a slow line needs, and the last steps behind it.
+func (s *Store) returnAtOnce(
+	ctx context.Context, all *returnBatch, mode returnMode, last []pg.Step,
+) error {
+	rounds := roundsNone
+	if all.signals() {
+		rounds = roundsUsual
+	}
+	settle := func(s *Store, b *returnBatch, last ...pg.Step) error {
+		known := &pg.Notices{}
+		known.AddKeys(kindFinished, b.posted()...)
+		return s.settle(ctx, rounds, known, func(at settling) []pg.Step {
+			return append(pg.LimitWaiting(mode.noWait), s.returnSteps(b, at)...)
+		}, last...)
+	}
+	pieces := all.pieces()
+	if len(pieces) == 1 && (len(last) == 0 || all.resultBytes() <= s.pieceBytes) {
+		return settle(s, all, last...)
+	}
+	err := s.transact(ctx, func(s *Store) error {
+		for _, piece := range pieces {
+			if err := settle(s, piece); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && len(last) > 0 {
+		err = s.db.Run(ctx, last...)
+	}
+	return err
 }
 
 // returnRefused looks again at returns that were refused, until there is a verdict on each. It
@@ -246,6 +272,49 @@ func (b *returnBatch) plain() []span {
 	return spans
 }
 
+// resultBytes is how many bytes the results of the batch have.
+func (b *returnBatch) resultBytes() (sum int) {
+	for _, span := range b.spans {
+		sum += len(b.returns[b.chosen[span.first]].Result)
+	}
+	return sum
+}
+
+// joinResults returns results one behind the other: where each begins, counted from 1, its size, nil
+// if there is none, and their bytes.
+func joinResults(results [][]byte) (begins []int32, sizes []*int32, joined []byte) {
+	begins, sizes = make([]int32, len(results)), make([]*int32, len(results))
+	end := int32(1)
+	for i, result := range results {
+		if begins[i] = end; result != nil {
+			size := int32(len(result))
+			sizes[i], end = &size, end+size
+		}
+	}
+	if len(results) == 1 {
+		return begins, sizes, results[0]
+	}
+	return begins, sizes, bytes.Join(results, nil)
+}
+
+// pieces cuts the batch up, so that the results of a piece have 8 MiB together at most, or there is
+// only one.
+func (b *returnBatch) pieces() (pieces []*returnBatch) {
+	const most = 8 << 20
+	from, sum := 0, 0
+	for to, span := range b.spans {
+		size := len(b.returns[b.chosen[span.first]].Result)
+		if sum += size; sum > most && to > from {
+			piece := *b
+			piece.spans = b.spans[from:to]
+			pieces, from, sum = append(pieces, &piece), to, size
+		}
+	}
+	rest := *b
+	rest.spans = b.spans[from:]
+	return append(pieces, &rest)
+}
+
 // refused are the places of the returns that were not settled.
 func (b *returnBatch) refused() []int {
 	var refused []int
@@ -293,10 +362,18 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 		Args: []any{lo, hi, claims, outcomes, posts, statuses, results, !s.db.InTx()},
 		Read: func(rows pgx.Rows) error { return b.readSettled(rows, at.pending) },
 	}
-	if dropsCompleted || dropsAborted || !b.isPlain() {
+	const large = 1 << 10 // bytes of a result, on the average
+	isLarge := b.resultBytes() > large*n
+	if dropsCompleted || dropsAborted || isLarge || !b.isPlain() {
 		end.Name = "return_tasks"
 		end.Args = append(end.Args,
 			retries, !dropsCompleted, !dropsAborted, at.batch, at.round)
+	}
+	if isLarge {
+		end.Name = "return_large"
+		begins, sizes, joined := joinResults(results)
+		end.Args[6] = make([][]byte, n)
+		end.Args = append(end.Args, begins, sizes, joined)
 	}
 	return append(steps, end)
 }
@@ -338,7 +415,8 @@ func (b *returnBatch) noteLate() []pg.Step {
 
 // readSettled marks the returns that were settled, and notes the changes that others may wait for.
 func (b *returnBatch) readSettled(rows pgx.Rows, pending *pg.Notices) error {
-	clear(b.settled)
+	first, last := b.spans[0], b.spans[len(b.spans)-1]
+	clear(b.settled[first.first : last.first+int(last.hi-last.lo)+1])
 	for rows.Next() {
 		var place int
 		var of span

@@ -334,6 +334,11 @@ var sample = map[string]struct {
 		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', true",
 		[]string{"leased_pkey", "leases_pkey", "edges_after"},
 	},
+	"return_large": {
+		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', true, '{NULL}', true, true, 1, 2, " +
+			"'{1}', '{1}', 'x'",
+		[]string{"leased_pkey", "tasks_pkey", "leases_pkey", "edges_after", "edges_run"},
+	},
 	"revive_tasks":    {"'{5,70}', '{7,7}', NULL, NULL", []string{"ready_pkey", "leases_pkey"}},
 	"schema_version":  {"'stint'", nil},
 	"session_process": {"", nil},

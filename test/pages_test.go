@@ -181,8 +181,8 @@ func explained(t *testing.T, pool *pgxpool.Pool, name, args string) planNode {
 		args = "(" + args + ")"
 	}
 	var plans []struct{ Plan planNode }
-	err = tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) EXECUTE measured"+
-		args, pgx.QueryExecModeSimpleProtocol).Scan(&plans)
+	err = tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "+
+		"EXECUTE measured"+args, pgx.QueryExecModeSimpleProtocol).Scan(&plans)
 	wantErr(t, "EXPLAIN", err, nil)
 	_, err = tx.Exec(t.Context(), "DEALLOCATE measured")
 	wantErr(t, "DEALLOCATE", err, nil)
@@ -201,6 +201,8 @@ type planNode struct {
 	Unjoined float64 `json:"Rows Removed by Join Filter"`
 
 	Batches float64 `json:"Hash Batches"`
+	// TempWritten is how many pages of temporary files the node and those below it have written.
+	TempWritten float64 `json:"Temp Written Blocks"`
 }
 
 // rows is how many rows all parts of a plan have looked at.

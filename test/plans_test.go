@@ -297,8 +297,8 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 // variants are the statements that are others with parts left out.
 func variants() map[string]string {
 	return map[string]string{
-		"own_few": "own_tasks", "own_singly": "own_tasks", "return_final": "return_tasks",
-		"own_at_once": "own_gated",
+		"own_few": "own_tasks", "own_singly": "own_tasks", "own_at_once": "own_gated",
+		"return_final": "return_tasks", "return_large": "return_tasks",
 	}
 }
 
@@ -313,7 +313,7 @@ func TestStatements_HaveFewNodesWhereLittleIsAskedFor(t *testing.T) {
 	node := regexp.MustCompile(`(?m)^ *->|^[A-Z]`)
 	for name, most := range map[string]int{
 		"own_tasks": 74, "own_few": 59, "own_singly": 61, "return_tasks": 65, "return_final": 36,
-		"lock_limits": 9, "note_limited": 10, "insert_task": 6, "next_due": 20,
+		"return_large": 65, "lock_limits": 9, "note_limited": 10, "insert_task": 6, "next_due": 20,
 		"look_for_work": 41, "ready_actions": 15, "count_action": 3,
 	} {
 		got := plan(t, conn, name, statements(t)[name])

@@ -34,7 +34,7 @@ func pausedAt(t *testing.T, pool *pgxpool.Pool, name, part, args string, meanwhi
 		done <- pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 			for _, statement := range []string{
 				statements(t)["set_planner"], "PREPARE paused AS " + text,
-				"EXECUTE paused(" + args + ")",
+				"EXECUTE paused(" + args + ")", "DEALLOCATE paused",
 			} {
 				if _, err := tx.Exec(t.Context(), statement); err != nil {
 					return err
@@ -148,12 +148,13 @@ func TestReturnTasks_PassesOverWhatSomebodyIsMadeToWaitForMeanwhile(t *testing.T
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
 	owned := ownOne(t, store)
-	insert(t, store, after("breturn_final"), after("breturn_tasks"))
+	insert(t, store, after("breturn_final"), after("breturn_tasks"), after("breturn_large"))
 	args := yields[string](t, pool, `SELECT format('array[%s], array[%1$s], array[%s::bigint], ' ||
 			'''{0}'', ''{f}'', ''{NULL}'', ''{NULL}'', true', lo, claim)
 		FROM stint.leased`)
 	for name, args := range map[string]string{
 		"return_final": args, "return_tasks": args + ", '{NULL}', true, true, 1, 1",
+		"return_large": args + ", '{NULL}', true, true, 1, 1, '{1}', '{1}', 'x'",
 	} {
 		pausedAt(t, pool, name, "returned", args, func() {
 			err := addDependency(t, store, "a", "b"+stint.TaskID(name))
@@ -164,7 +165,7 @@ func TestReturnTasks_PassesOverWhatSomebodyIsMadeToWaitForMeanwhile(t *testing.T
 		}
 	}
 	complete(t, store, owned)
-	for _, id := range []stint.TaskID{"breturn_final", "breturn_tasks"} {
+	for _, id := range []stint.TaskID{"breturn_final", "breturn_tasks", "breturn_large"} {
 		if got := info(t, store, id); got.State != stint.StateReady {
 			t.Errorf("%s is %s behind it", id, got.State)
 		}

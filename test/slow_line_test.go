@@ -18,7 +18,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
-// slowLine returns a pool whose connections each get so many bytes a second from the server.
+// slowLine returns a pool whose connections each pass so many bytes a second in either direction.
 func slowLine(t *testing.T, direct *pgxpool.Pool, perSecond int) *pgxpool.Pool {
 	t.Helper()
 	var config net.ListenConfig
@@ -42,10 +42,7 @@ func slowLine(t *testing.T, direct *pgxpool.Pool, perSecond int) *pgxpool.Pool {
 				_ = client.Close()
 				continue
 			}
-			go func() {
-				_, _ = io.Copy(upstream, client)
-				_ = upstream.Close()
-			}()
+			go trickle(upstream, client, perSecond)
 			go trickle(client, upstream, perSecond)
 		}
 	}()
@@ -61,14 +58,14 @@ func slowLine(t *testing.T, direct *pgxpool.Pool, perSecond int) *pgxpool.Pool {
 }
 
 // trickle passes on so many bytes a second.
-func trickle(client io.WriteCloser, server io.ReadCloser, perSecond int) {
-	defer client.Close()
-	defer server.Close()
+func trickle(to io.WriteCloser, from io.ReadCloser, perSecond int) {
+	defer to.Close()
+	defer from.Close()
 	const slices = 50 // of a second
 	chunk := make([]byte, perSecond/slices)
 	for {
-		n, err := server.Read(chunk)
-		if _, failed := client.Write(chunk[:n]); failed != nil || err != nil {
+		n, err := from.Read(chunk)
+		if _, failed := to.Write(chunk[:n]); failed != nil || err != nil {
 			return
 		}
 		<-time.After(time.Duration(n) * time.Second / time.Duration(perSecond))
@@ -149,6 +146,25 @@ func TestOwners_GetLargeBodiesOverASlowLine(t *testing.T) {
 			wantChecked(t, near)
 		})
 	}
+}
+
+// A large result goes over a slow line, also with a hand-out, which fails if the database is silent.
+// Proves G26.
+func TestReturnAndOwnTasks_SendsALargeResultOverASlowLine(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	direct := testdb.New(t)
+	near, far := openStore(t, direct, stint.Options{}), onSlowLine(t, direct)
+	insert(t, near, after("a"), after("b"))
+	returns := completed([]stint.OwnedTask{ownOne(t, near)})
+	returns[0].Result = bytes.Repeat([]byte("result"), 300<<10)
+	verdicts, owned, err := far.ReturnAndOwnTasks(t.Context(), returns, stint.Want{
+		Actor: "actor", MaxTasks: 1, Actions: []string{"act"}, Lease: time.Hour,
+	})
+	if err != nil || len(owned) != 1 || owned[0].ID != "b" {
+		t.Fatalf("ReturnAndOwnTasks = %v, %v, want b", idsOf(owned), err)
+	}
+	wantResults(t, near, returns, verdicts)
 }
 
 // In a transaction, too.

@@ -1,5 +1,5 @@
 -- name: return_tasks
--- variants: return_final
+-- variants: return_final, return_large
 --
 -- Settles owned tasks, a span of them at a time. Element i of each array belongs to span i, whose
 -- tasks are returned alike; the caller sorts the spans. Returns what was settled: the rows of
@@ -23,6 +23,14 @@
 -- return_final is for tasks that end, are kept and have no dependents, as far as the caller knows.
 -- It has no parameters behind $8, and passes over a task that has dependents after all.
 --
+-- return_large is for results of kilobytes: one that goes through the parts of the statement is
+-- written into three temporary files on its way. It has them in $16, one behind the other, takes
+-- each out where it is inserted, and has no $7. There
+--
+--   $14 begins        integer[]
+--   $15 sizes         integer[], null elements: no result
+--   $16 results       bytea
+--
 -- LATERAL with OFFSET 0 is a fence: each row is looked up by its index, one by one. Joined freely,
 -- a planner that believes a table to hold one row walks all of its index instead.
 WITH returned AS MATERIALIZED (
@@ -33,11 +41,14 @@ WITH returned AS MATERIALIZED (
 -- unless return_final
         , $9::interval[]
 -- end
+        -- in return_large: , $14::integer[], $15::integer[]
     ) WITH ORDINALITY
--- unless return_final
+-- unless return_final, return_large
         AS returned (lo, hi, claim, outcome, posts, status, result, retry_after, place)
 -- end
         -- in return_final: AS returned (lo, hi, claim, outcome, posts, status, result, place)
+        -- in return_large: AS returned (lo, hi, claim, outcome, posts, status, result, retry_after,
+        -- in return_large:              begins, size, place)
 ), linked AS MATERIALIZED (
     -- Spares the scans for edges where there are none about.
     SELECT true AS found
@@ -51,6 +62,7 @@ WITH returned AS MATERIALIZED (
     -- version, which the next step passes over.
     SELECT leased.*, lease.actor, returned.place, returned.outcome, returned.posts,
            returned.status, returned.result,
+           -- in return_large: returned.begins, returned.size,
 -- unless return_final
            returned.retry_after, task.action, task.priority, task.deadline,
            CASE
@@ -111,7 +123,11 @@ WITH returned AS MATERIALIZED (
     -- Tasks that end alike cost one row, however many.
     INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status, result)
     SELECT ended.lo, ended.hi, ended.claim, ended.tries, ended.cause, ended.actor,
-           ended.status, ended.result
+           ended.status,
+-- unless return_large
+           ended.result
+-- end
+           -- in return_large: substring($16::bytea, ended.begins, ended.size)
     FROM ended
     WHERE ended.cause IS NOT NULL AND ended.kept
 -- unless return_final
