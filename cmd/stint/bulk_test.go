@@ -142,6 +142,10 @@ func TestChanges_OfManyTasksAreOnePlan(t *testing.T) {
 		if r.wantOutput(t, says+" 14,000 tasks\n"); strings.Contains(r.stderr, "left out") {
 			t.Errorf("stint %q says %q, want nothing left out", args, r.stderr)
 		}
+		between := says + " 10,000 of 14,000 tasks\n"
+		if !isRemote() && !strings.HasSuffix(r.stderr, between) { // one request is all or nothing
+			t.Errorf("stint %q says %q, want %q", args, r.stderr, between)
+		}
 	}
 	change("retried", "retry", "--state", "completed")
 	for _, task := range db.ownAll(t, 2*pairs) {

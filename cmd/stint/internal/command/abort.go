@@ -30,8 +30,9 @@ one of the IDs has no task, nothing is aborted.
 
 Instead of IDs, filters can choose the tasks, as in ls: those that have not finished. The
 command says how many they are and asks for confirmation, unless --yes is given. It aborts
-10,000 of them at a time, or more that depend on one another; with --server all in one
-request.
+10,000 of them at a time, or more that depend on one another, and says how many so far. If
+it is interrupted, these stay aborted; run it again for the rest. With --server all are in
+one request.
 
 With --json: aborted, the IDs of the tasks; others, how many dependents were aborted with
 them; and unchanged, the IDs given whose tasks had finished.`,

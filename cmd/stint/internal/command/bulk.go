@@ -130,7 +130,10 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 				return err
 			}
 		}
-		affected, refusal, err := c.inBatches(ctx, db, filter, tasks)
+		affected, refusal, err := c.inBatches(ctx, db, filter, tasks, func(done int) {
+			fmt.Fprintf(p.stderr, "%s %s of %s\n", c.done, display.Number(int64(done)),
+				display.Count(int64(len(tasks)), "task"))
+		})
 		slices.Sort(affected.Tasks)
 		if err != nil && len(affected.Tasks) == 0 {
 			return err
@@ -206,16 +209,19 @@ func (c *change) find(
 	return slices.CompactFunc(tasks, same), skipped, nil
 }
 
-// inBatches changes tasks batch by batch. The tasks because of which a batch is refused are left
-// out of it. Refusal says why.
+// inBatches changes tasks batch by batch, and tells between two how many it has changed. The tasks
+// because of which a batch is refused are left out of it. Refusal says why.
 func (c *change) inBatches(
-	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask,
+	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask, tell func(done int),
 ) (all stint.Affected, refusal, err error) {
 	batches, err := c.cut(ctx, db, tasks)
 	if err != nil {
 		return all, nil, err
 	}
-	for _, batch := range batches {
+	for i, batch := range batches {
+		if i > 0 {
+			tell(len(all.Tasks))
+		}
 		for {
 			affected, err := c.changeBatch(ctx, db, filter, batch)
 			if err == nil {

@@ -31,8 +31,9 @@ no task, nothing is deleted.
 
 Instead of IDs, filters can choose the tasks, as in ls: those not in progress. The
 command says how many they are and asks for confirmation, unless --yes is given. It deletes
-10,000 of them at a time, or more that depend on one another; with --server all in one
-request.
+10,000 of them at a time, or more that depend on one another, and says how many so far. If
+it is interrupted, these stay deleted; run it again for the rest. With --server all are in
+one request.
 
 With --json: deleted, the IDs of the tasks; and others, how many dependents were deleted
 with them.`,

@@ -240,7 +240,7 @@ func (b *bulk) changeAll(
 	filter := stint.Filter{Actions: []string{"in"}, States: states}
 	tasks, _, err := c.find(b.Context(), b.db, filter)
 	b.ok(err)
-	affected, refusal, err := c.inBatches(ctx, b.db, filter, tasks)
+	affected, refusal, err := c.inBatches(ctx, b.db, filter, tasks, func(int) {})
 	if ctx.Err() == nil {
 		b.ok(err)
 	}
@@ -295,11 +295,11 @@ func TestChange_IsOneRequestToAService(t *testing.T) {
 	tasks, _, err := c.find(b.Context(), b.db, filter)
 	b.ok(err)
 	many := slices.Repeat(tasks[:1], bytesMax/800)
-	_, _, err = c.inBatches(b.Context(), b.db, filter, many)
+	_, _, err = c.inBatches(b.Context(), b.db, filter, many, func(int) {})
 	if err == nil || !strings.Contains(err.Error(), "narrower filters") {
 		t.Errorf("a plan beyond the limit of a request: %v", err)
 	}
-	affected, _, err := c.inBatches(b.Context(), b.db, filter, tasks)
+	affected, _, err := c.inBatches(b.Context(), b.db, filter, tasks, func(int) {})
 	b.ok(err)
 	if len(affected.Tasks) != len(tasks) || affected.Others != 0 {
 		t.Errorf("a change over a service affected %+v, want all %d", affected, len(tasks))

@@ -38,8 +38,9 @@ aborted and is not named too, or if tasks would wait for each other.
 Instead of IDs, filters choose the tasks, as in ls: aborted ones unless --state says
 completed, but not those that were aborted because of others: they are opened with these
 others. The command says how many they are and asks for confirmation, unless --yes is
-given. It retries 10,000 of them at a time, or more that depend on one another; with --server
-all in one request.
+given. It retries 10,000 of them at a time, or more that depend on one another, and says how
+many so far. If it is interrupted, these stay retried; run it again for the rest. With
+--server all are in one request.
 
 With --json: retried, the IDs of the tasks; others, how many tasks were opened with them;
 and unchanged, the IDs given whose tasks had not finished.`,
