@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testrun"
@@ -65,7 +66,7 @@ func largeVerbs() map[string]largeVerb {
 		return s.AbortTasks(ctx, ids, "")
 	}
 	return map[string]largeVerb{
-		"AbortTasks":              {105, false, abort},
+		"AbortTasks":              {90, false, abort},
 		"DeleteTasks":             {90, false, (*stint.Store).DeleteTasks},
 		"DeleteTasks of finished": {75, true, (*stint.Store).DeleteTasks},
 		"RetryTasks":              {78, true, (*stint.Store).RetryTasks},
@@ -122,4 +123,46 @@ func pagesOfVerb(
 			t.Errorf("it changes %d tasks, %v, want %d", n, err, all)
 		}
 	}))
+}
+
+// What was aborted before, with a task that is aborted now or behind it, is not gone through again,
+// however much it is: so a network may be aborted piece by piece, from its end.
+// Proves G206.
+func TestAbortTasks_PassesOverWhatIsBehindAbortedTasks(t *testing.T) {
+	t.Parallel()
+	for name, abort := range map[string]func(*stint.Store, []stint.Task) error{
+		"AbortTasks": func(store *stint.Store, tasks []stint.Task) error {
+			return errOf(store.AbortTasks(t.Context(), named(tasks[:1]), ""))
+		},
+		"ReturnTask": func(store *stint.Store, _ []stint.Task) error {
+			owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"act"}, time.Hour)
+			if err != nil {
+				return err
+			}
+			return store.ReturnTask(t.Context(), owned[0].ID, owned[0].Token, "",
+				stint.StatusAborted)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const few, many = 10, 1000
+			read := map[int]int64{}
+			for _, n := range []int{few, many} {
+				store, pool := newStoreAndPool(t, stint.Options{})
+				tasks := row("t", n, 1, "act")
+				insert(t, store, tasks...)
+				wantErr(t, "AbortTasks",
+					errOf(store.AbortTasks(t.Context(), named(tasks[2:3]), "")), nil)
+				read[n] = pages(t, pool, func(store *stint.Store) {
+					wantErr(t, name, abort(store, tasks), nil)
+				})
+				wantState(t, store, stint.StateBlocked, tasks[1].ID) // it was undone
+			}
+			t.Logf("%d pages with %d tasks behind, %d with %d", read[few], few, read[many], many)
+			if read[many] > 2*read[few] {
+				t.Errorf("%d pages with %d tasks behind, %d with %d", read[few], few, read[many],
+					many)
+			}
+		})
+	}
 }

@@ -13,14 +13,22 @@
 -- Waits for whoever holds a task at this moment. Rows are locked table by table, by key in each.
 WITH RECURSIVE reached (key, falls) AS (
     -- The blocked tasks are locked together with those that an abort would bring down (falls) or
-    -- signal, for the reason that lock_dependents gives.
+    -- signal, for the reason that lock_dependents gives. What is behind one that is neither named
+    -- nor blocked has gone down with it before. The binary searches find those that are named: here
+    -- and below, = ANY would go through all of them for each row.
     SELECT named.key, true FROM unnest($1::bigint[]) AS named (key)
     UNION
     SELECT edge.run,
            (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
     FROM reached
     CROSS JOIN LATERAL (
-        SELECT edges.run FROM stint.edges WHERE edges.after = reached.key OFFSET 0
+        SELECT edges.run
+        FROM stint.edges
+        WHERE edges.after = reached.key
+          AND ($1::bigint[])[width_bucket(edges.run, $1::bigint[])] IS DISTINCT FROM edges.run
+          AND (($1::bigint[])[width_bucket(reached.key, $1::bigint[])] = reached.key
+               OR (SELECT true FROM stint.blocked WHERE blocked.key = reached.key))
+        OFFSET 0
     ) AS edge
     WHERE reached.falls
 ), held AS MATERIALIZED (
@@ -62,7 +70,6 @@ WITH RECURSIVE reached (key, falls) AS (
         OFFSET 0 -- a fence: all are locked, not only those that the condition below lets through
         FOR UPDATE
     ) AS blocked
-    -- A binary search: here, = ANY would go through all keys for each row.
     WHERE ($1::bigint[])[width_bucket(blocked.key, $1::bigint[])] = blocked.key
 ), unqueued AS (
     DELETE FROM stint.ready

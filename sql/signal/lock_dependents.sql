@@ -32,12 +32,15 @@ WITH RECURSIVE reached (key, fate, signals) AS (
       AND settling.cause IS NOT NULL
     UNION
     -- A task ends in its turn if an abort brings it down, or if it is spontaneous, or a deletion
-    -- has reached it, and it waits for nothing but the signals that are there.
+    -- has reached it, and it waits for nothing but the signals that are there. One that is not
+    -- blocked has ended before.
     SELECT edge.run, task.fate, 1
     FROM reached
     CROSS JOIN LATERAL (
         SELECT CASE
-                   WHEN reached.fate = 1 /* aborted */ AND tasks.on_abort = 0 THEN 1 /* aborted */
+                   WHEN reached.fate = 1 /* aborted */ AND tasks.on_abort = 0
+                        AND (SELECT true FROM stint.blocked WHERE blocked.key = reached.key)
+                   THEN 1 /* aborted */
                    WHEN (reached.fate = 7 /* deleted */ OR tasks.action = 'stint.Spontaneous')
                         AND (SELECT blocked.missing
                              FROM stint.blocked

@@ -31,7 +31,8 @@ WITH RECURSIVE due AS (
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
     RETURNING settling.*
 ), doomed (key) AS (
-    -- The tasks that aborts bring down, whatever else they wait for.
+    -- The tasks that aborts bring down, whatever else they wait for. One that is not blocked has
+    -- gone down before, and with it what is behind it: the walk must not go through that again.
     SELECT due.key
     FROM due
     WHERE due.spoiled
@@ -48,7 +49,11 @@ WITH RECURSIVE due AS (
     SELECT edge.run
     FROM doomed
     CROSS JOIN LATERAL (
-        SELECT edges.run FROM stint.edges WHERE edges.after = doomed.key OFFSET 0
+        SELECT edges.run
+        FROM stint.edges
+        WHERE edges.after = doomed.key
+          AND (SELECT true FROM stint.blocked WHERE blocked.key = doomed.key)
+        OFFSET 0
     ) AS edge
     WHERE (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
 ), fallen AS MATERIALIZED (
