@@ -49,13 +49,15 @@ WITH placed AS MATERIALIZED (
     -- Each edge with the state of its predecessor, and below that of its dependent. Edges are
     -- sorted in with the tasks, since that takes the same time whatever the planner guesses. It
     -- takes each span for 1,000 tasks. Multiplied with the dependents of one task that makes a
-    -- number of rows for which a hash join cuts its table into thousands of files.
+    -- number of rows for which a hash join cuts its table into thousands of files. The row of the
+    -- task is the only one that has values, so max finds them; first_value would go back to that
+    -- row for each edge, on the disk if there are many.
     SELECT sorted.after, sorted.run, sorted.before_state, sorted.before_cause,
            sorted.before_action
     FROM (
-        SELECT mixed.after, mixed.run, first_value(mixed.state) OVER same AS before_state,
-               first_value(mixed.cause) OVER same AS before_cause,
-               first_value(mixed.action) OVER same AS before_action
+        SELECT mixed.after, mixed.run, max(mixed.state) OVER same AS before_state,
+               max(mixed.cause) OVER same AS before_cause,
+               max(mixed.action) OVER same AS before_action
         FROM (
             SELECT linked.key AS after, NULL::bigint AS run, linked.state, linked.cause,
                    linked.action
@@ -75,10 +77,10 @@ WITH placed AS MATERIALIZED (
            sorted.id
     FROM (
         SELECT mixed.after, mixed.run, mixed.before_state, mixed.before_cause, mixed.before_action,
-               first_value(mixed.state) OVER same AS after_state,
-               first_value(mixed.cause) OVER same AS after_cause,
-               first_value(mixed.on_abort) OVER same AS on_abort,
-               first_value(mixed.id) OVER same AS id
+               max(mixed.state) OVER same AS after_state,
+               max(mixed.cause) OVER same AS after_cause,
+               max(mixed.on_abort) OVER same AS on_abort,
+               max(mixed.id) OVER same AS id
         FROM (
             SELECT NULL::bigint AS after, linked.key AS run, NULL AS before_state,
                    NULL::smallint AS before_cause, NULL AS before_action, linked.state,
