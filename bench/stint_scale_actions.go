@@ -14,7 +14,7 @@ import (
 
 // scaleWorkloads are those of W14: many of one thing at a time.
 func scaleWorkloads() []workload {
-	return append(finishedWorkloads(), []workload{
+	return slices.Concat(finishedWorkloads(), verbsWorkloads(), bodiesWorkloads(), []workload{
 		{
 			id: "W14-actions", title: "drain by action", tasks: 20_000, backlog: 200_000,
 			figures: []figure{
@@ -62,12 +62,12 @@ func scaleWorkloads() []workload {
 				{figureDrainOut, unitSecond},
 			},
 		},
-	}...)
+	})
 }
 
 // scaleEntries are those of W14.
 func scaleEntries() []entry {
-	entries := finishedEntries()
+	entries := slices.Concat(finishedEntries(), verbsEntries(), bodiesEntries())
 	for _, variant := range []string{tenActions, manyActions} {
 		entries = append(entries, entry{
 			workload: "W14-actions", variant: variant, fill: fillActions, measure: drainActions,
