@@ -2,14 +2,21 @@ package client_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
 )
 
 func TestServiceInfo_TellsTheTimeOfTheDatabase(t *testing.T) {
@@ -187,6 +194,45 @@ func TestCheck_FindsWhatIsWrong(t *testing.T) {
 		findings, err := r.Check(t.Context())
 		if found := slices.ContainsFunc(findings, missing); err != nil || found != index.found {
 			t.Errorf("Check = %+v, %v, found %t, want %t", findings, err, found, index.found)
+		}
+	}
+}
+
+// Calls that may change any number of tasks have the time that this takes: the service is not told
+// to give up before.
+// Proves G5.
+func TestCalls_ThatChangeManyTasksMayTakeLong(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store, err := stint.New(pool, stint.Options{})
+	wantErr(t, "New", err, nil)
+	t.Cleanup(func() {
+		wantErr(t, "Close", store.Close(context.WithoutCancel(t.Context())), nil)
+	})
+	var told sync.Map // the milliseconds that a method is given, as "60000m"
+	at, _ := testservice.StartBehind(t, pool, store, service.Options{},
+		func(s http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				told.Store(path.Base(r.URL.Path), r.Header.Get("Grpc-Timeout"))
+				s.ServeHTTP(w, r)
+			})
+		})
+	c := testservice.Client(t, at, client.Options{})
+	ids := []stint.TaskID{"a"}
+	for method, call := range map[string]func() error{
+		"AbortTasks":  func() error { _, err := c.AbortTasks(t.Context(), ids, ""); return err },
+		"RetryTasks":  func() error { _, err := c.RetryTasks(t.Context(), ids); return err },
+		"DeleteTasks": func() error { _, err := c.DeleteTasks(t.Context(), ids); return err },
+		"Transact": func() error {
+			_, err := c.Transact(t.Context(), client.Transaction{Abort: ids})
+			return err
+		},
+	} {
+		wantErr(t, method, call(), stint.ErrTaskNotFound)
+		limit, _ := told.Load(method)
+		took, err := time.ParseDuration(fmt.Sprint(limit, "s"))
+		if err != nil || took < time.Hour {
+			t.Errorf("%s is given %v, want an hour at least", method, limit)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func debounceRequest(task *stint.Task, quiet, atMost time.Duration) *stintv1.Deb
 // AddDependencies is [stint.Store.AddDependencies].
 func (c *Client) AddDependencies(ctx context.Context, dependencies []stint.Dependency) error {
 	request := &stintv1.AddDependenciesRequest{Dependencies: wire.FromDependencies(dependencies)}
-	return said("add dependencies", c.repeat(ctx, attemptMax,
+	return said("add dependencies", c.repeat(ctx, longMax,
 		func(ctx context.Context, _ bool) error {
 			_, err := c.tasks.AddDependencies(ctx, request)
 			return err
@@ -81,7 +81,7 @@ func (c *Client) AbortTasks(
 	ctx context.Context, ids []stint.TaskID, status string,
 ) (aborted stint.Affected, err error) {
 	request := &stintv1.AbortTasksRequest{Ids: wire.FromIDs(ids), Status: status}
-	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
 		response, err := c.tasks.AbortTasks(ctx, request)
 		aborted = wire.ToAffected(response.GetAborted())
 		return err
@@ -114,7 +114,7 @@ func (c *Client) RetryTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) (retried stint.Affected, err error) {
 	request := &stintv1.RetryTasksRequest{Ids: wire.FromIDs(ids)}
-	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
 		response, err := c.tasks.RetryTasks(ctx, request)
 		retried = wire.ToAffected(response.GetRetried())
 		return err
@@ -130,7 +130,7 @@ func (c *Client) DeleteTasks(
 ) (deleted stint.Affected, err error) {
 	all := slices.Compact(slices.Sorted(slices.Values(ids)))
 	request := &stintv1.DeleteTasksRequest{Ids: wire.FromIDs(ids)}
-	err = c.repeat(ctx, attemptMax, func(ctx context.Context, ambiguous bool) error {
+	err = c.repeat(ctx, longMax, func(ctx context.Context, ambiguous bool) error {
 		response, err := c.tasks.DeleteTasks(ctx, request)
 		if ambiguous && namesAll(err, "task-not-found", len(all)) {
 			deleted = stint.Affected{Tasks: all}

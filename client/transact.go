@@ -44,13 +44,6 @@ func fromDebounced(calls []Debounced) []*stintv1.DebounceRequest {
 	return requests
 }
 
-// An attempt may take seenMax for each seenTasks of the tasks that were seen: these take some
-// seconds.
-const (
-	seenMax   = time.Minute
-	seenTasks = 10_000
-)
-
 // Transacted is what a transaction did to tasks of others.
 type Transacted struct {
 	Retried, Aborted, Deleted stint.Affected
@@ -80,8 +73,8 @@ func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, 
 		AsSeen: wire.FromSeen(t.SeenStates, t.Seen),
 	}
 	repeat, limit := c.repeat, timeFor(request)
-	if t.Seen != nil {
-		limit = seenMax * time.Duration(1+len(t.Seen)/seenTasks)
+	if len(t.Retry)+len(t.Abort)+len(t.Delete)+len(t.Depend) > 0 {
+		limit = longMax
 	}
 	if len(t.Insert)+len(t.Return) == 0 && (t.Seen == nil || len(t.Replace)+len(t.Debounce) > 0) {
 		repeat = c.once
