@@ -81,27 +81,41 @@ func (s *Store) returnDistinct(
 }
 
 // returnAtOnce makes the returns of a batch and runs the last steps, in one round trip. Large results
-// go piece by piece, so that neither side holds them all once more than it must: in a transaction of
-// their own, which may take as long as a slow line needs, and the last steps behind it.
+// go ahead of the last steps, in a transaction of their own, in which time on a slow line does not
+// count as silence of the database.
 func (s *Store) returnAtOnce(
 	ctx context.Context, all *returnBatch, mode returnMode, last []pg.Step,
 ) error {
+	if len(last) > 0 && all.resultBytes() > s.pieceBytes {
+		err := s.transact(ctx, func(s *Store) error { return s.returnAtOnce(ctx, all, mode, nil) })
+		if err == nil {
+			err = s.db.Run(ctx, last...)
+		}
+		return err
+	}
 	rounds := roundsNone
 	if all.signals() {
 		rounds = roundsUsual
 	}
-	settle := func(s *Store, b *returnBatch, last ...pg.Step) error {
+	return s.inPieces(ctx, all, func(s *Store, piece *returnBatch) error {
 		known := &pg.Notices{}
-		known.AddKeys(kindFinished, b.posted()...)
+		known.AddKeys(kindFinished, piece.posted()...)
 		return s.settle(ctx, rounds, known, func(at settling) []pg.Step {
-			return append(pg.LimitWaiting(mode.noWait), s.returnSteps(b, at)...)
+			return append(pg.LimitWaiting(mode.noWait), s.returnSteps(piece, at)...)
 		}, last...)
-	}
+	})
+}
+
+// inPieces makes the returns of a batch in one transaction. Large results go piece by piece, so that
+// neither side holds them all once more than it must.
+func (s *Store) inPieces(
+	ctx context.Context, all *returnBatch, settle func(*Store, *returnBatch) error,
+) error {
 	pieces := all.pieces()
-	if len(pieces) == 1 && (len(last) == 0 || all.resultBytes() <= s.pieceBytes) {
-		return settle(s, all, last...)
+	if len(pieces) == 1 {
+		return settle(s, all)
 	}
-	err := s.transact(ctx, func(s *Store) error {
+	return s.transact(ctx, func(s *Store) error {
 		for _, piece := range pieces {
 			if err := settle(s, piece); err != nil {
 				return err
@@ -109,10 +123,6 @@ func (s *Store) returnAtOnce(
 		}
 		return nil
 	})
-	if err == nil && len(last) > 0 {
-		err = s.db.Run(ctx, last...)
-	}
-	return err
 }
 
 // returnRefused looks again at returns that were refused, until there is a verdict on each. It
@@ -124,11 +134,18 @@ func (s *Store) returnRefused(
 		if len(refused) == 0 {
 			return nil, nil
 		}
-		again, err := s.returnLate(ctx, returns, refused, verdicts)
-		if err != nil {
-			return refused, err
+		pieces := newReturnBatch(returns, refused, s.triesKept > 0).pieces()
+		refused = nil
+		for n, piece := range pieces {
+			again, err := s.returnLate(ctx, returns, piece.places(), verdicts)
+			if err != nil {
+				for _, piece := range pieces[n:] {
+					refused = append(refused, piece.places()...)
+				}
+				return refused, err
+			}
+			refused = append(refused, again...)
 		}
-		refused = again
 	}
 	return refused, errUnstable
 }
@@ -315,6 +332,18 @@ func (b *returnBatch) pieces() (pieces []*returnBatch) {
 	return append(pieces, &rest)
 }
 
+// part is where the spans of the batch, a piece of another perhaps, begin and end in chosen.
+func (b *returnBatch) part() (from, to int) {
+	first, last := b.spans[0], b.spans[len(b.spans)-1]
+	return first.first, last.first + int(last.hi-last.lo) + 1
+}
+
+// places are those of the returns of the batch, a piece of another perhaps.
+func (b *returnBatch) places() []int {
+	from, to := b.part()
+	return b.chosen[from:to]
+}
+
 // refused are the places of the returns that were not settled.
 func (b *returnBatch) refused() []int {
 	var refused []int
@@ -415,8 +444,8 @@ func (b *returnBatch) noteLate() []pg.Step {
 
 // readSettled marks the returns that were settled, and notes the changes that others may wait for.
 func (b *returnBatch) readSettled(rows pgx.Rows, pending *pg.Notices) error {
-	first, last := b.spans[0], b.spans[len(b.spans)-1]
-	clear(b.settled[first.first : last.first+int(last.hi-last.lo)+1])
+	from, to := b.part()
+	clear(b.settled[from:to])
 	for rows.Next() {
 		var place int
 		var of span
