@@ -156,19 +156,9 @@ func (s *Store) settleAnswers(ctx context.Context, actor ActorID, batch *returnB
 		return nil
 	}
 	keys, claims := keysAndClaims(batch.performances)
-	take := []pg.Step{
+	return s.settleReturns(ctx, batch, roundsUsual, []pg.Step{
 		{Name: "split_ready", Args: []any{keys}},
 		{Name: "take_external", Args: []any{keys, claims[0], string(actor)}},
-	}
-	return s.inPieces(ctx, batch, func(s *Store, piece *returnBatch) error {
-		isFirst := piece.spans[0].first == 0
-		return s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
-			steps := s.returnSteps(piece, at)
-			if isFirst {
-				steps = slices.Concat(take, steps)
-			}
-			return steps
-		})
 	})
 }
 

@@ -1,7 +1,6 @@
 package stint
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/tail"
 )
@@ -97,31 +97,45 @@ func (s *Store) returnAtOnce(
 	if all.signals() {
 		rounds = roundsUsual
 	}
-	return s.inPieces(ctx, all, func(s *Store, piece *returnBatch) error {
-		known := &pg.Notices{}
-		known.AddKeys(kindFinished, piece.posted()...)
-		return s.settle(ctx, rounds, known, func(at settling) []pg.Step {
-			return append(pg.LimitWaiting(mode.noWait), s.returnSteps(piece, at)...)
-		}, last...)
-	})
+	return s.settleReturns(ctx, all, rounds, pg.LimitWaiting(mode.noWait), last...)
 }
 
-// inPieces makes the returns of a batch in one transaction. Large results go piece by piece, so that
-// neither side holds them all once more than it must.
-func (s *Store) inPieces(
-	ctx context.Context, all *returnBatch, settle func(*Store, *returnBatch) error,
+// settleReturns makes the returns of a batch between other steps. Large results go piece by piece,
+// in one transaction, so that neither side holds them all once more than it must. What the returns
+// mean for other tasks is settled with the last piece: so nobody waits for the locks of these tasks
+// while results are on their way, and all of them are locked in one order.
+func (s *Store) settleReturns(
+	ctx context.Context, all *returnBatch, rounds int, first []pg.Step, last ...pg.Step,
 ) error {
 	pieces := all.pieces()
 	if len(pieces) == 1 {
-		return settle(s, all)
+		known := &pg.Notices{}
+		known.AddKeys(kindFinished, all.posted()...)
+		return s.settle(ctx, rounds, known, func(at settling) []pg.Step {
+			return append(slices.Clone(first), s.returnSteps(all, at)...)
+		}, last...)
 	}
-	return s.transact(ctx, func(s *Store) error {
-		for _, piece := range pieces {
-			if err := settle(s, piece); err != nil {
-				return err
+	return s.settleBy(ctx, nil, roundsUsual, nil, func(at settling, settle []pg.Step) error {
+		return s.transact(ctx, func(s *Store) error {
+			steps := slices.Clone(first)
+			var batches []int64
+			for n, piece := range pieces {
+				of := settling{at.batch + 1 + int64(n), roundsUsual, at.pending}
+				batches = append(batches, of.batch)
+				steps = append(steps, s.returnSteps(piece, of)...)
+				if n == len(pieces)-1 {
+					gather := []any{batches, at.batch, at.round}
+					steps = append(steps, pg.Step{Name: "gather_signals", Args: gather})
+					steps = slices.Concat(steps, settle, last)
+				}
+				err := s.db.Do(ctx, pg.Request{Steps: steps, Collides: leasePart})
+				if err != nil {
+					return err
+				}
+				steps = nil
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 }
 
@@ -297,27 +311,10 @@ func (b *returnBatch) resultBytes() (sum int) {
 	return sum
 }
 
-// joinResults returns results one behind the other: where each begins, counted from 1, its size, nil
-// if there is none, and their bytes.
-func joinResults(results [][]byte) (begins []int32, sizes []*int32, joined []byte) {
-	begins, sizes = make([]int32, len(results)), make([]*int32, len(results))
-	end := int32(1)
-	for i, result := range results {
-		if begins[i] = end; result != nil {
-			size := int32(len(result))
-			sizes[i], end = &size, end+size
-		}
-	}
-	if len(results) == 1 {
-		return begins, sizes, results[0]
-	}
-	return begins, sizes, bytes.Join(results, nil)
-}
-
 // pieces cuts the batch up, so that the results of a piece have 8 MiB together at most, or there is
 // only one.
 func (b *returnBatch) pieces() (pieces []*returnBatch) {
-	const most = 8 << 20
+	const most = bodies.MostDefault
 	from, sum := 0, 0
 	for to, span := range b.spans {
 		size := len(b.returns[b.chosen[span.first]].Result)
@@ -400,7 +397,7 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 	}
 	if isLarge {
 		end.Name = "return_large"
-		begins, sizes, joined := joinResults(results)
+		begins, sizes, joined := bodies.Join(results)
 		end.Args[6] = make([][]byte, n)
 		end.Args = append(end.Args, begins, sizes, joined)
 	}

@@ -397,6 +397,18 @@ func (s *Store) settleCounting(
 	ctx context.Context, counted *endCount, rounds int, known *pg.Notices, steps endSteps,
 	last ...pg.Step,
 ) error {
+	return s.settleBy(ctx, counted, rounds, known, func(at settling, settle []pg.Step) error {
+		return s.db.Do(ctx, pg.Request{
+			Steps: slices.Concat(steps(at), settle, last), Known: known, Collides: leasePart,
+		})
+	})
+}
+
+// settleBy is settleCounting by an attempt that ends tasks and runs the rounds of settling.
+func (s *Store) settleBy(
+	ctx context.Context, counted *endCount, rounds int, known *pg.Notices,
+	attempt func(at settling, settle []pg.Step) error,
+) error {
 	var cause *int16
 	if counted != nil {
 		cause = &counted.cause
@@ -407,18 +419,16 @@ func (s *Store) settleCounting(
 		if counted != nil {
 			counted.tasks = 0
 		}
-		all := steps(settling{batch, rounds, pending})
+		var settle []pg.Step
 		for round := rounds; round > 0; round-- {
-			all = append(all,
+			settle = append(settle,
 				pg.Step{Name: "lock_dependents", Args: []any{batch, round}},
 				pg.Step{
 					Name: "settle_tasks", Args: []any{batch, round, cause},
 					Read: readSettled(pending, counted),
 				})
 		}
-		err := s.db.Do(ctx, pg.Request{
-			Steps: append(all, last...), Known: known, Collides: leasePart,
-		})
+		err := attempt(settling{batch, rounds, pending}, settle)
 		var pgErr *pgconn.PgError
 		switch {
 		case err == nil:

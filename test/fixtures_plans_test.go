@@ -191,6 +191,7 @@ var sample = map[string]struct {
 	"limit_idling":    {"", nil},
 	"limit_waiting":   {"", nil},
 	"limited_actions": {"10", nil},
+	"gather_signals":  {"'{1,2}', 3, 1", []string{"settling_pkey"}},
 	"give_slots": {"'{act}', 5, 10, 10", []string{
 		"leased_pkey", "tasks_pkey", "slots_pkey",
 	}},
