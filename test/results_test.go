@@ -14,7 +14,6 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
-	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
@@ -220,28 +219,86 @@ func TestReturnTasks_SendsSomeMebibytesAtATime(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	const each, n, most = 2 << 20, 12, 8<<20 + 64<<10
-	var longest atomic.Int64
-	pool := poolOf(t, testdb.New(t), func(config *pgxpool.Config) {
+	returnTasks := func(store *stint.Store, returns []stint.Return) ([]error, error) {
+		return store.ReturnTasks(t.Context(), returns)
+	}
+	for name, test := range map[string]struct {
+		action string
+		late   bool
+		call   func(*stint.Store, []stint.Return) ([]error, error)
+	}{
+		"ReturnTasks":                {"act", false, returnTasks},
+		"ReturnTasks of late owners": {"act", true, returnTasks},
+		"ReturnAndOwnTasks": {"act", false, func(
+			store *stint.Store, returns []stint.Return,
+		) ([]error, error) {
+			verdicts, _, err := store.ReturnAndOwnTasks(t.Context(), returns, stint.Want{
+				Actor: "actor", MaxTasks: 9, Actions: []string{"act"}, Lease: time.Hour,
+			})
+			return verdicts, err
+		}},
+		"AnswerTasks": {stint.External, false, func(
+			store *stint.Store, returns []stint.Return,
+		) ([]error, error) {
+			return store.AnswerTasks(t.Context(), "actor", answersOf(returns))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			near, pool := newStoreAndPool(t, stint.Options{})
+			var longest atomic.Int64
+			store := openStore(t, metered(t, pool, &longest), stint.Options{
+				Maintenance: stint.MaintainNever,
+			})
+			tasks := numbered("t", n)
+			returns := make([]stint.Return, n)
+			for i := range tasks {
+				tasks[i].Action, returns[i].ID = test.action, tasks[i].ID
+				returns[i].Code = stint.StatusCompleted
+			}
+			insert(t, store, tasks...)
+			if test.action != stint.External {
+				returns = completed(own(t, store, n))
+			}
+			for i := range returns {
+				returns[i].Result = make([]byte, each)
+			}
+			if test.late {
+				expireLeases(t, pool)
+				wantErr(t, "Maintain", near.Maintain(t.Context()), nil)
+			}
+			longest.Store(0)
+			verdicts, err := test.call(store, returns)
+			wantErr(t, name, err, nil)
+			wantResults(t, store, returns, verdicts)
+			if got := longest.Load(); got < each || got > most {
+				t.Errorf("%d bytes are sent at once, want %d at most", got, most)
+			}
+		})
+	}
+}
+
+// answersOf says of external tasks what returns say of others.
+func answersOf(returns []stint.Return) []stint.Answer {
+	answers := make([]stint.Answer, len(returns))
+	for i, r := range returns {
+		answers[i] = stint.Answer{ID: r.ID, Code: r.Code, Status: r.Status, Result: r.Result}
+	}
+	return answers
+}
+
+// metered returns a pool that notes how much is sent at once.
+func metered(t *testing.T, pool *pgxpool.Pool, longest *atomic.Int64) *pgxpool.Pool {
+	t.Helper()
+	return poolOf(t, pool, func(config *pgxpool.Config) {
 		dial := config.ConnConfig.DialFunc
 		config.ConnConfig.DialFunc = func(
 			ctx context.Context, network, address string,
 		) (net.Conn, error) {
 			conn, err := dial(ctx, network, address)
-			return &meteredConn{conn, &longest}, err
+			return &meteredConn{conn, longest}, err
 		}
 	})
-	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
-	insert(t, store, numbered("t", n)...)
-	returns := completed(own(t, store, n))
-	for i := range returns {
-		returns[i].Result = make([]byte, each)
-	}
-	verdicts, err := store.ReturnTasks(t.Context(), returns)
-	wantErr(t, "ReturnTasks", err, nil)
-	wantResults(t, store, returns, verdicts)
-	if got := longest.Load(); got < each || got > most {
-		t.Errorf("%d bytes are sent at once, want %d at most", got, most)
-	}
 }
 
 // A meteredConn notes how much is written to it at once.
