@@ -351,7 +351,7 @@ func (s *Store) takeOut(
 	steps = append(steps,
 		pg.Step{Name: "split_ready", Args: []any{keys}}, splitLeased(singles(keys)))
 	pending := &pg.Notices{}
-	steps = append(steps, s.limits.UnparkFor(s.db, keys, keys, nil, pending))
+	steps = append(steps, s.limits.UnparkFor(s.db.InCallersTx(), keys, keys, nil, pending))
 	if !owned {
 		steps = append(steps, pg.Step{Name: "split_finished", Args: []any{keys}})
 	}

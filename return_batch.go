@@ -80,7 +80,8 @@ func (s *Store) returnDistinct(
 	return nil
 }
 
-// returnAtOnce makes the returns of a batch and runs the last steps, in one round trip. Large results
+// returnAtOnce makes the returns of a batch and runs the last steps, in one round trip. Large
+// results
 // go ahead of the last steps, in a transaction of their own, in which time on a slow line does not
 // count as silence of the database.
 func (s *Store) returnAtOnce(
@@ -375,7 +376,7 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 	case !s.db.InTx() && s.limits.Known.Unkeyed():
 		steps = append(steps, s.limits.NoteTaken(lo, hi, claims, at.pending))
 	case b.limited() || s.limits.Known.Any():
-		steps = append(steps, s.limits.UnparkFor(s.db, lo, hi, claims, at.pending))
+		steps = append(steps, s.limits.UnparkFor(s.db.InTx(), lo, hi, claims, at.pending))
 	}
 	steps = append(steps, s.rememberTries(b)...)
 	if b.isLate { // whoever makes a task wait for one of these does so ahead of the look

@@ -181,7 +181,7 @@ func (s *Store) addEdges(edges []keyEdge, pending *pg.Notices) []pg.Step {
 	after, run := ends(edges)
 	leaving := slices.Compact(slices.Sorted(slices.Values(run)))
 	return []pg.Step{
-		s.limits.UnparkFor(s.db, leaving, leaving, nil, pending),
+		s.limits.UnparkFor(s.db.InCallersTx(), leaving, leaving, nil, pending),
 		{Name: "add_edges", Args: []any{after, run}},
 	}
 }

@@ -13,10 +13,10 @@ import (
 type Key struct{ Action, Key string }
 
 // UnparkFor unparks tasks in the place of those that the next step takes from their owners, or of
-// ready ones, if claims are nil. In the caller's transaction, those of fair actions and of keys
-// with a rate are unparked after its end.
-func (e *Engine) UnparkFor(db *pg.DB, lo, hi, claims []int64, pending *pg.Notices) pg.Step {
-	if !db.InCallersTx() {
+// ready ones, if claims are nil. If the transaction may last, as the caller's may, those of fair
+// actions and of keys with a rate are unparked after its end.
+func (e *Engine) UnparkFor(lasts bool, lo, hi, claims []int64, pending *pg.Notices) pg.Step {
+	if !lasts {
 		return e.unparkStep(lo, hi, claims, nil, nil, pending, nil)
 	}
 	return e.unparkStep(lo, hi, claims, nil, nil, pending, e.Recheck)
