@@ -81,9 +81,8 @@ func (s *Store) returnDistinct(
 }
 
 // returnAtOnce makes the returns of a batch and runs the last steps, in one round trip. Large
-// results
-// go ahead of the last steps, in a transaction of their own, in which time on a slow line does not
-// count as silence of the database.
+// results go ahead of the last steps, in a transaction of their own, in which time on a slow line
+// does not count as silence of the database.
 func (s *Store) returnAtOnce(
 	ctx context.Context, all *returnBatch, mode returnMode, last []pg.Step,
 ) error {

@@ -418,3 +418,47 @@ func TestOwnTasks_HandsOutNumbersBehindTheirDivisors(t *testing.T) {
 			}
 		})
 }
+
+// Aborts that bring down the same tasks lock them in the order of their keys, however they reach
+// them: otherwise these two, which both wait for z here, would then wait for each other.
+func TestAborts_OfSharedDependentsDeadlockWithNobody(t *testing.T) {
+	t.Parallel()
+	for name, abort := range map[string]func(*stint.Store, stint.OwnedTask) error{
+		"AbortTasks": func(store *stint.Store, task stint.OwnedTask) error {
+			return errOf(store.AbortTasks(t.Context(), []stint.TaskID{task.ID}, ""))
+		},
+		"ReturnTask": func(store *stint.Store, task stint.OwnedTask) error {
+			return store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusAborted)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newUncheckedStore(t, stint.Options{})
+			insert(t, store, after("z"), after("x"), after("y"))
+			insert(t, store, after("a"), after("b"))
+			wantErr(t, "AddDependencies", store.AddDependencies(t.Context(), []stint.Dependency{
+				{Predecessor: "a", Dependent: "z"}, {Predecessor: "a", Dependent: "y"},
+				{Predecessor: "y", Dependent: "x"}, {Predecessor: "b", Dependent: "x"},
+				{Predecessor: "x", Dependent: "z"},
+			}), nil)
+			roots := make([]stint.OwnedTask, 2)
+			if name == "ReturnTask" {
+				roots = own(t, store, 2)
+			}
+			tx := begin(t, pool)
+			lockBlocked(t, tx, "z")
+			done := make(chan error, 2)
+			for i, root := range []stint.TaskID{"a", "b"} {
+				roots[i].ID = root
+				go func() { done <- abort(store, roots[i]) }()
+				waitForLocks(t, pool, i+1)
+			}
+			wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+			for range roots {
+				wantErr(t, name, <-done, nil)
+			}
+			wantState(t, store, stint.StateAborted, "x", "y", "z")
+			wantNoDeadlocks(t, pool)
+		})
+	}
+}

@@ -104,6 +104,47 @@ func TestReturnTasks_HoldsNobodyUpWithLargeResults(t *testing.T) {
 	wantState(t, near, stint.StateReady, "join")
 }
 
+// Nor do they hold up hand-outs below the same limits, which wait for what returns lock.
+// Proves G207, L4.
+func TestReturnTasks_HoldsUpNoHandOutWithLargeResults(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for name, limits := range map[string]stint.Limits{
+		"fair":         {Fair: true},
+		"rate per key": {RatePerKey: stint.Rate{Tasks: 1, Per: time.Second, Burst: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			near, pool := newLimitedStore(t, limits)
+			n := len(resultSizes())
+			tasks := numbered("t", 3*n)
+			for i := range tasks {
+				tasks[i].Key = fmt.Sprint("key-", i%n)
+			}
+			returns := ownForResults(t, near, tasks[:n])
+			insert(t, near, stint.Task{ID: "urgent", Action: "act", Priority: 1})
+			insert(t, near, tasks[n:]...)
+			wantHandOut(t, near, 1, "urgent") // which parks the others
+			far := beforeSecondPiece(t, pgcut.New(t, pool), func() {
+				insert(t, near, withKey("key-0", "next")...)
+				insert(t, near, withKey("other", "other")...)
+				missing := map[stint.TaskID]bool{"next": true, "other": true}
+				eventually(t, soon, fmt.Sprintf("%v are handed out", missing), func() bool {
+					owned, err := near.OwnTasks(t.Context(), "actor", 3*n, []string{"act"}, time.Hour)
+					wantErr(t, "OwnTasks", err, nil)
+					for _, task := range owned {
+						delete(missing, task.ID)
+					}
+					return err != nil || len(missing) == 0
+				})
+			})
+			verdicts, err := far.ReturnTasks(t.Context(), returns)
+			wantErr(t, "ReturnTasks", err, nil)
+			wantResults(t, near, returns, verdicts)
+		})
+	}
+}
+
 // If the context ends between two pieces, no task is returned, and the call may be repeated.
 // Proves G207.
 func TestReturnTasks_CanceledBetweenPiecesReturnsNothing(t *testing.T) {
