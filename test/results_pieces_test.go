@@ -111,7 +111,7 @@ func TestReturnTasks_HoldsUpNoHandOutWithLargeResults(t *testing.T) {
 	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"fair":         {Fair: true},
-		"rate per key": {RatePerKey: stint.Rate{Tasks: 1, Per: time.Second, Burst: 2}},
+		"rate per key": {RatePerKey: stint.Rate{Tasks: 9, Per: time.Second, Burst: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

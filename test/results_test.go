@@ -133,7 +133,8 @@ func TestReturnTasks_TakesAllOutcomesBesideLargeResults(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store := newStore(t)
-	returns := ownForResults(t, store, numbered("t", len(resultSizes())))
+	tasks := numbered("t", len(resultSizes()))
+	returns := ownForResults(t, store, append(tasks, after("falls", named(tasks)...)))
 	returns[0] = stint.Return{
 		ID: returns[0].ID, Token: returns[0].Token, Code: stint.StatusPending, Status: "again",
 	}
@@ -156,6 +157,7 @@ func TestReturnTasks_TakesAllOutcomesBesideLargeResults(t *testing.T) {
 			t.Errorf("it is %s, want %s", got, want)
 		}
 	}
+	wantState(t, store, stint.StateAborted, "falls")
 }
 
 // The pieces of a call are one transaction.
