@@ -316,17 +316,26 @@ func (c *change) changeBatch(
 	if db.client != nil {
 		return c.do(ctx, guarded{db.client, filter.States, infos}, ids)
 	}
-	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
-	err = pgx.BeginTxFunc(ctx, db.pool, options, func(tx pgx.Tx) error {
-		store := db.direct.WithTx(tx)
-		still, err := recheck.Unchanged(ctx, store, filter.States, infos)
-		if err != nil || len(still) == 0 {
-			return err
-		}
-		affected, err = c.do(ctx, store, still)
-		return err
+	tx, err := db.pool.BeginTx(ctx, pgx.TxOptions{
+		IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
 	})
-	return affected, err
+	if err != nil {
+		return affected, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	store := db.direct.WithTx(tx)
+	still, err := recheck.Unchanged(ctx, store, filter.States, infos)
+	if err != nil || len(still) == 0 {
+		return affected, err
+	}
+	if affected, err = c.do(ctx, store, still); err != nil {
+		return affected, err
+	}
+	// An interruption does not cut a commit off, so that the report tells all that has changed.
+	const commitMax = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitMax)
+	defer cancel()
+	return affected, tx.Commit(ctx)
 }
 
 // confirm asks the user of a terminal whether to go on.

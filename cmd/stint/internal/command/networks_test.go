@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/internal/testservice"
@@ -303,5 +304,32 @@ func TestChange_IsOneRequestToAService(t *testing.T) {
 	b.ok(err)
 	if len(affected.Tasks) != len(tasks) || affected.Others != 0 {
 		t.Errorf("a change over a service affected %+v, want all %d", affected, len(tasks))
+	}
+}
+
+// What is committed while the command is interrupted is reported.
+func TestChange_ReportsWhatIsCommittedWhileItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	proxy := pgcut.New(t, pool)
+	b := newBulk(t, proxy.Pool(t, 4), 1)
+	b.ok(b.db.direct.InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "in"}}))
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	proxy.Cut(pgcut.AtRequest, func(r pgcut.Request) bool {
+		if pgcut.Commits("withdraw_tasks")(r) {
+			interrupt()
+			<-time.After(100 * time.Millisecond) // for the driver to notice
+		}
+		return false
+	})
+	c := &change{batchMax: 1, do: func(
+		ctx context.Context, store changer, ids []stint.TaskID,
+	) (stint.Affected, error) {
+		return store.AbortTasks(ctx, ids, "")
+	}}
+	affected, left := b.changeAll(ctx, c, []stint.State{stint.StateReady})
+	if ctx.Err() == nil || left > 0 {
+		t.Errorf("it reports %+v, %d left, want a", affected, left)
 	}
 }
