@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,18 +30,18 @@ var bodySizes = []struct { //nolint:gochecknoglobals // A constant that Go has n
 	{"64 MiB", 64 << 20},
 }
 
-// Figures of W14-bodies. What a call allocates, garbage included, is a multiple of the bytes that
-// it moves.
+// Figures of W14-bodies. Memory is what the client has at most besides the bodies of the tasks.
 const (
-	figureCopy            = "raw COPY"
-	figureSelect          = "raw SELECT"
-	figureInsertBytes     = "insert"
-	figureOwnBytes        = "own"
-	figureReturnBytes     = "return with results"
-	figureInputBytes      = "inputs"
-	figureGetBytes        = "get"
-	figureOwnAllocates    = "own allocates"
-	figureReturnAllocates = "return allocates"
+	figureCopy         = "raw COPY"
+	figureSelect       = "raw SELECT"
+	figureInsertBytes  = "insert"
+	figureOwnBytes     = "own"
+	figureReturnBytes  = "return with results"
+	figureInputBytes   = "inputs"
+	figureGetBytes     = "get"
+	figureInsertMemory = "insert, memory"
+	figureOwnMemory    = "own, memory"
+	figureReturnMemory = "return, memory"
 
 	unitSpeed = "MiB/s"
 )
@@ -51,10 +53,11 @@ func bodiesWorkloads() []workload {
 			{figureCopy, unitSpeed},
 			{figureSelect, unitSpeed},
 			{figureInsertBytes, unitSpeed},
+			{figureInsertMemory, unitMiB},
 			{figureOwnBytes, unitSpeed},
-			{figureOwnAllocates, unitTimes},
+			{figureOwnMemory, unitMiB},
 			{figureReturnBytes, unitSpeed},
-			{figureReturnAllocates, unitTimes},
+			{figureReturnMemory, unitMiB},
 			{figureInputBytes, unitSpeed},
 			{figureGetBytes, unitSpeed},
 		},
@@ -110,43 +113,73 @@ func (l *load) moveAll(ctx context.Context) error {
 	}
 	reader := stint.Task{ID: "reader", Action: "reader", After: ids}
 	for _, move := range []struct {
-		figure, allocates string
-		work              func(context.Context) error
+		figure, memory string
+		work           func(context.Context) error
 	}{
 		{figureCopy, "", l.copyRaw},
 		{figureSelect, "", l.readRaw},
-		{figureInsertBytes, "", func(ctx context.Context) error {
+		{figureInsertBytes, figureInsertMemory, func(ctx context.Context) error {
 			return l.store.InsertTasks(ctx, l.tasks)
 		}},
 		{"", "", func(ctx context.Context) error {
 			return l.store.InsertTasks(ctx, []stint.Task{reader})
 		}},
-		{figureOwnBytes, figureOwnAllocates, l.own},
-		{figureReturnBytes, figureReturnAllocates, l.giveBack},
+		{figureOwnBytes, figureOwnMemory, l.own},
+		{figureReturnBytes, figureReturnMemory, l.giveBack},
 		{figureInputBytes, "", l.readInputs},
 		{figureGetBytes, "", func(ctx context.Context) error { // bodies and results: one half each
 			_, err := l.store.GetTasks(ctx, ids[:(len(ids)+1)/2])
 			return err
 		}},
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
+		most := watchHeap()
 		begun := now()
-		if err := move.work(ctx); err != nil {
+		err := move.work(ctx)
+		seconds, memory := time.Since(begun).Seconds(), most()
+		if err != nil {
 			return fmt.Errorf("%s: %w", move.figure, err)
 		}
-		seconds := time.Since(begun).Seconds()
-		runtime.ReadMemStats(&after)
+		const mebi = 1 << 20
 		if move.figure != "" {
-			const mebi = 1 << 20
 			l.set(move.figure, float64(l.bytes)/mebi/seconds)
 		}
-		if move.allocates != "" {
-			allocated := float64(after.TotalAlloc - before.TotalAlloc)
-			l.set(move.allocates, allocated/float64(l.bytes))
+		if move.memory != "" {
+			l.set(move.memory, memory/mebi)
 		}
 	}
 	return nil
+}
+
+// watchHeap looks at the memory of the process until most is called, which returns how much there
+// was at most besides what there was at first. Garbage is collected early meanwhile.
+func watchHeap() (most func() float64) {
+	const percent = 5
+	runtime.GC()
+	before := debug.SetGCPercent(percent)
+	bytes := func() float64 {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(sample)
+		return float64(sample[0].Value.Uint64())
+	}
+	first, highest := bytes(), 0.0
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			highest = max(highest, bytes()-first)
+			select {
+			case <-time.After(time.Millisecond):
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func() float64 {
+		close(stop)
+		<-stopped
+		debug.SetGCPercent(before)
+		return highest
+	}
 }
 
 func (l *load) copyRaw(ctx context.Context) error {
