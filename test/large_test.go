@@ -75,7 +75,7 @@ func largeVerbs() map[string]largeVerb {
 
 // Verbs on many tasks read as many pages for each as on few, however the tasks hang together, and
 // whether they are named or go with those that are.
-// Proves G206.
+// Proves G208.
 func TestLargeVerbs_ReadAsMuchForEachOfManyTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -127,7 +127,7 @@ func pagesOfVerb(
 
 // What was aborted before, with a task that is aborted now or behind it, is not gone through again,
 // however much it is: so a network may be aborted piece by piece, from its end.
-// Proves G206.
+// Proves G208.
 func TestAbortTasks_PassesOverWhatIsBehindAbortedTasks(t *testing.T) {
 	t.Parallel()
 	for name, abort := range map[string]func(*stint.Store, []stint.Task) error{

@@ -78,7 +78,7 @@ func TestReturnTasks_KeepsNoLargeResultsIfNoneAreKept(t *testing.T) {
 }
 
 // While large results are on their way, others return tasks that the same dependents wait for.
-// Proves G207.
+// Proves G209.
 func TestReturnTasks_HoldsNobodyUpWithLargeResults(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -105,7 +105,7 @@ func TestReturnTasks_HoldsNobodyUpWithLargeResults(t *testing.T) {
 }
 
 // Nor do they hold up hand-outs below the same limits, which wait for what returns lock.
-// Proves G207, L4.
+// Proves G209, L4.
 func TestReturnTasks_HoldsUpNoHandOutWithLargeResults(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -146,7 +146,7 @@ func TestReturnTasks_HoldsUpNoHandOutWithLargeResults(t *testing.T) {
 }
 
 // If the context ends between two pieces, no task is returned, and the call may be repeated.
-// Proves G207.
+// Proves G209.
 func TestReturnTasks_CanceledBetweenPiecesReturnsNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -161,7 +161,7 @@ func TestReturnTasks_TakesAllOutcomesBesideLargeResults(t *testing.T) {
 }
 
 // The pieces of a call are one transaction.
-// Proves G207.
+// Proves G209.
 func TestReturnTasks_ReturnsPiecesTogether(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -216,7 +216,7 @@ func TestReturnTasks_TakesLargeResultsOfLateOwners(t *testing.T) {
 }
 
 // Results are sent some at a time, so that a process need not hold all of them twice.
-// Proves G207.
+// Proves G209.
 func TestReturnTasks_SendsSomeMebibytesAtATime(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -318,7 +318,7 @@ func (c *meteredConn) Write(p []byte) (int, error) {
 }
 
 // A large result is written where it stays, and nowhere else on its way.
-// Proves G207.
+// Proves G209.
 func TestReturnTasks_WritesLargeResultsOnce(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
