@@ -27,8 +27,11 @@ func (s *Store) copyTasks(ctx context.Context, tasks []Task, graph *insertGraph)
 	definitions := &taskRows{
 		columns: columnsFor(tasks, tasksColumns), tasks: tasks, order: order, keys: keys,
 	}
-	if err := s.db.Copy(ctx, "tasks", definitions.columns, definitions); err != nil {
-		return err
+	for definitions.next < len(order) {
+		definitions.first = definitions.next
+		if err := s.db.Copy(ctx, "tasks", definitions.columns, definitions); err != nil {
+			return err
+		}
 	}
 	if graph == nil {
 		return s.copyTables(ctx, tables)
@@ -125,17 +128,26 @@ func columnsFor(tasks []Task, columns []string) []string {
 	return columns[:len(columns)-1]
 }
 
-// taskRows are the rows of the table tasks, in the order of their keys.
+// taskRows are the rows of the table tasks, in the order of their keys. A COPY ends when the server
+// keeps 8 MiB of their bodies: it writes rows to the table a thousand at a time.
 type taskRows struct {
 	columns []string
 	tasks   []Task
 	order   []int
 	keys    []int64
-	next    int
 	row     [10]any
+
+	first, next int // of a COPY, and of those to come
+	kept        int // bytes of bodies
 }
 
-func (r *taskRows) Next() bool { return r.next < len(r.order) }
+func (r *taskRows) Next() bool {
+	const together = 1000
+	if (r.next-r.first)%together == 0 {
+		r.kept = 0
+	}
+	return r.next < len(r.order) && r.kept < pieceBytesMax
+}
 
 func (r *taskRows) Values() ([]any, error) {
 	task := &r.tasks[r.order[r.next]]
@@ -145,6 +157,7 @@ func (r *taskRows) Values() ([]any, error) {
 		pg.NonZero(task.Key),
 	}
 	r.next++
+	r.kept += len(task.Body)
 	return r.row[:len(r.columns)], nil
 }
 

@@ -1,13 +1,16 @@
 package stint_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
@@ -240,5 +243,51 @@ func TestReturnAndOwnTasks_GivesUpLargeResultsThatAreHeldUp(t *testing.T) {
 	wantErr(t, "the transaction", err, nil)
 	for _, r := range returns[:len(returns)-1] {
 		wantState(t, store, stint.StateInProgress, r.ID)
+	}
+}
+
+// A copyCounter counts COPYs, too, by their tables.
+type copyCounter struct{ spy }
+
+func (c *copyCounter) TraceCopyFromStart(
+	ctx context.Context, _ *pgx.Conn, data pgx.TraceCopyFromStartData,
+) context.Context {
+	c.note(strings.Join(data.TableName, "."))
+	return ctx
+}
+
+func (*copyCounter) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}
+
+// The server keeps a thousand rows of a COPY before it writes them, however large they are. So large
+// bodies go in several, and others in one.
+// Proves G209.
+func TestInsertTasks_LetsTheServerKeepFewBodies(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for _, test := range []struct{ tasks, bytes, copies int }{
+		{9000, 1 << 10, 1}, {2999, 9 << 10, 4}, {13, 3 << 20, 5}, {3, 9 << 20, 3},
+	} {
+		t.Run(fmt.Sprintf("%d of %d bytes", test.tasks, test.bytes), func(t *testing.T) {
+			t.Parallel()
+			near, pool := newStoreAndPool(t, stint.Options{})
+			counter := &copyCounter{}
+			counter.counts = map[string]int{}
+			store := openStore(t, poolOf(t, pool, func(config *pgxpool.Config) {
+				config.ConnConfig.Tracer = counter
+			}), stint.Options{Maintenance: stint.MaintainNever})
+			tasks := numbered("t", test.tasks)
+			for i := range tasks {
+				tasks[i].Body = bytes.Repeat([]byte{byte(i)}, test.bytes)
+			}
+			insert(t, store, tasks...)
+			if got := counter.count("stint.tasks"); got != test.copies {
+				t.Errorf("there were %d COPYs, want %d", got, test.copies)
+			}
+			for _, i := range []int{0, 1, test.tasks / 2, test.tasks - 1} {
+				if got := info(t, near, tasks[i].ID); !bytes.Equal(got.Body, tasks[i].Body) {
+					t.Errorf("%s has another body", got.ID)
+				}
+			}
+		})
 	}
 }
