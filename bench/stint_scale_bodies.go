@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
 	"github.com/stint-tasks/stint"
 )
 
@@ -26,7 +25,10 @@ var bodySizes = []struct { //nolint:gochecknoglobals // A constant that Go has n
 	variant string
 	bytes   int
 }{
-	{"16 KiB", 16 << 10}, {"256 KiB", 256 << 10}, {"1 MiB", 1 << 20}, {"16 MiB", 16 << 20},
+	{"16 KiB", 16 << 10},
+	{"256 KiB", 256 << 10},
+	{"1 MiB", 1 << 20},
+	{"16 MiB", 16 << 20},
 	{"64 MiB", 64 << 20},
 }
 
@@ -208,7 +210,8 @@ func (l *load) readRaw(ctx context.Context) error {
 // own owns the tasks, as many a call as the store delivers.
 func (l *load) own(ctx context.Context) error {
 	for len(l.owned) < len(l.tasks) {
-		owned, err := l.store.OwnTasks(ctx, "worker", len(l.tasks), []string{stintAction}, time.Hour)
+		actions := []string{stintAction}
+		owned, err := l.store.OwnTasks(ctx, "worker", len(l.tasks), actions, time.Hour)
 		if err != nil {
 			return err
 		}

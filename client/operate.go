@@ -10,9 +10,9 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1"
 )
 
-// longMax is how long an attempt may take of a call that reads or prunes whole tables, or changes any
-// number of tasks: those that are named, and those that change with them. A network that is frozen is
-// noticed sooner.
+// longMax is how long an attempt may take of a call that reads or prunes whole tables, or changes
+// any number of tasks: those that are named, and those that change with them. A network that is
+// frozen is noticed sooner.
 const longMax = 24 * time.Hour
 
 // PruneTasks deletes finished tasks of these ages and returns how many, as [stint.Store.Prune] of a

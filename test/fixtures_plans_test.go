@@ -336,8 +336,8 @@ var sample = map[string]struct {
 		[]string{"leased_pkey", "leases_pkey", "edges_after"},
 	},
 	"return_large": {
-		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', true, '{NULL}', true, true, 1, 2, " +
-			"'{1}', '{1}', 'x'",
+		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', true, '{NULL}', true, true, " +
+			"1, 2, '{1}', '{1}', 'x'",
 		[]string{"leased_pkey", "tasks_pkey", "leases_pkey", "edges_after", "edges_run"},
 	},
 	"revive_tasks":    {"'{5,70}', '{7,7}', NULL, NULL", []string{"ready_pkey", "leases_pkey"}},

@@ -97,7 +97,7 @@ func TestLargeVerbs_ReadAsMuchForEachOfManyTasks(t *testing.T) {
 					t.Logf("%.1f pages for each of %d, %.1f for each of %d",
 						each[few], few, each[many], many)
 					if each[many] > 1.4*each[few] || each[many] > verb.pagesMost {
-						t.Errorf("%.1f pages for each of %d, %.1f for each of %d, want %.0f at most",
+						t.Errorf("%.1f pages for each of %d, %.1f for each of %d, want %.0f",
 							each[few], few, each[many], many, verb.pagesMost)
 					}
 				})

@@ -436,11 +436,13 @@ func TestAborts_OfSharedDependentsDeadlockWithNobody(t *testing.T) {
 			store, pool := newUncheckedStore(t, stint.Options{})
 			insert(t, store, after("z"), after("x"), after("y"))
 			insert(t, store, after("a"), after("b"))
-			wantErr(t, "AddDependencies", store.AddDependencies(t.Context(), []stint.Dependency{
-				{Predecessor: "a", Dependent: "z"}, {Predecessor: "a", Dependent: "y"},
-				{Predecessor: "y", Dependent: "x"}, {Predecessor: "b", Dependent: "x"},
-				{Predecessor: "x", Dependent: "z"},
-			}), nil)
+			var edges []stint.Dependency
+			for _, edge := range []string{"az", "ay", "yx", "bx", "xz"} {
+				edges = append(edges, stint.Dependency{
+					Predecessor: stint.TaskID(edge[:1]), Dependent: stint.TaskID(edge[1:]),
+				})
+			}
+			wantErr(t, "AddDependencies", store.AddDependencies(t.Context(), edges), nil)
 			roots := make([]stint.OwnedTask, 2)
 			if name == "ReturnTask" {
 				roots = own(t, store, 2)

@@ -133,12 +133,10 @@ func TestReturnTasks_HoldsUpNoHandOutWithLargeResults(t *testing.T) {
 				insert(t, near, withKey("other", "other")...)
 				missing := map[stint.TaskID]bool{"next": true, "other": true}
 				eventually(t, soon, fmt.Sprintf("%v are handed out", missing), func() bool {
-					owned, err := near.OwnTasks(t.Context(), "actor", 3*n, []string{"act"}, time.Hour)
-					wantErr(t, "OwnTasks", err, nil)
-					for _, task := range owned {
+					for _, task := range own(t, near, 3*n) {
 						delete(missing, task.ID)
 					}
-					return err != nil || len(missing) == 0
+					return len(missing) == 0
 				})
 			})
 			verdicts, err := far.ReturnTasks(t.Context(), returns)
@@ -258,8 +256,8 @@ func (c *copyCounter) TraceCopyFromStart(
 
 func (*copyCounter) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}
 
-// The server keeps a thousand rows of a COPY before it writes them, however large they are. So large
-// bodies go in several, and others in one.
+// The server keeps a thousand rows of a COPY before it writes them, however large they are. So
+// large bodies go in several, and others in one.
 // Proves G209.
 func TestInsertTasks_LetsTheServerKeepFewBodies(t *testing.T) {
 	t.Parallel()

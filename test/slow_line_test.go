@@ -148,7 +148,8 @@ func TestOwners_GetLargeBodiesOverASlowLine(t *testing.T) {
 	}
 }
 
-// A large result goes over a slow line, also with a hand-out, which fails if the database is silent.
+// A large result goes over a slow line, also with a hand-out, which fails if the database is
+// silent.
 // Proves G26.
 func TestReturnAndOwnTasks_SendsALargeResultOverASlowLine(t *testing.T) {
 	t.Parallel()
