@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // A bar is what Stint wants to reach.
@@ -25,9 +24,9 @@ type verdict struct {
 }
 
 // verdicts holds all bars against the results.
-func verdicts(rows results, snapshot time.Duration) []verdict {
+func verdicts(rows results) []verdict {
 	var all []verdict
-	for _, b := range bars(snapshot) {
+	for _, b := range bars() {
 		v := verdict{Bar: b.what, Unit: b.unit, Want: ">= " + quantity(b.limit, b.unit)}
 		if b.atMost {
 			v.Want = "<= " + quantity(b.limit, b.unit)
@@ -50,13 +49,8 @@ const (
 	unitMiB   = "MiB"
 )
 
-// bars are all bars. What is wanted under an old snapshot depends on how long it is held.
-func bars(snapshot time.Duration) []bar {
-	const longSnapshot = 5 * time.Minute
-	endures := 0.85
-	if snapshot >= longSnapshot {
-		endures = 0.7
-	}
+// bars are all bars.
+func bars() []bar {
 	all := []bar{
 		over("W1 insert many", 2.5, ours("W1", ""), best("river", "W1")),
 		over("W1 insert many", 0.5, ours("W1", ""), best("raw", "W1")),
@@ -64,10 +58,16 @@ func bars(snapshot time.Duration) []bar {
 		over("W2 verbs, KeepNone", 6, ours("W2", verbsDropped), best("river", "W2")),
 		over("W2 worker, kept", 3, ours("W2", loopKept), best("river", "W2")),
 		over("W3 insert one", 2.5, ours("W3-insert", ""), best("river", "W3-insert")),
-		over("W3 own one, 16 workers", 1.2,
+		over("W2 worker over verbs, kept", 0.7, ours("W2", loopKept), ours("W2", verbsKept)),
+		over("W3 own one, 16 workers", 1.5,
 			ours("W3-own-16", ""), best("river", "W3-own-16")),
-		over("W3 own one, 200 workers", 6,
+		over("W3 own one, 16 workers", 0.85, ours("W3-own-16", ""), best("raw", "W3-own-16")),
+		over("W3 own one, 200 workers", 3,
 			ours("W3-own-200", ""), best("river", "W3-own-200")),
+		{
+			what: "W3 own one, 200 workers", limit: 100_000, unit: unitRate,
+			measure: medianOf("W3-own-200", "", ""),
+		},
 		{
 			what: "W4 worker p50", atMost: true, limit: 0.6, unit: unitMilli,
 			measure: medianOf("W4", "worker", figureP50),
@@ -79,7 +79,7 @@ func bars(snapshot time.Duration) []bar {
 		over("W5 backlog of 2M", 0.85, ours("W5-2M", ""), ours("W5-100k", "")),
 		over("W5 backlog of 10M", 0.85, ours("W5-10M", ""), ours("W5-100k", "")),
 		{
-			what: "W6 last tenth over first", limit: endures, unit: unitTimes,
+			what: "W6 last tenth over first", limit: 0.9, unit: unitTimes,
 			measure: quotient(
 				pick("stint", "W6", "", figureLast), pick("stint", "W6", "", figureFirst)),
 		},
@@ -172,8 +172,8 @@ func limited() []bar {
 		of("keys over no keys", 0.95, keyLimitWorkload, keysUnlimited, noKeys),
 		of("1 per key over no limits", 0.5, keyLimitWorkload, onePerKey, keysUnlimited),
 		of("1 per key, 100,000 wait over none", 0.9, keyLimitWorkload, onePerKeyMany, onePerKey),
-		of("keys one by one, fair over no limits", 0.5, fairWorkload, mixedFair, mixedUnlimited),
-		of("keys in rows, fair over no limits", 0.5, fairWorkload, inRowsFair, inRowsUnlimited),
+		of("keys one by one, fair over no limits", 0.3, fairWorkload, mixedFair, mixedUnlimited),
+		of("keys in rows, fair over no limits", 0.6, fairWorkload, inRowsFair, inRowsUnlimited),
 		{
 			what: "W15 rate, off by", atMost: true, limit: 1, unit: unitPercent,
 			measure: medianOf(paceWorkload, "", figureOff),
@@ -203,7 +203,11 @@ func occupied() []bar {
 	atMost("W18-paced-800", figureCPU, 0.7)
 	atMost("W18-paced-50", figureP50, 0.8)
 	atMost("W18-paced-50", figureP99, 1)
-	return all
+	const perSecond, most = 50, 0.0011 // seconds a task
+	return append(all, bar{
+		what: "W18-paced-50 " + figureCores, atMost: true, limit: perSecond * most, unit: unitCores,
+		measure: medianOf("W18-paced-50", "", figureCores),
+	})
 }
 
 // unoccupied are those about workers that have not.

@@ -85,7 +85,7 @@ func (p plan) perform(ctx context.Context, out, progress io.Writer) (found findi
 	}
 	all, err := p.carryOut(ctx, s, progress)
 	found.Results = resultsOf(all)
-	found.Bars = verdicts(found.Results, p.Snapshot)
+	found.Bars = verdicts(found.Results)
 	found.Courses = coursesOf(all)
 	found.Seconds = time.Since(begun).Seconds()
 	return found, err

@@ -133,7 +133,7 @@ func TestWriteTable_AlignsItsColumns(t *testing.T) {
 func TestVerdicts_HoldOrDoNot(t *testing.T) {
 	t.Parallel()
 	holds, measured := map[string]bool{}, map[string]bool{}
-	for _, v := range verdicts(sample(), time.Minute) {
+	for _, v := range verdicts(sample()) {
 		holds[v.Bar], measured[v.Bar] = v.Holds, v.Value != nil
 	}
 	for bar, want := range map[string][2]bool{
@@ -148,19 +148,6 @@ func TestVerdicts_HoldOrDoNot(t *testing.T) {
 	} {
 		if got := [2]bool{holds[bar], measured[bar]}; got != want {
 			t.Errorf("%s holds, is measured: %v, want %v", bar, got, want)
-		}
-	}
-}
-
-func TestBars_AskLessOfALongSnapshot(t *testing.T) {
-	t.Parallel()
-	for snapshot, want := range map[time.Duration]string{
-		time.Minute: ">= 0.85 x", 10 * time.Minute: ">= 0.70 x",
-	} {
-		for _, v := range verdicts(nil, snapshot) {
-			if v.Bar == "W6 last tenth over first" && v.Want != want {
-				t.Errorf("after %s it wants %s, want %s", snapshot, v.Want, want)
-			}
 		}
 	}
 }
@@ -185,7 +172,7 @@ func TestVerdicts_CompareLimitsWithTheSameTasksWithoutThem(t *testing.T) {
 		paced,
 	})
 	got := map[string]verdict{}
-	for _, v := range verdicts(rows, time.Minute) {
+	for _, v := range verdicts(rows) {
 		if strings.HasPrefix(v.Bar, "W15 ") && v.Value != nil {
 			got[v.Bar] = v
 		}
@@ -216,7 +203,7 @@ func TestVerdicts_CompareLimitsWithTheSameTasksWithoutThem(t *testing.T) {
 func TestWriteBars_SaysWhatWasNotMeasured(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
-	if err := writeBars(&text, verdicts(sample(), time.Minute)); err != nil {
+	if err := writeBars(&text, verdicts(sample())); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"2.50 x  yes\n", "3.00 x  no\n", "more were not measured)\n"} {
