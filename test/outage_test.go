@@ -127,7 +127,7 @@ func TestStore_MakesNoStormOfAnOutageAndTellsOfItSeldom(t *testing.T) {
 	pool := testdb.New(t)
 	gate := newGate(t, pool)
 	logger, log := record()
-	busyInTheBackground(t, gate.pool, logger)
+	store := busyInTheBackground(t, gate.pool, logger)
 	tries := func(d time.Duration) int64 {
 		before := gate.attempts.Load()
 		<-time.After(d)
@@ -152,6 +152,13 @@ func TestStore_MakesNoStormOfAnOutageAndTellsOfItSeldom(t *testing.T) {
 	}
 	gate.down.Store(false)
 	began := time.Now()
+	eventually(t, soon, "a task can be inserted", func() bool {
+		return store.InsertTasks(t.Context(), []stint.Task{
+			{ID: "later", Action: "x", PostResult: true},
+		}) == nil
+	})
+	_, err := store.AbortTasks(t.Context(), []stint.TaskID{"later"}, "") // others are told of it
+	wantErr(t, "AbortTasks", err, nil)
 	eventually(t, soon, "all works again", func() bool {
 		return len(sessionPIDs(t, pool)) == 1 &&
 			log.counts()["works again"] == len(strings.Split(log.String(), "level=WARN"))-1
