@@ -75,9 +75,9 @@ func demonstrate(ctx context.Context, url string, kills int, stdout io.Writer) (
 	return nil
 }
 
-// untilKilled runs a worker, and kills it once it has called a step, by its number; 0 lets it
-// finish. It returns the steps that are recorded then. A worker that calls a step which was
-// recorded when it began is an error.
+// untilKilled runs a worker, and kills it once it has called a step, by its number, before that is
+// recorded; 0 lets it finish. It returns the steps that are recorded then. A worker that calls a
+// step which was recorded when it began is an error.
 func untilKilled(
 	ctx context.Context, store *stint.Store, url, journal string, number int,
 ) (recorded []string, err error) {
@@ -96,6 +96,10 @@ func untilKilled(
 	if err != nil {
 		return nil, err
 	}
+	leave, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -106,10 +110,13 @@ func untilKilled(
 		if slices.Contains(before, name) {
 			err = errors.Join(err, fmt.Errorf("%q is recorded, and was called again", name))
 		}
-		if number > 0 && slices.Index(steps(), name) >= number-1 && !killed {
+		if number > 0 && slices.Index(steps(), name) >= number-1 {
 			killed = true
 			err = errors.Join(err, cmd.Process.Kill())
+			break
 		}
+		// If the worker is gone, Wait tells.
+		_, _ = fmt.Fprintln(leave)
 	}
 	if waited := cmd.Wait(); !killed {
 		err = errors.Join(err, waited)

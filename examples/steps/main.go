@@ -11,6 +11,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -44,7 +45,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	if *journal != "" {
-		return work(ctx, *url, *journal, stdout)
+		return work(ctx, *url, &world{*journal, stdout, bufio.NewReader(os.Stdin)})
 	}
 	if *url == "" {
 		fmt.Fprintln(stdout, "keeping the task in a temporary PostgreSQL")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,18 @@ func steps() []string {
 	}
 }
 
+// A world is the one outside of the database, as far as a worker calls it.
+type world struct {
+	// journal is the file to which each call appends a line.
+	journal string
+	// called is told the name of each call, and leave gives leave to go on behind it, with a line
+	// each time. Whoever kills this process does it between the two, so the step is not recorded.
+	called io.Writer
+	leave  *bufio.Reader
+}
+
 // work performs orders until it is killed, or one is done.
-func work(ctx context.Context, url, journal string, stdout io.Writer) error {
+func work(ctx context.Context, url string, outside *world) error {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
 		return err
@@ -37,9 +48,9 @@ func work(ctx context.Context, url, journal string, stdout io.Writer) error {
 	defer store.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the process ends
 	done, stop := context.WithCancel(ctx)
 	defer stop()
-	w, err := worker.New(store, worker.Options{},
+	w, err := worker.New(store, worker.Options{Concurrency: 1},
 		worker.Handle(action, func(ctx context.Context, task *worker.Task) (worker.Result, error) {
-			result, err := perform(ctx, task, journal, stdout)
+			result, err := perform(ctx, task, outside)
 			if err == nil {
 				stop()
 			}
@@ -52,13 +63,11 @@ func work(ctx context.Context, url, journal string, stdout io.Writer) error {
 }
 
 // perform takes the steps of an order.
-func perform(
-	ctx context.Context, task *worker.Task, journal string, stdout io.Writer,
-) (worker.Result, error) {
+func perform(ctx context.Context, task *worker.Task, outside *world) (worker.Result, error) {
 	receipts := 0
 	for _, name := range steps() {
 		receipt, err := worker.Step(ctx, task, name, func(context.Context) (int, error) {
-			return call(journal, name, stdout)
+			return outside.call(name)
 		})
 		if err != nil {
 			return worker.Result{}, err
@@ -69,9 +78,8 @@ func perform(
 }
 
 // call does something in the world outside: here it appends a line to a file.
-func call(journal, name string, stdout io.Writer) (receipt int, err error) {
-	//nolint:gosec // the program names the file itself
-	file, err := os.OpenFile(journal, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+func (w *world) call(name string) (receipt int, err error) {
+	file, err := os.OpenFile(w.journal, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
 	}
@@ -79,6 +87,11 @@ func call(journal, name string, stdout io.Writer) (receipt int, err error) {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return 0, err
 	}
-	fmt.Fprintln(stdout, name) // whoever kills this process waits for it
+	if _, err := fmt.Fprintln(w.called, name); err != nil {
+		return 0, err
+	}
+	if _, err := w.leave.ReadString('\n'); err != nil {
+		return 0, err
+	}
 	return 1, nil
 }
