@@ -144,7 +144,7 @@ func (s *Store) readyToAnswer(
 			continue
 		}
 		answered := answers[i].asReturn()
-		answered.Token = newToken(claim, task.key, id, hints{signals: true, posts: task.posts})
+		answered.Token = newToken(claim, task.key, id, hints{Signals: true, Posts: task.posts})
 		chosen, returns = append(chosen, len(returns)), append(returns, answered)
 	}
 	return newReturnBatch(returns, chosen, false), late, nil

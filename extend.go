@@ -78,7 +78,7 @@ func (s *Store) extendLeases(
 	s = s.on(s.db.WithReserve(pg.Prompt, key.lease))
 	performances := performancesOf(owned)
 	spans := ownedSpans(performances)
-	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return t.Token.shares() })
+	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return t.Token.hints().Shares })
 	stillOwned := map[performance]bool{}
 	var repeat bool
 	extend := s.extendSteps(spans, shares, key, stillOwned, &repeat)
@@ -245,7 +245,7 @@ func (s *Store) whileOwned(
 // splitSteps are the steps that split owned tasks, sorted by key, off the rows that they share with
 // others.
 func (s *Store) splitSteps(ctx context.Context, owned ...OwnedTask) []pg.Step {
-	shares := func(t OwnedTask) bool { return t.Token.shares() }
+	shares := func(t OwnedTask) bool { return t.Token.hints().Shares }
 	if !slices.ContainsFunc(owned, shares) {
 		return nil
 	}

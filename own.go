@@ -427,11 +427,12 @@ func (h *handOut) add(c *ownedColumns, action string) {
 		c.floor = pgtype.Int8{Valid: of.floor != nil, Int64: pg.OrZero(of.floor)}
 	}
 	id := TaskID(c.id)
+	hint := hints{Signals: c.signals, Posts: c.posts, Shares: !c.alone, Limited: c.limited}
 	h.rows = append(h.rows, ownedRow{
 		key: c.key, size: int(c.size.Int32), rank: c.rank,
 		task: OwnedTask{
 			ID: id, Action: action, Key: c.limitKey.String, Body: c.body,
-			Token: newToken(h.claim, c.key, id, hints{c.signals, c.posts, !c.alone, c.limited}),
+			Token: newToken(h.claim, c.key, id, hint),
 			Try:   int(c.try), MaxTries: maxTries(c.triesLimit), LeaseUntil: finite(c.deadline),
 			Completed: int(c.completed.Int32), Aborted: int(c.aborted.Int32),
 		},

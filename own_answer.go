@@ -254,11 +254,12 @@ func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, e
 		Name: "claimed_spans", Args: []any{int64(c)},
 		Read: func(rows pgx.Rows) error {
 			tasks = tasks[:0]
+			all := hints{Signals: true, Posts: true, Shares: true, Limited: true}
 			var of span
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
 				for key := of.lo; key <= of.hi; key++ {
 					const id = "unread" // a return needs only the key and the claim
-					token := newToken(c, key, id, hints{true, true, true, true})
+					token := newToken(c, key, id, all)
 					tasks = append(tasks, OwnedTask{ID: id, Token: token})
 				}
 				return nil

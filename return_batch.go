@@ -253,7 +253,7 @@ func newReturnBatch(returns []Return, places []int, logs bool) *returnBatch {
 		}
 		b.spans = append(b.spans, returnSpan{
 			ownedSpan: ownedSpan{span{p.key, p.key}, p.claim}, outcome: r.outcome(),
-			posts: r.Token.posts(), first: n,
+			posts: r.Token.hints().Posts, first: n,
 		})
 	}
 	return b
@@ -263,24 +263,24 @@ func newReturnBatch(returns []Return, places []int, logs bool) *returnBatch {
 // for both.
 func alike(a, b *Return) bool {
 	plain := func(r *Return) bool {
-		return r.outcome() < outcomePending && r.Status == "" && r.Result == nil && !r.Token.posts()
+		return r.outcome() < outcomePending && r.Status == "" && r.Result == nil && !r.Token.hints().Posts
 	}
 	return a.Code == b.Code && plain(a) && plain(b)
 }
 
 // shares reports whether tasks of the batch share rows of leased with others.
 func (b *returnBatch) shares() bool {
-	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.shares() })
+	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.hints().Shares })
 }
 
 // signals reports whether tasks may wait for some of the batch.
 func (b *returnBatch) signals() bool {
-	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.signals() })
+	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.hints().Signals })
 }
 
 // limited reports whether the actions of some tasks of the batch had limits.
 func (b *returnBatch) limited() bool {
-	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.limited() })
+	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.hints().Limited })
 }
 
 // posted are the keys of tasks that end and post their results.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/tokenbits"
 )
 
 // A Token is the performance token of one hand-out of one task. Whoever holds the newest token of a
@@ -25,21 +26,6 @@ type Token uuid.UUID
 // claim is the part of a token that is new at every hand-out.
 type claim int64
 
-// The last 64 bits of a token are the variant of the UUID, four hints, and the key. The hints save
-// the return work: whether other tasks wait for this one, as far as was known at the hand-out,
-// whether it posts its result, whether it shares its row of leased with others, and whether its
-// action had limits.
-const (
-	keyBits    = 58
-	limitedBit = 1 << keyBits
-	sharesBit  = 2 << keyBits
-	postsBit   = 4 << keyBits
-	signalsBit = 8 << keyBits
-	variant    = 0b10 << 62
-	// variantBits are those that say which variant of a UUID it is.
-	variantBits = 0b11 << 62
-)
-
 // newClaim makes a claim from random bits, in the form of the first half of a UUID of version 8.
 func newClaim() (claim, error) {
 	random, err := uuid.NewRandom()
@@ -47,47 +33,6 @@ func newClaim() (claim, error) {
 		return 0, fmt.Errorf("make a token: %w", err)
 	}
 	return Claim{Number: binary.BigEndian.Uint64(random[:8])}.claim(), nil
-}
-
-// versionBits are those of the first half of a UUID that say which version it is, versionBit the
-// one that says 8.
-const (
-	versionBits = 0xf000
-	versionBit  = 0x8000
-)
-
-// mixed mixes the random bits of a claim with an ID, by the hash FNV-1a, or takes the ID out again.
-func mixed(bits uint64, id TaskID) uint64 {
-	const offset, prime = 0xcbf29ce484222325, 0x100000001b3
-	hash := uint64(offset)
-	for i := range len(id) {
-		hash = (hash ^ uint64(id[i])) * prime
-	}
-	return bits ^ hash&^versionBits
-}
-
-// hints are what a token says to save the return work.
-type hints struct{ signals, posts, shares, limited bool }
-
-func newToken(c claim, key int64, id TaskID, h hints) Token {
-	var t Token
-	//nolint:gosec // the bits are what counts
-	high, low := mixed(uint64(c), id), variant|uint64(key)
-	if h.signals {
-		low |= signalsBit
-	}
-	if h.posts {
-		low |= postsBit
-	}
-	if h.shares {
-		low |= sharesBit
-	}
-	if h.limited {
-		low |= limitedBit
-	}
-	binary.BigEndian.PutUint64(t[:8], high)
-	binary.BigEndian.PutUint64(t[8:], low)
-	return t
 }
 
 // A performance is what a token stands for: one hand-out of one task.
@@ -99,34 +44,17 @@ type performance struct {
 // performance takes the token of a task apart. One that this package did not make, or that was made
 // for another task, gives a performance that never existed.
 func (t Token) performance(id TaskID) performance {
-	high, low := binary.BigEndian.Uint64(t[:8]), binary.BigEndian.Uint64(t[8:])
-	if low&variantBits != variant {
-		return performance{} // no claim is zero
-	}
-	return performance{
-		key:   int64(low & (limitedBit - 1)),
-		claim: claim(mixed(high, id)), //nolint:gosec // the bits are what counts
-	}
+	key, number := tokenbits.Of(t, string(id))
+	return performance{key, claim(number)}
 }
 
-// signals reports whether tasks may have waited for this one when it was handed out.
-func (t Token) signals() bool {
-	return binary.BigEndian.Uint64(t[8:])&signalsBit != 0
-}
+// hints are what the token says to save the return work.
+func (t Token) hints() hints { return tokenbits.HintsOf(t) }
 
-// posts reports whether the task posts its result.
-func (t Token) posts() bool {
-	return binary.BigEndian.Uint64(t[8:])&postsBit != 0
-}
+type hints = tokenbits.Hints
 
-// shares reports whether the task shared its row of leased with others when it was handed out.
-func (t Token) shares() bool {
-	return binary.BigEndian.Uint64(t[8:])&sharesBit != 0
-}
-
-// limited reports whether the action of the task had limits when it was handed out.
-func (t Token) limited() bool {
-	return binary.BigEndian.Uint64(t[8:])&limitedBit != 0
+func newToken(c claim, key int64, id TaskID, h hints) Token {
+	return tokenbits.New(int64(c), key, string(id), h)
 }
 
 // readPerformances reads rows of a key and a claim each into a set.
@@ -326,6 +254,4 @@ func NewClaim(session int64) (Claim, error) {
 func (c Claim) isSet() bool { return c.Number != 0 }
 
 // claim is the claim in the tables, in the form of the first half of a UUID of version 8.
-func (c Claim) claim() claim {
-	return claim(c.Number&^versionBits | versionBit) //nolint:gosec // the bits are what counts
-}
+func (c Claim) claim() claim { return claim(tokenbits.Claim(c.Number)) }
