@@ -20,6 +20,8 @@ type Affected struct {
 	Tasks []TaskID
 	// Others is how many other tasks were changed with them.
 	Others int
+	// InProgress is how many of Tasks were in progress when they were aborted.
+	InProgress int
 }
 
 // AbortTasks cancels tasks and everything that depends on them. Tasks that have not finished are
@@ -36,7 +38,7 @@ func (s *Store) AbortTasks(
 	ctx context.Context, ids []TaskID, status string,
 ) (aborted Affected, err error) {
 	err = s.withdrawNamed(ctx, ids, true, func(s *Store, tasks []withdrawn) error {
-		aborted = Affected{Tasks: pendingIDs(tasks)}
+		aborted = Affected{Tasks: pendingIDs(tasks), InProgress: len(ownedIDs(tasks))}
 		if len(aborted.Tasks) == 0 {
 			return s.db.WaitForCommit(ctx)
 		}
@@ -404,15 +406,75 @@ func idsOf(tasks []withdrawn) iter.Seq[TaskID] {
 }
 
 func refuseOwned(tasks []withdrawn) error {
-	var owned []TaskID
+	if owned := ownedIDs(tasks); len(owned) > 0 {
+		return &TaskError{IDs: owned, Err: ErrTaskInProgress}
+	}
+	return nil
+}
+
+// ownedIDs are the IDs of the withdrawn tasks that were in progress, in order.
+func ownedIDs(tasks []withdrawn) (owned []TaskID) {
 	for _, task := range tasks {
 		if task.state == stateInProgress {
 			owned = append(owned, task.id)
 		}
 	}
-	if len(owned) == 0 {
+	slices.Sort(owned)
+	return owned
+}
+
+// DryRun has the verbs that change tasks of others. It answers as they would, with the same result
+// or error, and changes nothing.
+//
+// Each call does the work in a transaction and undoes it. So it writes as much as the verb, and
+// while it runs, it holds the tasks as the verb does: who returns one of them at that moment waits.
+// In the caller's transaction, tasks stay locked until that ends. What the verb does later may
+// differ, since others may have changed the tasks meanwhile.
+type DryRun struct{ store *Store }
+
+// DryRun returns the verbs that only say what they would do.
+func (s *Store) DryRun() *DryRun { return &DryRun{s} }
+
+// AbortTasks says what [Store.AbortTasks] would do.
+func (d *DryRun) AbortTasks(
+	ctx context.Context, ids []TaskID, status string,
+) (aborted Affected, err error) {
+	err = d.undo(ctx, func(s *Store) error {
+		aborted, err = s.AbortTasks(ctx, ids, status)
+		return err
+	})
+	return aborted, err
+}
+
+// RetryTasks says what [Store.RetryTasks] would do.
+func (d *DryRun) RetryTasks(ctx context.Context, ids []TaskID) (opened Affected, err error) {
+	err = d.undo(ctx, func(s *Store) error {
+		opened, err = s.RetryTasks(ctx, ids)
+		return err
+	})
+	return opened, err
+}
+
+// DeleteTasks says what [Store.DeleteTasks] would do.
+func (d *DryRun) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected, err error) {
+	err = d.undo(ctx, func(s *Store) error {
+		deleted, err = s.DeleteTasks(ctx, ids)
+		return err
+	})
+	return deleted, err
+}
+
+// undo does work in a transaction, or in a savepoint of the caller's, and undoes it.
+func (d *DryRun) undo(ctx context.Context, work func(*Store) error) error {
+	errDone := errors.New("done")
+	err := d.store.transact(ctx, func(s *Store) error {
+		if err := work(s); err != nil {
+			return err
+		}
+		return errDone
+	})
+	if errors.Is(err, errDone) {
 		return nil
 	}
-	slices.Sort(owned)
-	return &TaskError{IDs: owned, Err: ErrTaskInProgress}
+	return err
 }

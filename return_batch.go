@@ -263,24 +263,32 @@ func newReturnBatch(returns []Return, places []int, logs bool) *returnBatch {
 // for both.
 func alike(a, b *Return) bool {
 	plain := func(r *Return) bool {
-		return r.outcome() < outcomePending && r.Status == "" && r.Result == nil && !r.Token.hints().Posts
+		return r.outcome() < outcomePending && r.Status == "" && r.Result == nil &&
+			!r.Token.hints().Posts
 	}
 	return a.Code == b.Code && plain(a) && plain(b)
 }
 
 // shares reports whether tasks of the batch share rows of leased with others.
 func (b *returnBatch) shares() bool {
-	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.hints().Shares })
+	return b.hinted(func(h hints) bool { return h.Shares })
 }
 
 // signals reports whether tasks may wait for some of the batch.
 func (b *returnBatch) signals() bool {
-	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.hints().Signals })
+	return b.hinted(func(h hints) bool { return h.Signals })
 }
 
 // limited reports whether the actions of some tasks of the batch had limits.
 func (b *returnBatch) limited() bool {
-	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Token.hints().Limited })
+	return b.hinted(func(h hints) bool { return h.Limited })
+}
+
+// hinted reports whether a task of the batch has a hint.
+func (b *returnBatch) hinted(has func(hints) bool) bool {
+	return slices.ContainsFunc(b.chosen, func(i int) bool {
+		return has(b.returns[i].Token.hints())
+	})
 }
 
 // posted are the keys of tasks that end and post their results.

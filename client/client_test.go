@@ -219,8 +219,18 @@ func TestClient_DoesWhatTheStoreDoes(t *testing.T) {
 	wantInputs, err2 := r.store.Inputs(ctx, next)
 	same(t, "Inputs", inputs, wantInputs, err, err2)
 	c := []stint.TaskID{"c"}
+	told, err := r.DryRun().AbortTasks(ctx, c, "why not")
+	same(t, "DryRun.AbortTasks", told, stint.Affected{Tasks: c}, err)
 	aborted, err := r.AbortTasks(ctx, c, "why not")
 	same(t, "AbortTasks", aborted, stint.Affected{Tasks: c}, err)
+	told, err = r.DryRun().RetryTasks(ctx, c)
+	same(t, "DryRun.RetryTasks", told, stint.Affected{Tasks: c}, err)
+	told, err = r.DryRun().DeleteTasks(ctx, c)
+	same(t, "DryRun.DeleteTasks", told, stint.Affected{Tasks: c}, err)
+	told, err = r.DryRun().AbortTasks(ctx, []stint.TaskID{next.ID}, "")
+	same(t, "DryRun.AbortTasks", told, stint.Affected{
+		Tasks: []stint.TaskID{next.ID}, InProgress: 1,
+	}, err)
 	retried, err := r.RetryTasks(ctx, c)
 	same(t, "RetryTasks", retried, stint.Affected{Tasks: c}, err)
 	deleted, err := r.DeleteTasks(ctx, c)

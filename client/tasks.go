@@ -80,7 +80,12 @@ func (c *Client) AddDependencies(ctx context.Context, dependencies []stint.Depen
 func (c *Client) AbortTasks(
 	ctx context.Context, ids []stint.TaskID, status string,
 ) (aborted stint.Affected, err error) {
-	request := &stintv1.AbortTasksRequest{Ids: wire.FromIDs(ids), Status: status}
+	return c.abortTasks(ctx, &stintv1.AbortTasksRequest{Ids: wire.FromIDs(ids), Status: status})
+}
+
+func (c *Client) abortTasks(
+	ctx context.Context, request *stintv1.AbortTasksRequest,
+) (aborted stint.Affected, err error) {
 	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
 		response, err := c.tasks.AbortTasks(ctx, request)
 		aborted = wire.ToAffected(response.GetAborted())
@@ -113,7 +118,12 @@ func (c *Client) AnswerTasks(
 func (c *Client) RetryTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) (retried stint.Affected, err error) {
-	request := &stintv1.RetryTasksRequest{Ids: wire.FromIDs(ids)}
+	return c.retryTasks(ctx, &stintv1.RetryTasksRequest{Ids: wire.FromIDs(ids)})
+}
+
+func (c *Client) retryTasks(
+	ctx context.Context, request *stintv1.RetryTasksRequest,
+) (retried stint.Affected, err error) {
 	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
 		response, err := c.tasks.RetryTasks(ctx, request)
 		retried = wire.ToAffected(response.GetRetried())
@@ -128,11 +138,16 @@ func (c *Client) RetryTasks(
 func (c *Client) DeleteTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) (deleted stint.Affected, err error) {
-	all := slices.Compact(slices.Sorted(slices.Values(ids)))
-	request := &stintv1.DeleteTasksRequest{Ids: wire.FromIDs(ids)}
+	return c.deleteTasks(ctx, &stintv1.DeleteTasksRequest{Ids: wire.FromIDs(ids)})
+}
+
+func (c *Client) deleteTasks(
+	ctx context.Context, request *stintv1.DeleteTasksRequest,
+) (deleted stint.Affected, err error) {
+	all := slices.Compact(slices.Sorted(slices.Values(wire.ToIDs(request.GetIds()))))
 	err = c.repeat(ctx, longMax, func(ctx context.Context, ambiguous bool) error {
 		response, err := c.tasks.DeleteTasks(ctx, request)
-		if ambiguous && namesAll(err, "task-not-found", len(all)) {
+		if ambiguous && !request.GetDryRun() && namesAll(err, "task-not-found", len(all)) {
 			deleted = stint.Affected{Tasks: all}
 			return nil
 		}

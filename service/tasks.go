@@ -83,10 +83,25 @@ func (t *tasks) AddDependencies(
 		t.store.AddDependencies(ctx, wire.ToDependencies(r.GetDependencies()))
 }
 
+// A changer has the verbs that change tasks of others.
+type changer interface {
+	AbortTasks(context.Context, []stint.TaskID, string) (stint.Affected, error)
+	RetryTasks(context.Context, []stint.TaskID) (stint.Affected, error)
+	DeleteTasks(context.Context, []stint.TaskID) (stint.Affected, error)
+}
+
+// changer returns what changes tasks, or only says what it would do.
+func (t *tasks) changer(dryRun bool) changer {
+	if dryRun {
+		return t.store.DryRun()
+	}
+	return t.store
+}
+
 func (t *tasks) AbortTasks(
 	ctx context.Context, r *stintv1.AbortTasksRequest,
 ) (*stintv1.AbortTasksResponse, error) {
-	aborted, err := t.store.AbortTasks(ctx, wire.ToIDs(r.GetIds()), r.GetStatus())
+	aborted, err := t.changer(r.GetDryRun()).AbortTasks(ctx, wire.ToIDs(r.GetIds()), r.GetStatus())
 	return &stintv1.AbortTasksResponse{Aborted: wire.FromAffected(aborted)}, err
 }
 
@@ -104,14 +119,14 @@ func (t *tasks) AnswerTasks(
 func (t *tasks) RetryTasks(
 	ctx context.Context, r *stintv1.RetryTasksRequest,
 ) (*stintv1.RetryTasksResponse, error) {
-	retried, err := t.store.RetryTasks(ctx, wire.ToIDs(r.GetIds()))
+	retried, err := t.changer(r.GetDryRun()).RetryTasks(ctx, wire.ToIDs(r.GetIds()))
 	return &stintv1.RetryTasksResponse{Retried: wire.FromAffected(retried)}, err
 }
 
 func (t *tasks) DeleteTasks(
 	ctx context.Context, r *stintv1.DeleteTasksRequest,
 ) (*stintv1.DeleteTasksResponse, error) {
-	deleted, err := t.store.DeleteTasks(ctx, wire.ToIDs(r.GetIds()))
+	deleted, err := t.changer(r.GetDryRun()).DeleteTasks(ctx, wire.ToIDs(r.GetIds()))
 	return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
 }
 

@@ -37,7 +37,7 @@ func TestHouse_RootIsSmall(t *testing.T) {
 		{"Go files in the root", files, 40},
 		{"tests in the root, which are examples", tests, 3},
 		{"lines of Go in the root", lines, 12_500},
-		{"methods of Store", methods, 56},
+		{"methods of Store", methods, 57},
 	} {
 		if number.is > number.most {
 			t.Errorf("%d %s, over %d", number.is, number.name, number.most)

@@ -1096,9 +1096,11 @@ func (x *Verdict) GetMessage() string {
 
 // An Affected says which tasks a call changed: those that it named, and how many with them.
 type Affected struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tasks         []string               `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
-	Others        int64                  `protobuf:"varint,2,opt,name=others,proto3" json:"others,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tasks  []string               `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Others int64                  `protobuf:"varint,2,opt,name=others,proto3" json:"others,omitempty"`
+	// How many of the tasks were in progress when they were aborted.
+	InProgress    int64 `protobuf:"varint,3,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1143,6 +1145,13 @@ func (x *Affected) GetTasks() []string {
 func (x *Affected) GetOthers() int64 {
 	if x != nil {
 		return x.Others
+	}
+	return 0
+}
+
+func (x *Affected) GetInProgress() int64 {
+	if x != nil {
+		return x.InProgress
 	}
 	return 0
 }
@@ -1597,10 +1606,12 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\aoutcome\"P\n" +
 	"\aVerdict\x12+\n" +
 	"\x05error\x18\x01 \x01(\v2\x15.stint.v1.ErrorDetailR\x05error\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"8\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"Y\n" +
 	"\bAffected\x12\x14\n" +
 	"\x05tasks\x18\x01 \x03(\tR\x05tasks\x12\x16\n" +
-	"\x06others\x18\x02 \x01(\x03R\x06others\"\xd1\x01\n" +
+	"\x06others\x18\x02 \x01(\x03R\x06others\x12\x1f\n" +
+	"\vin_progress\x18\x03 \x01(\x03R\n" +
+	"inProgress\"\xd1\x01\n" +
 	"\x05Input\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x1f\n" +

@@ -474,7 +474,9 @@ type AbortTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	// Why, for people to read.
-	Status        string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	// Only say what the call would do. It does the work in a transaction, and undoes it.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -521,6 +523,13 @@ func (x *AbortTasksRequest) GetStatus() string {
 		return x.Status
 	}
 	return ""
+}
+
+func (x *AbortTasksRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 type AbortTasksResponse struct {
@@ -665,8 +674,10 @@ func (x *AnswerTasksResponse) GetVerdicts() []*Verdict {
 }
 
 type RetryTasksRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	// Only say what the call would do. It does the work in a transaction, and undoes it.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -706,6 +717,13 @@ func (x *RetryTasksRequest) GetIds() []string {
 		return x.Ids
 	}
 	return nil
+}
+
+func (x *RetryTasksRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 type RetryTasksResponse struct {
@@ -753,8 +771,10 @@ func (x *RetryTasksResponse) GetRetried() *Affected {
 }
 
 type DeleteTasksRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	// Only say what the call would do. It does the work in a transaction, and undoes it.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -794,6 +814,13 @@ func (x *DeleteTasksRequest) GetIds() []string {
 		return x.Ids
 	}
 	return nil
+}
+
+func (x *DeleteTasksRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 type DeleteTasksResponse struct {
@@ -3230,23 +3257,26 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x10DebounceResponse\"R\n" +
 	"\x16AddDependenciesRequest\x128\n" +
 	"\fdependencies\x18\x01 \x03(\v2\x14.stint.v1.DependencyR\fdependencies\"\x19\n" +
-	"\x17AddDependenciesResponse\"=\n" +
+	"\x17AddDependenciesResponse\"V\n" +
 	"\x11AbortTasksRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x16\n" +
-	"\x06status\x18\x02 \x01(\tR\x06status\"B\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"B\n" +
 	"\x12AbortTasksResponse\x12,\n" +
 	"\aaborted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\aaborted\"V\n" +
 	"\x12AnswerTasksRequest\x12\x14\n" +
 	"\x05actor\x18\x01 \x01(\tR\x05actor\x12*\n" +
 	"\aanswers\x18\x02 \x03(\v2\x10.stint.v1.AnswerR\aanswers\"D\n" +
 	"\x13AnswerTasksResponse\x12-\n" +
-	"\bverdicts\x18\x01 \x03(\v2\x11.stint.v1.VerdictR\bverdicts\"%\n" +
+	"\bverdicts\x18\x01 \x03(\v2\x11.stint.v1.VerdictR\bverdicts\">\n" +
 	"\x11RetryTasksRequest\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"B\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"B\n" +
 	"\x12RetryTasksResponse\x12,\n" +
-	"\aretried\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\aretried\"&\n" +
+	"\aretried\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\aretried\"?\n" +
 	"\x12DeleteTasksRequest\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"C\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"C\n" +
 	"\x13DeleteTasksResponse\x12,\n" +
 	"\adeleted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"\xea\x03\n" +
 	"\x0fTransactRequest\x12)\n" +

@@ -29,7 +29,7 @@ func TestAbort_TakesFiltersAndAsks(t *testing.T) {
 	db.run(t, "", "abort", "owned", "--action", "mail").wantExit(t, 2, "IDs or filters, not both")
 	db.run(t, "", "abort", "--yes").wantExit(t, 2, "expected task IDs, or filters")
 	r := db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0)
-	r.wantOutput(t, "aborted 2 tasks\n")
+	r.wantOutput(t, "aborted 2 tasks, 1 of them in progress\n")
 	db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0).
 		wantOutput(t, "aborted 0 tasks\n")
 	db.run(t, "", "show", "other").wantOutput(t, "ready")
@@ -139,7 +139,7 @@ func TestChanges_OfManyTasksAreOnePlan(t *testing.T) {
 	}
 	change := func(says string, args ...string) {
 		r := db.run(t, "", append(args, "--yes")...).wantExit(t, 0)
-		if r.wantOutput(t, says+" 14,000 tasks\n"); strings.Contains(r.stderr, "left out") {
+		if r.wantOutput(t, says+" 14,000 tasks"); strings.Contains(r.stderr, "left out") {
 			t.Errorf("stint %q says %q, want nothing left out", args, r.stderr)
 		}
 		between := says + " 10,000 of 14,000 tasks\n"
@@ -167,10 +167,36 @@ func (d *database) ownAll(t *testing.T, most int) []stint.OwnedTask {
 	return owned
 }
 
+// Proves G210.
+func TestChanges_SayWhatTheyWouldDo(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "owned", Action: "mail", Priority: 1},
+		stint.Task{ID: "a", Action: "mail"},
+		stint.Task{ID: "behind", Action: "act", After: []stint.TaskID{"a", "owned"}})
+	db.own(t, "mail")
+	const said = "would abort 2 tasks, 1 of them in progress, and 1 dependent\n"
+	for range 2 {
+		db.run(t, "", "abort", "owned", "a", "--dry-run").wantExit(t, 0).wantOutput(t, said)
+		db.run(t, "", "abort", "--action", "mail", "--dry-run").wantExit(t, 0).wantOutput(t, said)
+	}
+	db.run(t, "", "abort", "--action", "mail", "--dry-run", "--json").wantExit(t, 0).
+		wantOutput(t, `{"found":2,"in_progress":1,"others":1,"would_abort":["a","owned"]}`)
+	db.run(t, "", "delete", "--action", "mail", "--dry-run").wantExit(t, 0).
+		wantOutput(t, "would delete 1 task\n")
+	db.run(t, "", "delete", "owned", "--dry-run").wantExit(t, 6, "in progress")
+	db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0).
+		wantOutput(t, "aborted 2 tasks, 1 of them in progress, and 1 dependent\n")
+	db.run(t, "", "retry", "--aborted", "--dry-run").wantExit(t, 0).
+		wantOutput(t, "would retry 2 tasks and 1 dependent\n")
+	db.run(t, "", "show", "behind").wantOutput(t, "aborted")
+}
+
 func TestAbort_AsksOnATerminal(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	db.insert(t, stint.Task{ID: "a", Action: "mail"})
+	db.insert(t, stint.Task{ID: "a", Action: "mail"},
+		stint.Task{ID: "b", Action: "act", After: []stint.TaskID{"a"}})
 	where := "in the schema"
 	if isRemote() {
 		where = "of the service at http://127.0.0.1:"
@@ -178,7 +204,9 @@ func TestAbort_AsksOnATerminal(t *testing.T) {
 	for _, test := range []struct {
 		answer, says string
 		code         int
-	}{{"n\n", "nothing was changed", 2}, {"yes\n", "aborted 1 task", 0}} {
+	}{
+		{"n\n", "nothing was changed", 2}, {"yes\n", "aborted 1 task and 1 dependent", 0},
+	} {
 		cmd := newCommand(t, db.env, "abort", "--action", "mail")
 		terminal, err := pty.Start(cmd)
 		if err != nil {
@@ -192,7 +220,8 @@ func TestAbort_AsksOnATerminal(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != test.code {
 			t.Errorf("answered %q, exit code %d, want %d", test.answer, code, test.code)
 		}
-		for _, want := range []string{"abort 1 task " + where, "? [y/N]", test.says} {
+		asks := "abort 1 task and 1 dependent " + where
+		for _, want := range []string{asks, "? [y/N]", test.says} {
 			if !strings.Contains(string(output), want) {
 				t.Errorf("answered %q, it says %q, want %q in it", test.answer, output, want)
 			}

@@ -426,7 +426,7 @@ func TestAbort_AbortsWhatDependsOnIt(t *testing.T) {
 		"2 tasks had finished already: first, second\n")
 	r.wantOutput(t, "aborted 1 task\n")
 	r = db.run(t, "", "abort", "first", "--json").wantExit(t, 0)
-	r.wantOutput(t, `{"aborted":[],"others":0,"unchanged":["first"]}`)
+	r.wantOutput(t, `{"aborted":[],"in_progress":0,"others":0,"unchanged":["first"]}`)
 	db.run(t, "", "abort").wantExit(t, 2)
 }
 

@@ -34,13 +34,14 @@ func Claim(random uint64) int64 {
 
 // New returns the token of a task that was handed out under a claim.
 func New(claim, key int64, id string, h Hints) (token [16]byte) {
-	//nolint:gosec // the bits are what counts
-	high, low := mixed(uint64(claim), id), variant|uint64(key)
+	high, low := mixed(uint64(claim), id), variant|uint64(key) //nolint:gosec // bits
 	for _, hint := range []struct {
 		is  bool
 		bit uint64
 	}{
-		{h.Signals, signalsBit}, {h.Posts, postsBit}, {h.Shares, sharesBit},
+		{h.Signals, signalsBit},
+		{h.Posts, postsBit},
+		{h.Shares, sharesBit},
 		{h.Limited, limitedBit},
 	} {
 		if hint.is {

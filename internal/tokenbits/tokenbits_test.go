@@ -18,7 +18,7 @@ func TestNew_IsReadByOf(t *testing.T) {
 			t.Errorf("%s is of version %s and variant %s", got, got.Version(), got.Variant())
 		}
 		if k, c := Of(token, "a"); k != key || c != claim || HintsOf(token) != h {
-			t.Errorf("Of = %x, %x with %v, want %x, %x with %v", k, c, HintsOf(token), key, claim, h)
+			t.Errorf("Of = %x, %x with %v, want %x with %v", k, c, HintsOf(token), claim, h)
 		}
 		if _, c := Of(token, "b"); c == claim {
 			t.Error("the token of a task is good for another")

@@ -246,12 +246,16 @@ func ToDependencies(messages []*stintv1.Dependency) []stint.Dependency {
 
 // FromAffected returns which tasks a call changed as a message.
 func FromAffected(a stint.Affected) *stintv1.Affected {
-	return &stintv1.Affected{Tasks: FromIDs(a.Tasks), Others: int64(a.Others)}
+	return &stintv1.Affected{
+		Tasks: FromIDs(a.Tasks), Others: int64(a.Others), InProgress: int64(a.InProgress),
+	}
 }
 
 // ToAffected undoes [FromAffected].
 func ToAffected(m *stintv1.Affected) stint.Affected {
-	return stint.Affected{Tasks: ToIDs(m.GetTasks()), Others: int(m.GetOthers())}
+	return stint.Affected{
+		Tasks: ToIDs(m.GetTasks()), Others: int(m.GetOthers()), InProgress: int(m.GetInProgress()),
+	}
 }
 
 func fromOnAbort(o stint.OnAbort) string {

@@ -134,12 +134,16 @@ class Client:
         self._call("TaskService/AddDependencies",
                    {"dependencies": t.from_dependencies(dependencies)})
 
-    def abort(self, ids: IDs, status: str = "") -> t.Affected:
+    def abort(self, ids: IDs, status: str = "", dry_run: bool = False) -> t.Affected:
         """Aborts tasks and what depends on them; status says why, for people.
 
         If the answer to an attempt was lost, the result lacks what that attempt has aborted.
+
+        dry_run: only say what the call would do, here and below. The service does the work in a
+        transaction, and undoes it.
         """
-        answer = self._call("TaskService/AbortTasks", t.message(ids=t.names(ids), status=status))
+        answer = self._call("TaskService/AbortTasks", t.message(
+            ids=t.names(ids), status=status, dry_run=dry_run))
         return t.to_affected(answer.get("aborted"))
 
     def answer(
@@ -156,28 +160,30 @@ class Client:
             actor=actor, answers=[t.from_answer(each) for each in given]))
         return [_verdict(each) for each in answer.get("verdicts", ())]
 
-    def retry(self, ids: IDs) -> t.Affected:
+    def retry(self, ids: IDs, dry_run: bool = False) -> t.Affected:
         """Opens finished tasks again, with what was aborted because of them.
 
         If the answer to an attempt was lost, the result lacks what that attempt has opened.
         """
-        answer = self._call("TaskService/RetryTasks", {"ids": t.names(ids)})
+        answer = self._call("TaskService/RetryTasks", t.message(
+            ids=t.names(ids), dry_run=dry_run))
         return t.to_affected(answer.get("retried"))
 
-    def delete(self, ids: IDs) -> t.Affected:
+    def delete(self, ids: IDs, dry_run: bool = False) -> t.Affected:
         """Deletes tasks, and dependents that then have nothing left to wait for.
 
         Where the answer to an attempt was lost, and a repetition finds none of the tasks, the first
         one has deleted them; how many were deleted with them is then not known.
         """
-        request = {"ids": t.names(ids)}
-        distinct = tuple(sorted(set(request["ids"])))
+        named = t.names(ids)
+        request = t.message(ids=named, dry_run=dry_run)
+        distinct = tuple(sorted(set(named)))
 
         def attempt(ambiguous: bool) -> t.Affected:
             try:
                 answer = self._connection.call("TaskService/DeleteTasks", request)
             except TaskNotFound as error:
-                if not ambiguous or error.total != len(distinct):
+                if dry_run or not ambiguous or error.total != len(distinct):
                     raise
                 return t.Affected(distinct)
             return t.to_affected(answer.get("deleted"))

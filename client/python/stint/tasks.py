@@ -168,10 +168,14 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Affected:
-    """Which tasks a call changed: those that it named, and how many with them."""
+    """Which tasks a call changed: those that it named, and how many with them.
+
+    in_progress: how many of tasks were in progress when they were aborted.
+    """
 
     tasks: Sequence[str] = ()
     others: int = 0
+    in_progress: int = 0
 
 
 @dataclass
@@ -633,7 +637,8 @@ def to_dependencies(messages: Iterable[Message]) -> List[Dependency]:
 
 def to_affected(m: Optional[Mapping[str, Any]]) -> Affected:
     m = m or {}
-    return Affected(tuple(m.get("tasks", ())), int(m.get("others", 0)))
+    return Affected(tuple(m.get("tasks", ())), int(m.get("others", 0)),
+                    int(m.get("inProgress", 0)))
 
 
 _TIMES = ("deadline", "inserted_at", "not_before", "finished_at", "owned_at", "lease_until")

@@ -141,6 +141,10 @@ class VerbsTest(ServiceTest):
     def test_tasks_are_aborted_retried_and_deleted(self):
         self.client.insert([self.task("a"), self.task("b", after=[self.name("a")])])
         a = self.name("a")
+        for _ in range(2):
+            self.assertEqual(self.client.abort(a, dry_run=True), stint.Affected((a,), 1))
+            self.assertEqual(self.client.delete(a, dry_run=True), stint.Affected((a,), 1))
+            self.assertEqual(self.client.retry(a, dry_run=True), stint.Affected())
         self.assertEqual(self.client.abort(a, "why"), stint.Affected((a,), 1))
         self.assertEqual((self.info("b").state, self.info("a").status), ("aborted", "why"))
         self.assertEqual(self.client.explain(self.name("b")).because_of[0].id, a)

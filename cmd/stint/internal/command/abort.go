@@ -11,7 +11,7 @@ import (
 func (p *program) abortCommand() *cobra.Command {
 	var status string
 	abort := &change{
-		verb: "abort", done: "aborted", unchanged: "had finished already",
+		verb: "abort", done: "aborted", unchanged: "had finished already", interrupts: true,
 		states: []stint.State{
 			stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
 		},
@@ -34,10 +34,15 @@ command says how many they are and asks for confirmation, unless --yes is given.
 it is interrupted, these stay aborted; run it again for the rest. With --server all are in
 one request.
 
-With --json: aborted, the IDs of the tasks; others, how many dependents were aborted with
-them; and unchanged, the IDs given whose tasks had finished.`,
+--dry-run does the work in one transaction and undoes it: it writes as much and, while it
+runs, holds the tasks.
+
+With --json: aborted, the IDs of the tasks; in_progress, how many of them were in
+progress; others, how many dependents were aborted with them; and unchanged, the IDs given
+whose tasks had finished. With --dry-run it is would_abort instead of aborted.`,
 		Example: `  stint abort export/main/end
   stint abort greet/world greet/moon --status "nobody is at home"
+  stint abort --action mail --older-than 7d --dry-run
   stint abort --action mail --older-than 7d --yes`,
 	})
 	cmd.Flags().StringVar(&status, "status", "", "the reason, a `text` for people")

@@ -22,6 +22,8 @@ type change struct {
 	verb, done string // such as abort, aborted
 	// unchanged says why tasks that were named have stayed as they are; empty if none can.
 	unchanged string
+	// interrupts says that it may change tasks in progress.
+	interrupts bool
 	// states are those that a filter looks at without --state, also others that it may name.
 	states, also []stint.State
 	// skip leaves out a task that passes the filters.
@@ -31,6 +33,10 @@ type change struct {
 	filter   filterFlags
 	yes      bool
 	batchMax int
+	// dryRun says that it is only to say what it would do. Within is then the transaction that is
+	// undone afterwards, where there is a database.
+	dryRun bool
+	within pgx.Tx
 }
 
 // errPartly says that a change by filters has stopped on the way.
@@ -55,7 +61,7 @@ func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
 				}
 			}
 			return nil
-		case !c.yes && !isTerminal(p.stdin):
+		case !c.yes && !c.dryRun && !isTerminal(p.stdin):
 			return errors.New("there is no terminal to ask for confirmation; give --yes")
 		}
 		return nil
@@ -83,6 +89,7 @@ func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
 		return p.changeFiltered(cmd.Context(), c, filter)
 	}
 	c.filter.add(p, cmd)
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "only say what the command would do")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask before changing the tasks of a filter")
 	return cmd
 }
@@ -96,7 +103,11 @@ func (p *program) changeNamed(ctx context.Context, c *change, args []string) err
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
-		affected, err := c.do(ctx, db.tasks(), ids)
+		store, err := c.changer(db)
+		if err != nil {
+			return err
+		}
+		affected, err := c.do(ctx, store, ids)
 		if err != nil {
 			if len(affected.Tasks) > 0 { // on some shards
 				err = errors.Join(p.printAffected(c, affected), err)
@@ -123,10 +134,11 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 			fmt.Fprintf(p.stderr, "left out %s aborted because of others: retry these others\n",
 				display.Count(int64(skipped), "task"))
 		}
+		if c.dryRun {
+			return p.tryFiltered(ctx, c, db, filter, tasks)
+		}
 		if len(tasks) > 0 && !c.yes {
-			question := fmt.Sprintf("%s %s %s", c.verb,
-				display.Count(int64(len(tasks)), "task"), p.where(db))
-			if err := p.confirm(ctx, question); err != nil {
+			if err := p.confirm(ctx, c.question(ctx, db, filter, tasks)+p.where(db)); err != nil {
 				return err
 			}
 		}
@@ -227,6 +239,7 @@ func (c *change) inBatches(
 			if err == nil {
 				all.Tasks = append(all.Tasks, affected.Tasks...)
 				all.Others += affected.Others
+				all.InProgress += affected.InProgress
 				break
 			}
 			refused, findErr := refusedBy(ctx, db.store, err)
@@ -313,12 +326,13 @@ func (c *change) changeBatch(
 			ID: task.id, InsertedAt: task.inserted, FinishedAt: task.finished,
 		}
 	}
-	if db.client != nil {
+	switch {
+	case db.client != nil && c.dryRun:
+		return c.do(ctx, db.client.DryRun(), ids)
+	case db.client != nil:
 		return c.do(ctx, guarded{db.client, filter.States, infos}, ids)
 	}
-	tx, err := db.pool.BeginTx(ctx, pgx.TxOptions{
-		IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
-	})
+	tx, err := c.begin(ctx, db)
 	if err != nil {
 		return affected, err
 	}
@@ -360,7 +374,7 @@ func (p *program) confirm(ctx context.Context, question string) error {
 
 func (p *program) printNamed(c *change, affected stint.Affected, unchanged []stint.TaskID) error {
 	if p.json {
-		document := map[string]any{c.done: orEmpty(affected.Tasks), "others": affected.Others}
+		document := c.document(affected)
 		if c.unchanged != "" {
 			document["unchanged"] = orEmpty(unchanged)
 		}
@@ -379,17 +393,42 @@ func (p *program) printNamed(c *change, affected stint.Affected, unchanged []sti
 
 func (p *program) printFiltered(c *change, affected stint.Affected, found int) error {
 	if p.json {
-		return p.printJSON(map[string]any{
-			c.done: orEmpty(affected.Tasks), "others": affected.Others, "found": found,
-		})
+		document := c.document(affected)
+		document["found"] = found
+		return p.printJSON(document)
 	}
 	return p.printAffected(c, affected)
 }
 
+// document is what was changed, for --json.
+func (c *change) document(affected stint.Affected) map[string]any {
+	name := c.done
+	if c.dryRun {
+		name = "would_" + c.verb
+	}
+	document := map[string]any{name: orEmpty(affected.Tasks), "others": affected.Others}
+	if c.interrupts {
+		document["in_progress"] = affected.InProgress
+	}
+	return document
+}
+
 func (p *program) printAffected(c *change, affected stint.Affected) error {
-	text := c.done + " " + display.Count(int64(len(affected.Tasks)), "task")
+	said := c.done
+	if c.dryRun {
+		said = "would " + c.verb
+	}
+	return p.printf("%s %s\n", said, countOf(affected))
+}
+
+// countOf says how many tasks are changed.
+func countOf(affected stint.Affected) string {
+	text := display.Count(int64(len(affected.Tasks)), "task")
+	if affected.InProgress > 0 {
+		text += ", " + display.Number(int64(affected.InProgress)) + " of them in progress,"
+	}
 	if affected.Others > 0 {
 		text += " and " + display.Count(int64(affected.Others), "dependent")
 	}
-	return p.printf("%s\n", text)
+	return strings.TrimSuffix(text, ",")
 }

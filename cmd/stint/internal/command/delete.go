@@ -35,8 +35,11 @@ command says how many they are and asks for confirmation, unless --yes is given.
 it is interrupted, these stay deleted; run it again for the rest. With --server all are in
 one request.
 
+--dry-run does the work in one transaction and undoes it: it writes as much and, while it
+runs, holds the tasks.
+
 With --json: deleted, the IDs of the tasks; and others, how many dependents were deleted
-with them.`,
+with them. With --dry-run it is would_delete instead of deleted.`,
 		Example: `  stint delete greet/world
   stint delete --prefix export/main/ --state aborted`,
 	})

@@ -42,8 +42,12 @@ given. It retries 10,000 of them at a time, or more that depend on one another, 
 many so far. If it is interrupted, these stay retried; run it again for the rest. With
 --server all are in one request.
 
+--dry-run does the work in one transaction and undoes it: it writes as much and, while it
+runs, holds the tasks.
+
 With --json: retried, the IDs of the tasks; others, how many tasks were opened with them;
-and unchanged, the IDs given whose tasks had not finished.`,
+and unchanged, the IDs given whose tasks had not finished. With --dry-run it is would_retry
+instead of retried.`,
 		Example: `  stint retry export/main/0042
   stint retry --action mail --aborted --since 1h`,
 	})

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+// changer returns what makes the change, or only says what it would do.
+func (c *change) changer(db *database) (changer, error) {
+	switch {
+	case !c.dryRun:
+		return db.tasks(), nil
+	case db.shards != nil:
+		return nil, said(errInput, "--dry-run asks one database or service, and does not follow "+
+			"tasks to other shards: give the --database-url or --server of one")
+	case db.client != nil:
+		return db.client.DryRun(), nil
+	}
+	return db.direct.DryRun(), nil
+}
+
+// begin begins a transaction for a batch.
+func (c *change) begin(ctx context.Context, db *database) (pgx.Tx, error) {
+	if c.within != nil {
+		return c.within.Begin(ctx)
+	}
+	return db.pool.BeginTx(ctx, pgx.TxOptions{
+		IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
+	})
+}
+
+// tryFiltered says what the change of the tasks found would do.
+func (p *program) tryFiltered(
+	ctx context.Context, c *change, db *database, filter stint.Filter, tasks []foundTask,
+) error {
+	affected, refusal, err := c.try(ctx, db, filter, tasks)
+	if err != nil {
+		return err
+	}
+	err = p.printFiltered(c, affected, len(tasks))
+	if refusal != nil {
+		left := display.Count(int64(len(tasks)-len(affected.Tasks)), "task")
+		err = errors.Join(err, said(errPartly, "would leave out %s: %v", left, refusal))
+	}
+	return err
+}
+
+// try makes the change of the tasks found, all in one transaction, and undoes it.
+func (c *change) try(
+	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask,
+) (affected stint.Affected, refusal, err error) {
+	trial := *c
+	trial.dryRun = true
+	if db.client == nil {
+		trial.within, err = trial.begin(ctx, db)
+		if err != nil {
+			return affected, nil, err
+		}
+		defer func() { err = errors.Join(err, trial.within.Rollback(context.WithoutCancel(ctx))) }()
+	}
+	return trial.inBatches(ctx, db, filter, tasks, func(int) {})
+}
+
+// question asks whether to change the tasks found. Of few it says what would change with them.
+func (c *change) question(
+	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask,
+) string {
+	count := display.Count(int64(len(tasks)), "task")
+	if len(tasks) <= batchTasksMax {
+		if affected, _, err := c.try(ctx, db, filter, tasks); err == nil {
+			count = countOf(affected)
+		}
+	}
+	return fmt.Sprintf("%s %s ", c.verb, count)
+}
