@@ -1,16 +1,16 @@
-// Package drawing draws networks of tasks: it lays them out in layers and writes them as SVG.
+// Package drawing writes networks of tasks as SVG pictures that need no other file.
 package drawing
 
 import (
 	_ "embed"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/layout"
 )
 
 //go:embed style.css
@@ -31,6 +31,8 @@ const (
 <rect class="page" width="100%%" height="100%%"/>
 `
 	cut = `<text x="%d" y="%d">The network goes on; these are the %s that are nearest.</text>
+`
+	edges = `<g class="edges" marker-end="url(#arrow)" transform="translate(%d %d)">
 `
 	task = `<g class="task %s" transform="translate(%d %d)">
 <title>%s</title>
@@ -62,7 +64,6 @@ const (
 	noteHeight = 32
 	gapMin     = 64 // between layers
 	gapMax     = 280
-	steepness  = 4 // how much further an edge may go up or down than to the right
 )
 
 // WriteSVG writes a picture of the graph that needs no other file, with an outline around the task
@@ -89,12 +90,12 @@ func WriteSVG(w io.Writer, graph *stint.Graph, asked stint.TaskID) error {
 
 // A picture is a graph with a place for everything.
 type picture struct {
+	*layout.Picture
 	tasks              []stint.TaskInfo
 	asked              int // the index of the task that was asked for
+	edges              []layout.Edge
 	labels             []label
-	layers             *layers
 	box, width, height int
-	lefts              []int // of the layers
 	top                int
 }
 
@@ -106,78 +107,39 @@ func newPicture(graph *stint.Graph, asked stint.TaskID) *picture {
 		p.labels = append(p.labels, newLabel(&graph.Tasks[i]))
 		p.box = max(p.box, p.labels[i].width()+2*padding)
 	}
-	edges := make([]edge, len(graph.Dependencies))
+	p.edges = make([]layout.Edge, len(graph.Dependencies))
 	for i, dependency := range graph.Dependencies {
-		edges[i] = edge{index[dependency.Predecessor], index[dependency.Dependent]}
+		p.edges[i] = layout.Edge{
+			From: index[dependency.Predecessor], To: index[dependency.Dependent],
+		}
 	}
 	p.asked = slices.IndexFunc(p.tasks, func(task stint.TaskInfo) bool { return task.ID == asked })
-	p.layers = layOut(len(graph.Tasks), edges)
+	p.Picture = layout.Of(len(graph.Tasks), p.edges, layout.Sizes{
+		BoxWidth: p.box, BoxHeight: boxHeight, BoxGap: boxGap, GapMin: gapMin, GapMax: gapMax,
+	})
 	if graph.Cut {
 		p.top += noteHeight
 	}
-	for i := range p.layers.places {
-		p.height = max(p.height, int(p.layers.places[i].y)+(boxHeight+boxGap)/2)
-	}
-	p.height += p.top + margin - boxGap
-	x := margin
-	for _, gap := range p.gaps() {
-		p.lefts = append(p.lefts, x)
-		x += p.box + gap
-	}
-	p.lefts = append(p.lefts, x)
-	p.width = x + p.box + margin
+	p.width, p.height = p.Width+2*margin, p.Height+p.top+margin
 	return p
 }
 
-// gaps are the distances between the layers: wide where edges are steep.
-func (p *picture) gaps() []int {
-	gaps := make([]int, max(len(p.layers.order)-1, 0))
-	for i := range gaps {
-		gaps[i] = gapMin
-	}
-	for at := range p.layers.places {
-		from := &p.layers.places[at]
-		for _, to := range from.after {
-			steep := int(math.Abs(p.layers.places[to].y-from.y)) / steepness
-			gaps[from.layer] = max(gaps[from.layer], min(steep, gapMax))
-		}
-	}
-	return gaps
-}
-
-// y is the height of a place in the picture.
-func (p *picture) y(at int) int { return p.top + int(p.layers.places[at].y) - boxGap/2 }
-
 // writeEdges draws a curve for each edge, level where it leaves and enters a layer.
 func (p *picture) writeEdges(svg *strings.Builder) {
-	svg.WriteString("<g class=\"edges\" marker-end=\"url(#arrow)\">\n")
-	for _, path := range p.layers.paths {
-		run := path[len(path)-1]
+	fmt.Fprintf(svg, edges, margin, p.top)
+	for i, edge := range p.edges {
 		svg.WriteString("<path")
-		if p.tasks[run].OnAbort == stint.RunAnyway {
+		if p.tasks[edge.To].OnAbort == stint.RunAnyway {
 			svg.WriteString(` class="anyway"`)
 		}
-		x, y := p.lefts[p.layers.places[path[0]].layer]+p.box, p.y(path[0])
-		if path[0] == p.asked {
-			x += away
+		awayFrom, awayTo := 0, arrow
+		if edge.From == p.asked {
+			awayFrom += away
 		}
-		fmt.Fprintf(svg, ` d="M%d %d`, x, y)
-		for _, at := range path[1:] {
-			nextX, nextY := p.lefts[p.layers.places[at].layer], p.y(at)
-			if at == run {
-				nextX -= arrow
-			}
-			if at == p.asked {
-				nextX -= away
-			}
-			middle := (x + nextX) / 2
-			fmt.Fprintf(svg, "C%d %d %d %d %d %d", middle, y, middle, nextY, nextX, nextY)
-			if x, y = nextX, nextY; at != run {
-				x += p.box
-				fmt.Fprintf(svg, "H%d", x)
-			}
+		if edge.To == p.asked {
+			awayTo += away
 		}
-		svg.WriteString("\"/>\n")
+		fmt.Fprintf(svg, " d=\"%s\"/>\n", p.Routes[i].Path(awayFrom, awayTo))
 	}
 	svg.WriteString("</g>\n")
 }
@@ -197,7 +159,7 @@ func (p *picture) writeTask(svg *strings.Builder, i int) {
 	if info.Action == stint.Spontaneous {
 		corner = boxHeight / 2
 	}
-	fmt.Fprintf(svg, task, info.State, p.lefts[p.layers.places[i].layer], p.y(i)-boxHeight/2,
+	fmt.Fprintf(svg, task, info.State, margin+p.Boxes[i].X, p.top+p.Boxes[i].Y,
 		escape(label.title))
 	if i == p.asked {
 		fmt.Fprintf(svg, outline, away, p.box+2*away, boxHeight+2*away, corner+away)

@@ -1,13 +1,9 @@
-package drawing
+package layout
 
 import "math"
 
-// The room that a place needs above and below its centre: half the distance between two places of
-// its kind.
-const (
-	roomTask = (boxHeight + boxGap) / 2
-	roomBend = 7
-)
+// roomBend is the room that a bend needs above and below: half the distance between two of them.
+const roomBend = 7
 
 // spreads and straightenings are how often these passes over the layers are made to find heights.
 const (
@@ -54,7 +50,7 @@ func (l *layers) room(at int) float64 {
 	if l.places[at].bend {
 		return roomBend
 	}
-	return roomTask
+	return l.roomBox
 }
 
 // average returns the average height of some neighbours of a place, and how much they count.
@@ -74,7 +70,7 @@ func (l *layers) average(at int, neighbours []int) (y, weight float64) {
 }
 
 // balance is the average of all neighbours of a place. The side with fewer neighbours counts less,
-// so that a task is about in the middle of the many tasks that it leads to, or that lead to it.
+// so that a node is about in the middle of the many nodes that it leads to, or that lead to it.
 func (l *layers) balance(at int) (y, weight float64) {
 	const less = 0.1
 	before, after := l.places[at].before, l.places[at].after

@@ -1,4 +1,4 @@
-package drawing
+package layout
 
 import (
 	"math"
@@ -8,27 +8,30 @@ import (
 	"pgregory.net/rapid"
 )
 
+// roomBox is half the height of a box and of the gap to the next one.
+const roomBox = 43
+
 func TestLayOut_LeavesRoomAndLeadsToTheRight(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		tasks := rapid.IntRange(1, 40).Draw(t, "tasks")
-		pairs := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) edge {
+		pairs := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Edge {
 			from := rapid.IntRange(0, tasks-1).Draw(t, "from")
-			return edge{from, rapid.IntRange(from, tasks-1).Draw(t, "to")}
-		}), 0, -1, rapid.ID[edge]).Draw(t, "edges")
-		var edges []edge
+			return Edge{from, rapid.IntRange(from, tasks-1).Draw(t, "to")}
+		}), 0, -1, rapid.ID[Edge]).Draw(t, "edges")
+		var edges []Edge
 		for _, e := range pairs {
-			if e.from != e.to {
+			if e.From != e.To {
 				edges = append(edges, e)
 			}
 		}
-		l := layOut(tasks, edges)
-		if !reflect.DeepEqual(l, layOut(tasks, edges)) {
+		l := layOut(tasks, edges, roomBox)
+		if !reflect.DeepEqual(l, layOut(tasks, edges, roomBox)) {
 			t.Fatal("the same network is laid out differently")
 		}
 		wantRoom(t, l)
 		for i, path := range l.paths {
-			if path[0] != edges[i].from || path[len(path)-1] != edges[i].to {
+			if path[0] != edges[i].From || path[len(path)-1] != edges[i].To {
 				t.Fatalf("the path of %v is %v", edges[i], path)
 			}
 			for k := range path[1:] {
@@ -88,13 +91,13 @@ func crossingsOneByOne(l *layers) int {
 
 func TestLayOut_PutsATaskInTheMiddleOfItsPredecessors(t *testing.T) {
 	t.Parallel()
-	var edges []edge
+	var edges []Edge
 	for task := range 20 {
-		edges = append(edges, edge{task, 20})
+		edges = append(edges, Edge{task, 20})
 	}
-	l := layOut(21, edges)
+	l := layOut(21, edges, roomBox)
 	for task := range 20 {
-		if got, want := l.places[task].y, roomTask*float64(2*task+1); got != want {
+		if got, want := l.places[task].y, roomBox*float64(2*task+1); got != want {
 			t.Errorf("task %d is at %v, want %v", task, got, want)
 		}
 	}
@@ -105,17 +108,17 @@ func TestLayOut_PutsATaskInTheMiddleOfItsPredecessors(t *testing.T) {
 
 func TestLayOut_UntanglesATree(t *testing.T) {
 	t.Parallel()
-	var edges []edge
+	var edges []Edge
 	for task := 1; task < 127; task++ {
-		edges = append(edges, edge{(task - 1) / 2, task})
+		edges = append(edges, Edge{(task - 1) / 2, task})
 	}
-	if got := layOut(127, edges).crossings(); got != 0 {
+	if got := layOut(127, edges, roomBox).crossings(); got != 0 {
 		t.Errorf("crossings = %d, want 0", got)
 	}
 	for i, e := range edges {
-		edges[i] = edge{e.to, e.from}
+		edges[i] = Edge{e.To, e.From}
 	}
-	if got := layOut(127, edges).crossings(); got != 0 {
+	if got := layOut(127, edges, roomBox).crossings(); got != 0 {
 		t.Errorf("crossings = %d, want 0 the other way", got)
 	}
 }
@@ -123,11 +126,11 @@ func TestLayOut_UntanglesATree(t *testing.T) {
 // A chain whose end waits for all of it has more bends than a picture can hold.
 func TestLayOut_LimitsTheBends(t *testing.T) {
 	t.Parallel()
-	var edges []edge
+	var edges []Edge
 	for task := range 1998 {
-		edges = append(edges, edge{task, task + 1}, edge{task, 1999})
+		edges = append(edges, Edge{task, task + 1}, Edge{task, 1999})
 	}
-	l := layOut(2000, edges)
+	l := layOut(2000, edges, roomBox)
 	wantRoom(t, l)
 	if bends := len(l.places) - 2000; bends > bendsMax || bends < bendsMax/2 {
 		t.Errorf("%d bends, want at most %d", bends, bendsMax)
@@ -137,5 +140,5 @@ func TestLayOut_LimitsTheBends(t *testing.T) {
 // Only damaged tables can hold a cycle; even so there is a picture.
 func TestLayOut_BearsACycle(t *testing.T) {
 	t.Parallel()
-	wantRoom(t, layOut(4, []edge{{0, 1}, {1, 2}, {2, 1}, {2, 3}, {3, 3}}))
+	wantRoom(t, layOut(4, []Edge{{0, 1}, {1, 2}, {2, 1}, {2, 3}, {3, 3}}, roomBox))
 }

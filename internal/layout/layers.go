@@ -1,4 +1,4 @@
-package drawing
+package layout
 
 import (
 	"cmp"
@@ -7,23 +7,25 @@ import (
 	"github.com/stint-tasks/stint/internal/dag"
 )
 
-// A place is where a task is, or where an edge passes a layer on its way to a later one.
+// A place is where a node is, or where an edge passes a layer on its way to a later one.
 type place struct {
 	layer         int
 	bend          bool    // of an edge
 	before, after []int   // the places in the layers beside it that edges join it to
 	index         int     // within its layer
+	average       float64 // of the indexes of its neighbours in the layer before
 	y             float64 // of its centre
 }
 
 // The layers are the places of a network, in columns from left to right: each edge leads to the
-// right, from one layer to the next. The method is Sugiyama's: tasks get their layers, long edges
+// right, from one layer to the next. The method is Sugiyama's: nodes get their layers, long edges
 // get bends, layers are ordered so that few edges cross, and then places get heights. Nothing
 // depends on chance, so the same network is always laid out the same.
 type layers struct {
-	places []place // first the tasks
-	paths  [][]int // the places that each edge goes through
-	order  [][]int // the places of each layer, from the top
+	places  []place // first the nodes
+	paths   [][]int // the places that each edge goes through
+	order   [][]int // the places of each layer, from the top
+	roomBox float64 // the room that a node needs above and below its centre
 }
 
 // The limits keep the time and the size of large networks in bounds.
@@ -33,49 +35,48 @@ const (
 	idleMax   = 4      // how many sweeps in a row may bring nothing
 )
 
-// An edge leads from a task to a dependent, each an index.
-type edge struct{ from, to int }
-
-func layOut(tasks int, edges []edge) *layers {
-	l := &layers{places: make([]place, tasks), paths: make([][]int, len(edges))}
+func layOut(nodes int, edges []Edge, roomBox float64) *layers {
+	l := &layers{
+		places: make([]place, nodes), paths: make([][]int, len(edges)), roomBox: roomBox,
+	}
 	l.assign(edges)
 	l.bend(edges)
-	l.arrange(tasks)
+	l.arrange(nodes)
 	l.spread()
 	return l
 }
 
-// assign puts each task behind the last of its predecessors, and then, where that makes edges
+// assign puts each node behind the last of its predecessors, and then, where that makes edges
 // shorter on the whole, right before the first of its dependents.
-func (l *layers) assign(edges []edge) {
+func (l *layers) assign(edges []Edge) {
 	before, after := make([][]int, len(l.places)), make([][]int, len(l.places))
 	links := make([]dag.Edge, len(edges))
 	for i, e := range edges {
-		before[e.to] = append(before[e.to], e.from)
-		after[e.from] = append(after[e.from], e.to)
-		links[i] = dag.Edge{From: int32(e.from), To: int32(e.to)} //nolint:gosec // few
+		before[e.To] = append(before[e.To], e.From)
+		after[e.From] = append(after[e.From], e.To)
+		links[i] = dag.Edge{From: int32(e.From), To: int32(e.To)} //nolint:gosec // few
 	}
 	sorted, _ := dag.Order(len(l.places), links)
-	for _, task := range sorted {
-		for _, next := range after[task] {
-			l.places[next].layer = max(l.places[next].layer, l.places[task].layer+1)
+	for _, node := range sorted {
+		for _, next := range after[node] {
+			l.places[next].layer = max(l.places[next].layer, l.places[node].layer+1)
 		}
 	}
-	for _, task := range slices.Backward(sorted) {
-		if len(after[task]) <= len(before[task]) {
+	for _, node := range slices.Backward(sorted) {
+		if len(after[node]) <= len(before[node]) {
 			continue
 		}
-		first := l.places[after[task][0]].layer
-		for _, next := range after[task] {
+		first := l.places[after[node][0]].layer
+		for _, next := range after[node] {
 			first = min(first, l.places[next].layer)
 		}
-		l.places[task].layer = first - 1
+		l.places[node].layer = first - 1
 	}
 }
 
 // bend gives each edge its path, with a bend in every layer between its ends.
-func (l *layers) bend(edges []edge) {
-	length := func(i int) int { return l.places[edges[i].to].layer - l.places[edges[i].from].layer }
+func (l *layers) bend(edges []Edge) {
+	length := func(i int) int { return l.places[edges[i].To].layer - l.places[edges[i].From].layer }
 	shortest := make([]int, len(edges))
 	for i := range edges {
 		shortest[i] = i
@@ -83,7 +84,7 @@ func (l *layers) bend(edges []edge) {
 	slices.SortStableFunc(shortest, func(a, b int) int { return cmp.Compare(length(a), length(b)) })
 	bends := 0
 	for _, i := range shortest {
-		from, to := edges[i].from, edges[i].to
+		from, to := edges[i].From, edges[i].To
 		if length(i) < 1 { // on a cycle, which only damaged tables can hold
 			l.paths[i] = []int{from, to}
 			continue
@@ -110,8 +111,8 @@ func (l *layers) bend(edges []edge) {
 // arrange orders the layers. It starts with an order in which neighbours are near each other, and
 // then sorts each layer by the average of each place's neighbours, to and fro, until the number of
 // edges that cross no longer falls.
-func (l *layers) arrange(tasks int) {
-	l.begin(tasks)
+func (l *layers) arrange(nodes int) {
+	l.begin(nodes)
 	fewest, best := l.crossings(), l.copyOrder()
 	for sweep, idle := 0, 0; fewest > 0 && idle < idleMax && sweep < sweepsMax; sweep++ {
 		l.sweep(sweep%2 == 0, func(layer []int, neighbours func(int) []int) {
@@ -129,13 +130,13 @@ func (l *layers) arrange(tasks int) {
 }
 
 // begin orders the layers by a walk along the edges, depth first.
-func (l *layers) begin(tasks int) {
+func (l *layers) begin(nodes int) {
 	seen := make([]bool, len(l.places))
-	for task := range tasks {
-		if len(l.places[task].before) > 0 {
+	for node := range nodes {
+		if len(l.places[node].before) > 0 {
 			continue
 		}
-		for stack := []int{task}; len(stack) > 0; {
+		for stack := []int{node}; len(stack) > 0; {
 			at := stack[len(stack)-1]
 			if stack = stack[:len(stack)-1]; seen[at] {
 				continue
@@ -175,18 +176,20 @@ func (l *layers) sweep(right bool, visit func(layer []int, neighbours func(int) 
 // sort orders a layer by the average of each place's neighbours. Places without neighbours stay
 // about where they are.
 func (l *layers) sort(layer []int, neighbours func(int) []int) {
-	average := make(map[int]float64, len(layer))
 	for _, at := range layer {
-		average[at] = float64(l.places[at].index)
+		average := float64(l.places[at].index)
 		if near := neighbours(at); len(near) > 0 {
 			sum := 0
 			for _, other := range near {
 				sum += l.places[other].index
 			}
-			average[at] = float64(sum) / float64(len(near))
+			average = float64(sum) / float64(len(near))
 		}
+		l.places[at].average = average
 	}
-	slices.SortStableFunc(layer, func(a, b int) int { return cmp.Compare(average[a], average[b]) })
+	slices.SortStableFunc(layer, func(a, b int) int {
+		return cmp.Compare(l.places[a].average, l.places[b].average)
+	})
 	l.number(layer)
 }
 
@@ -208,13 +211,14 @@ func (l *layers) copyOrder() [][]int {
 // other. A tree of sums (Fenwick's) tells how many edges so far end further down.
 func (l *layers) crossings() int {
 	crossings := 0
+	var ends []int
 	for i := range len(l.order) - 1 {
 		sums := make([]int, len(l.order[i+1])+1)
 		count := 0
 		for _, from := range l.order[i] {
-			ends := make([]int, len(l.places[from].after))
-			for k, to := range l.places[from].after {
-				ends[k] = l.places[to].index
+			ends = ends[:0]
+			for _, to := range l.places[from].after {
+				ends = append(ends, l.places[to].index)
 			}
 			for _, end := range ends {
 				crossings += count

@@ -1,0 +1,291 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+var sizes = Sizes{BoxWidth: 200, BoxHeight: 66, BoxGap: 20, GapMin: 64, GapMax: 280}
+
+// network draws the edges of a network without cycles.
+func network(t *rapid.T) (nodes int, edges []Edge) {
+	nodes = rapid.IntRange(1, 40).Draw(t, "nodes")
+	if nodes == 1 {
+		return nodes, nil
+	}
+	edges = rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) Edge {
+		from := rapid.IntRange(0, nodes-2).Draw(t, "from")
+		return Edge{from, rapid.IntRange(from+1, nodes-1).Draw(t, "to")}
+	}), 0, -1, rapid.ID[Edge]).Draw(t, "edges")
+	return nodes, edges
+}
+
+func TestOf_BoxesDoNotOverlapAndEdgesLeadToTheRight(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, edges := network(t)
+		p := Of(nodes, edges, sizes)
+		wantPicture(t, p, edges)
+		for i, e := range edges {
+			if p.Boxes[e.From].X+sizes.BoxWidth >= p.Boxes[e.To].X {
+				t.Fatalf("edge %d leads from %v to %v", i, p.Boxes[e.From], p.Boxes[e.To])
+			}
+		}
+	})
+}
+
+// wantPicture checks that no boxes overlap, that all are within the picture, and that every route
+// begins and ends at the boxes of its edge.
+func wantPicture(t interface{ Fatalf(string, ...any) }, p *Picture, edges []Edge) {
+	byPlace := make([]int, len(p.Boxes))
+	for i := range byPlace {
+		byPlace[i] = i
+	}
+	slices.SortFunc(byPlace, func(a, b int) int {
+		if d := p.Boxes[a].X - p.Boxes[b].X; d != 0 {
+			return d
+		}
+		return p.Boxes[a].Y - p.Boxes[b].Y
+	})
+	for i, at := range byPlace {
+		box := p.Boxes[at]
+		if box.X < 0 || box.Y < 0 || box.X+sizes.BoxWidth > p.Width ||
+			box.Y+sizes.BoxHeight > p.Height {
+			t.Fatalf("box %v is not in the picture of %d x %d", box, p.Width, p.Height)
+		}
+		if i == 0 {
+			continue
+		}
+		other := p.Boxes[byPlace[i-1]]
+		if other.X+sizes.BoxWidth > box.X && other.Y+sizes.BoxHeight > box.Y {
+			t.Fatalf("boxes at %v and %v overlap", other, box)
+		}
+	}
+	for i, e := range edges {
+		route, middle := p.Routes[i], sizes.BoxHeight/2
+		from, to := p.Boxes[e.From], p.Boxes[e.To]
+		first := Point{from.X + sizes.BoxWidth, from.Y + middle}
+		if len(route) == 0 || route[0].From != first ||
+			route[len(route)-1].To != (Point{to.X, to.Y + middle}) {
+			t.Fatalf("the route from %v to %v is %v", from, to, route)
+		}
+	}
+}
+
+// Whoever looks at a network that grows finds each task above the same ones as before.
+func TestOf_ALeafMoreLeavesTheOthersInOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := rapid.IntRange(2, 60).Draw(t, "nodes")
+		var edges []Edge // a tree
+		for node := 1; node < nodes; node++ {
+			edges = append(edges, Edge{rapid.IntRange(0, node-1).Draw(t, "parent"), node})
+		}
+		before, after := Of(nodes-1, edges[:nodes-2], sizes), Of(nodes, edges, sizes)
+		for a := range nodes - 1 {
+			for b := range nodes - 1 {
+				was, is := before.Boxes, after.Boxes
+				if was[a].X == was[b].X && was[a].Y < was[b].Y && is[a].Y >= is[b].Y {
+					t.Fatalf("%d was above %d, and is below", a, b)
+				}
+			}
+		}
+	})
+}
+
+func TestRoute_PathLeavesRoomAtItsEnds(t *testing.T) {
+	t.Parallel()
+	route := Route{{Point{0, 10}, Point{100, 20}}, {Point{300, 20}, Point{400, 10}}}
+	const want = "M5 10C52 10 52 20 100 20H300C345 20 345 10 390 10"
+	if got := route.Path(5, 10); got != want {
+		t.Errorf("Path = %s, want %s", got, want)
+	}
+}
+
+// FuzzOf takes pairs of bytes for edges, of any network.
+func FuzzOf(f *testing.F) {
+	f.Add(3, []byte{0, 1, 1, 2})
+	f.Add(2, []byte{0, 1, 1, 0, 1, 1})
+	f.Fuzz(func(t *testing.T, nodes int, pairs []byte) {
+		if nodes < 1 || nodes > 256 {
+			return
+		}
+		var edges []Edge
+		for i := 0; i+1 < len(pairs); i += 2 {
+			edges = append(edges, Edge{int(pairs[i]) % nodes, int(pairs[i+1]) % nodes})
+		}
+		wantPicture(t, Of(nodes, edges, sizes), edges)
+		groups := Alike(make([]string, nodes), edges, 10)
+		wantPicture(t, Of(groups.Count, groups.Edges, sizes), groups.Edges)
+	})
+}
+
+func TestAlike_PutsBranchesTogether(t *testing.T) {
+	t.Parallel()
+	// A root, three branches of two and of another action at their end, and what joins them.
+	var labels []string
+	var edges []Edge
+	add := func(label string, after ...int) int {
+		labels = append(labels, label)
+		for _, node := range after {
+			edges = append(edges, Edge{node, len(labels) - 1})
+		}
+		return len(labels) - 1
+	}
+	root := add("order")
+	var ends []int
+	for branch := range 3 {
+		scan := add("scan", root)
+		var photos []int
+		for range 4 + branch {
+			photos = append(photos, add("develop", scan))
+		}
+		ends = append(ends, add("page", photos...))
+	}
+	add("bind", ends...)
+	got := Alike(labels, edges, 100)
+	var sizes []int
+	for _, nodes := range got.Nodes {
+		sizes = append(sizes, len(nodes))
+	}
+	if want := []int{1, 3, 15, 3, 1}; !slices.Equal(sizes, want) {
+		t.Errorf("the groups have %v tasks, want %v", sizes, want)
+	}
+	if want := []Edge{{0, 1}, {1, 2}, {2, 3}, {3, 4}}; !slices.Equal(got.Edges, want) {
+		t.Errorf("the edges are %v, want %v", got.Edges, want)
+	}
+}
+
+func TestAlike_KeepsApartWhatLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	labels := []string{"root", "act", "act", "mail", "file"}
+	edges := []Edge{{0, 1}, {0, 2}, {1, 3}, {2, 4}}
+	if got := Alike(labels, edges, 100).Of; !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
+		t.Errorf("the groups are %v", got)
+	}
+	if got := Alike(labels, edges, 4).Of; !slices.Equal(got, []int{0, 1, 1, 2, 3}) {
+		t.Errorf("the groups, four at most, are %v", got)
+	}
+}
+
+func TestAlike_FormsANetworkWithoutCycles(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, edges := network(t)
+		labels := make([]string, nodes)
+		for i := range labels {
+			labels[i] = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "label")
+		}
+		groups := Alike(labels, edges, rapid.IntRange(1, 50).Draw(t, "most"))
+		for _, e := range edges {
+			if joined := (Edge{groups.Of[e.From], groups.Of[e.To]}); !slices.Contains(groups.Edges, joined) {
+				t.Fatalf("no edge stands for %v", e)
+			}
+		}
+		p := Of(groups.Count, groups.Edges, sizes)
+		for _, e := range groups.Edges {
+			if p.Boxes[e.From].X >= p.Boxes[e.To].X {
+				t.Fatalf("%v leads back", e)
+			}
+		}
+		for group, members := range groups.Nodes {
+			for _, node := range members {
+				if groups.Of[node] != group || labels[node] != labels[members[0]] {
+					t.Fatalf("node %d is in group %d", node, group)
+				}
+			}
+		}
+	})
+}
+
+func TestNear_GoesBothWaysFromTheNode(t *testing.T) {
+	t.Parallel()
+	edges := []Edge{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {1, 5}, {6, 3}}
+	near, cut := Near(2, 7, edges, 1, 10)
+	if slices.Sort(near); !slices.Equal(near, []int{1, 2, 3}) || cut {
+		t.Errorf("Near = %v, %v", near, cut)
+	}
+	near, cut = Near(2, 7, edges, 9, 10) // neither the sister 5 nor 6
+	if slices.Sort(near); !slices.Equal(near, []int{0, 1, 2, 3, 4}) || cut {
+		t.Errorf("Near = %v, %v", near, cut)
+	}
+	if near, cut = Near(2, 7, edges, 9, 2); len(near) != 2 || near[0] != 2 || !cut {
+		t.Errorf("Near = %v, %v", near, cut)
+	}
+}
+
+func TestCommonPrefix_EndsAtASeparator(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		texts []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{"alone"}, "alone"},
+		{[]string{"page/1", "page/12"}, "page/"},
+		{[]string{"page/12", "page/123"}, "page/"},
+		{[]string{"photo-1", "photo-2"}, "photo-"},
+		{[]string{"abc", "abd"}, ""},
+	} {
+		if got := CommonPrefix(test.texts); got != test.want {
+			t.Errorf("CommonPrefix(%q) = %q, want %q", test.texts, got, test.want)
+		}
+	}
+}
+
+// mesh is a network in which each node follows two others.
+func mesh(nodes int) (edges []Edge) {
+	for i := range nodes {
+		for _, before := range []int{i - 1 - i*7%40, i - 1 - i*31%200} {
+			if before >= 0 {
+				edges = append(edges, Edge{before, i})
+			}
+		}
+	}
+	return edges
+}
+
+// fan is chords: a hundred nodes each, and one that follows them all and leads to the next.
+func fan(nodes int) (edges []Edge) {
+	const chord = 100
+	for i := range nodes {
+		if first := i / chord * chord; i != first {
+			edges = append(edges, Edge{first, i})
+			if first+chord < nodes {
+				edges = append(edges, Edge{i, first + chord})
+			}
+		}
+	}
+	return edges
+}
+
+func BenchmarkOf(b *testing.B) {
+	for _, shape := range []struct {
+		name  string
+		edges func(nodes int) []Edge
+	}{{"mesh", mesh}, {"fan", fan}} {
+		for _, nodes := range []int{100, 1000, 10_000} {
+			b.Run(fmt.Sprintf("%s/%d", shape.name, nodes), func(b *testing.B) {
+				edges := shape.edges(nodes)
+				for b.Loop() {
+					Of(nodes, edges, sizes)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkAlike(b *testing.B) {
+	const nodes = 10_000
+	for name, edges := range map[string][]Edge{"mesh": mesh(nodes), "fan": fan(nodes)} {
+		b.Run(name, func(b *testing.B) {
+			labels := make([]string, nodes)
+			for b.Loop() {
+				Alike(labels, edges, 500)
+			}
+		})
+	}
+}
