@@ -8,8 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/stint-tasks/stint"
 )
 
@@ -65,18 +63,6 @@ func Cut(text string, runesMax int) string {
 		return Text(string(runes[:runesMax-1])) + "…"
 	}
 	return Text(text)
-}
-
-// CutMiddle returns text of at most cellsMax cells of a terminal, without its middle if it takes
-// more. A wide letter at the cut may make it one cell more.
-func CutMiddle(text string, cellsMax int) string {
-	cells := ansi.StringWidth(text)
-	if cells <= cellsMax {
-		return text
-	}
-	right := max(cellsMax-1, 0) / 2
-	left := max(cellsMax-1, 0) - right
-	return ansi.Truncate(text, left, "") + "…" + ansi.TruncateLeft(text, cells-right, "")
 }
 
 // A Line is something that is known of a task: its name and the value, which may have several lines

@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/cmd/stint/internal/cells"
 	"github.com/stint-tasks/stint/internal/display"
 )
 
@@ -33,7 +34,7 @@ func newLabel(task *stint.TaskInfo) label {
 		l.tries = tries(task.Tries, task.MaxTries)
 	}
 	id := display.Text(string(task.ID))
-	l.id, l.action = display.CutMiddle(id, cellsMax), display.CutMiddle(action, cellsMax)
+	l.id, l.action = cells.CutMiddle(id, cellsMax), cells.CutMiddle(action, cellsMax)
 	l.title = id + "\n" + action + "\n" + l.state
 	if l.tries != "" {
 		l.title += "\n" + l.tries

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/cmd/stint/internal/cells"
 	"github.com/stint-tasks/stint/internal/display"
 )
 
@@ -67,9 +68,9 @@ func (m *model) topLines() []string {
 		lines = append(lines, m.title())
 	}
 	if m.readErr != nil {
-		lines = append(lines, m.alarm(display.CutMiddle(away(m.readErr), m.width)))
+		lines = append(lines, m.alarm(cells.CutMiddle(away(m.readErr), m.width)))
 	} else if m.snapshot.Away != nil {
-		lines = append(lines, m.alarm(display.CutMiddle(oneLine(m.snapshot.Away), m.width)))
+		lines = append(lines, m.alarm(cells.CutMiddle(oneLine(m.snapshot.Away), m.width)))
 	}
 	switch {
 	case !m.hasRead:
@@ -275,7 +276,7 @@ func (m *model) proposalLine() string {
 		after = "? y/n"
 		room = m.width - ansi.StringWidth(before+after)
 	}
-	return m.alarm(before + display.CutMiddle(id, room) + after)
+	return m.alarm(before + cells.CutMiddle(id, room) + after)
 }
 
 const helpText = `
