@@ -43,20 +43,17 @@ const steepness = 4
 // same network has the same picture; neither chance nor anything but the edges has a part in it, so
 // a picture stays as it is while the tasks that it shows go on.
 func Of(nodes int, edges []Edge, sizes Sizes) *Picture {
-	halfGap := sizes.BoxGap / 2 //nolint:mnd // a half
-	//nolint:mnd // half of both
 	l := layOut(nodes, edges, float64(sizes.BoxHeight+sizes.BoxGap)/2)
 	p := &Picture{Boxes: make([]Point, nodes), Routes: make([]Route, len(edges))}
 	lefts := make([]int, 1, len(l.order)+1) // of the layers
 	for i, gap := range l.gaps(sizes) {
 		lefts = append(lefts, lefts[i]+sizes.BoxWidth+gap)
 	}
-	centre := func(at int) int { return int(l.places[at].y) - halfGap }
+	centre := func(at int) int { return int(l.places[at].y) - sizes.BoxGap/2 }
 	for node := range nodes {
 		place := &l.places[node]
-		box := Point{X: lefts[place.layer], Y: centre(node) - sizes.BoxHeight/2} //nolint:mnd // a half
-		p.Boxes[node] = box
-		p.Width = max(p.Width, box.X+sizes.BoxWidth)
+		p.Boxes[node] = Point{lefts[place.layer], centre(node) - sizes.BoxHeight/2}
+		p.Width = max(p.Width, lefts[place.layer]+sizes.BoxWidth)
 	}
 	for at := range l.places {
 		lowest := int(l.places[at].y) + int(l.roomBox) - sizes.BoxGap
@@ -98,17 +95,16 @@ func (r Route) Path(awayFrom, awayTo int) string {
 	var path strings.Builder
 	for i, span := range r {
 		from, to := span.From, span.To
-		switch {
-		case i == 0:
+		if i == 0 {
 			from.X += awayFrom
 			fmt.Fprintf(&path, "M%d %d", from.X, from.Y)
-		default:
+		} else {
 			fmt.Fprintf(&path, "H%d", from.X)
 		}
 		if i == len(r)-1 {
 			to.X -= awayTo
 		}
-		middle := (from.X + to.X) / 2 //nolint:mnd // a half
+		middle := (from.X + to.X) / 2
 		fmt.Fprintf(&path, "C%d %d %d %d %d %d", middle, from.Y, middle, to.Y, to.X, to.Y)
 	}
 	return path.String()

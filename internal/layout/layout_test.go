@@ -181,7 +181,8 @@ func TestAlike_FormsANetworkWithoutCycles(t *testing.T) {
 		}
 		groups := Alike(labels, edges, rapid.IntRange(1, 50).Draw(t, "most"))
 		for _, e := range edges {
-			if joined := (Edge{groups.Of[e.From], groups.Of[e.To]}); !slices.Contains(groups.Edges, joined) {
+			joined := Edge{groups.Of[e.From], groups.Of[e.To]}
+			if !slices.Contains(groups.Edges, joined) {
 				t.Fatalf("no edge stands for %v", e)
 			}
 		}
