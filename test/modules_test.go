@@ -76,6 +76,15 @@ func TestModules_TheStoreTakesInPgxAndUUID(t *testing.T) {
 	}
 }
 
+// A service that shows its tasks in a browser takes in no more than the store.
+// Proves G203.
+func TestModules_ThePagesTakeInWhatTheStoreDoes(t *testing.T) {
+	t.Parallel()
+	if got, want := modulesOf(t, "./ui"), modulesOf(t, "."); !slices.Equal(got, want) {
+		t.Errorf("package ui links %q, and the store %q", got, want)
+	}
+}
+
 // A service that is scraped does not take in what exports by OpenTelemetry.
 func TestModules_MetricsForPrometheusNeedNoSDKOfOpenTelemetry(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,99 @@
+package ui
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+type actionsData struct {
+	Actions []actionRow
+	More    int
+}
+
+// actionsMax is how many actions are listed.
+const actionsMax = 1000
+
+// actions lists all actions.
+func actions(h *Handler, r *request) (view, error) {
+	stats, err := h.asked.stats.get(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	data := actionsData{Actions: actionRows(stats, &h.asked.rates)}
+	if len(data.Actions) > actionsMax {
+		data.Actions, data.More = data.Actions[:actionsMax], len(data.Actions)-actionsMax
+	}
+	return view{name: "actions", data: data}, nil
+}
+
+type actionData struct {
+	Name    string
+	Known   bool
+	Row     actionRow
+	Spark   spark
+	Limits  *limitRow // nil if there are none
+	Errors  []stint.ErrorGroup
+	Slow    []stint.TaskInfo
+	Failing []stint.TaskInfo
+	Actors  []stint.ActorInfo
+	Command string
+	Now     time.Time
+}
+
+// action shows what is known of an action.
+func action(h *Handler, r *request) (view, error) {
+	ctx := r.Context()
+	data := actionData{Name: r.URL.Query().Get("name"), Now: r.now}
+	if display.Text(data.Name) == data.Name {
+		data.Command = "stint ls --action=" + display.Word(data.Name)
+	}
+	stats, err := h.asked.stats.get(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	found, err := h.asked.problems.get(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	actors, err := h.asked.actors.get(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	limits, err := h.asked.limitsOf(ctx, data.Name)
+	if err != nil {
+		return view{}, err
+	}
+	if limits != nil {
+		row := newLimitRow(limits)
+		data.Limits = &row
+	}
+	for _, row := range actionRows(stats, &h.asked.rates) {
+		if row.Action == data.Name {
+			data.Row, data.Known = row, true
+		}
+	}
+	data.Spark = h.asked.rates.spark(data.Name)
+	for _, group := range found.Errors {
+		if group.Action == data.Name {
+			data.Errors = append(data.Errors, group)
+		}
+	}
+	data.Slow = ofAction(found.Slow, data.Name)
+	data.Failing = ofAction(found.Failing, data.Name)
+	for _, actor := range actors {
+		if slices.Contains(actor.Actions, data.Name) {
+			data.Actors = append(data.Actors, actor)
+		}
+	}
+	return view{name: "action", title: shownText(data.Name), data: data}, nil
+}
+
+// ofAction are the tasks of an action.
+func ofAction(tasks []stint.TaskInfo, action string) []stint.TaskInfo {
+	return slices.DeleteFunc(slices.Clone(tasks), func(task stint.TaskInfo) bool {
+		return task.Action != action
+	})
+}

@@ -1,0 +1,192 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+)
+
+// An asked store is one that is asked in bounds, and not for each page anew.
+type asked struct {
+	Store
+	clock     databaseClock
+	stats     shared[stint.Stats]
+	problems  shared[stint.Problems]
+	actors    shared[[]stint.ActorInfo]
+	limits    *shared[[]stint.ActionLimits] // nil if the store has no limits
+	schedules *shared[[]stint.ScheduleInfo] // nil if it has no schedules
+	graphs    graphs
+	tasks     recent[*taskAnswer]
+	lists     recent[stint.TaskPage]
+	values    values
+	rates     rates
+}
+
+const (
+	problemsMax = 100 // of each kind
+	// countedErrorsMax is how many failed tasks the groups of errors count.
+	countedErrorsMax = 1000
+	// tasksMax, listsMax and graphsMax are how many answers about tasks, of lists, and about
+	// networks are kept for those who ask the same.
+	tasksMax  = 64
+	listsMax  = 16
+	graphsMax = 8
+	// scheduleBytesMax is how many bytes of schedules are read.
+	scheduleBytesMax = 64 << 20
+)
+
+func newAsked(store Store, options Options) *asked {
+	a := &asked{
+		Store:  store,
+		limits: limitsOf(store, options), schedules: schedulesOf(store, options),
+		tasks: recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
+		lists: recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
+	}
+	a.graphs.ask = store.Graph
+	a.graphs.recent = recent[*netAnswer]{most: graphsMax, timeout: options.Timeout}
+	a.values.ask = smallTasks(store)
+	a.clock.ask, a.actors.ask = options.Clock, store.ListActors
+	a.stats.timeout, a.problems.timeout = options.Timeout, options.Timeout
+	a.actors.timeout = options.Timeout
+	a.stats.ask = func(ctx context.Context) (stint.Stats, error) {
+		stats, err := store.Stats(ctx)
+		if err == nil {
+			a.rates.note(stats, a.clock.now(ctx))
+		}
+		return stats, err
+	}
+	a.problems.ask = func(ctx context.Context) (stint.Problems, error) {
+		found, err := store.Problems(ctx, countedErrorsMax)
+		for _, tasks := range []*[]stint.TaskInfo{&found.Slow, &found.Failing, &found.Failed} {
+			*tasks = slices.Clone((*tasks)[:min(len(*tasks), problemsMax)])
+			shorten(*tasks)
+		}
+		return found, err
+	}
+	return a
+}
+
+func limitsOf(store Store, options Options) *shared[[]stint.ActionLimits] {
+	limited, ok := store.(interface {
+		ListLimits(ctx context.Context, actions ...string) ([]stint.ActionLimits, error)
+	})
+	if !ok {
+		return nil
+	}
+	return &shared[[]stint.ActionLimits]{
+		timeout: options.Timeout,
+		ask: func(ctx context.Context) ([]stint.ActionLimits, error) {
+			return limited.ListLimits(ctx)
+		},
+	}
+}
+
+func schedulesOf(store Store, options Options) *shared[[]stint.ScheduleInfo] {
+	scheduled, ok := store.(interface {
+		ListSchedules(ctx context.Context, names ...string) ([]stint.ScheduleInfo, error)
+	})
+	if !ok {
+		return nil
+	}
+	return &shared[[]stint.ScheduleInfo]{
+		timeout: options.Timeout,
+		ask: func(ctx context.Context) ([]stint.ScheduleInfo, error) {
+			if local, ok := store.(remoter); ok { // a service has bounds of its own
+				bytes, err := local.Remote().CountScheduleBytes(ctx)
+				if err != nil {
+					return nil, err
+				}
+				if bytes > scheduleBytesMax {
+					return nil, errManySchedules
+				}
+			}
+			found, err := scheduled.ListSchedules(ctx)
+			for i := range found { // the bodies are not shown
+				tasks := slices.Clone(found[i].Tasks)
+				for k := range tasks {
+					tasks[k].Body = nil
+				}
+				found[i].Tasks = tasks
+			}
+			return found, err
+		},
+	}
+}
+
+// A remoter has the verbs that services ask a store by, some of which are bounded.
+type remoter interface{ Remote() *stint.Remote }
+
+// shorten leaves the first words of what owners said, which may be 64 KiB of each task.
+func shorten(tasks []stint.TaskInfo) {
+	for i := range tasks {
+		tasks[i].Status = strings.Clone(firstWords(tasks[i].Status))
+	}
+}
+
+// has reports whether the store has the verbs of a page.
+func (a *asked) has(page string) bool {
+	switch page {
+	case "limits":
+		return a.limits != nil
+	case "schedules":
+		return a.schedules != nil
+	}
+	return true
+}
+
+// limitsOf returns the limits of an action, nil if there are none.
+func (a *asked) limitsOf(ctx context.Context, action string) (*stint.ActionLimits, error) {
+	if a.limits == nil {
+		return nil, nil //nolint:nilnil // as the comment says
+	}
+	all, err := a.limits.get(ctx)
+	i := slices.IndexFunc(all, func(l stint.ActionLimits) bool { return l.Action == action })
+	if err != nil || i < 0 {
+		return nil, err
+	}
+	return &all[i], nil
+}
+
+// A taskAnswer is what the store knows of a task, without its body and result.
+type taskAnswer struct {
+	why     stint.Explanation
+	history stint.History
+}
+
+// task returns what the store knows of a task.
+func (a *asked) task(ctx context.Context, id stint.TaskID) (*taskAnswer, error) {
+	return a.tasks.get(ctx, string(id), func(ctx context.Context) (*taskAnswer, error) {
+		begun := processNow()
+		why, err := a.Explain(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		a.clock.learn(why.Now, begun)
+		history, err := a.History(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		shorten(why.WaitsFor)
+		shorten(why.BecauseOf)
+		why.Task.Status = tail(why.Task.Status)
+		history.Tries = history.Tries[max(len(history.Tries)-triesMax, 0):]
+		for i := range history.Tries {
+			try := &history.Tries[i]
+			try.Status, try.Log = tail(try.Status), tail(try.Log)
+		}
+		return &taskAnswer{why, history}, nil
+	})
+}
+
+// list returns a page of tasks.
+func (a *asked) list(ctx context.Context, filter stint.Filter) (stint.TaskPage, error) {
+	key := fmt.Sprintf("%#v", filter)
+	return a.lists.get(ctx, key, func(ctx context.Context) (stint.TaskPage, error) {
+		page, err := a.ListTasks(ctx, filter)
+		shorten(page.Tasks)
+		return page, err
+	})
+}

@@ -1,0 +1,89 @@
+package ui
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/stint-tasks/stint"
+)
+
+// graphs are the networks that were asked for last. All tasks of a network that is not cut have the
+// same one, so they share it.
+type graphs struct {
+	ask    func(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
+	recent recent[*netAnswer]
+
+	mutex sync.Mutex
+	holds []held // by which task others are asked for, the latest last
+}
+
+// A netAnswer is the network around a task.
+type netAnswer struct {
+	*stint.Graph
+	has map[stint.TaskID]bool
+}
+
+// A held network is one of which all tasks are known.
+type held struct {
+	asked stint.TaskID
+	has   map[stint.TaskID]bool
+}
+
+// get returns the network around a task.
+func (g *graphs) get(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
+	if by := g.by(id); by != id {
+		// Otherwise that task is gone, or this one has left its network.
+		if found, err := g.around(ctx, by); err == nil && found.has[id] {
+			return found.Graph, nil
+		}
+	}
+	found, err := g.around(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return found.Graph, nil
+}
+
+// by returns the task by which the network of another one was asked for, or that one itself.
+func (g *graphs) by(id stint.TaskID) stint.TaskID {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	for _, h := range g.holds {
+		if h.has[id] {
+			return h.asked
+		}
+	}
+	return id
+}
+
+func (g *graphs) around(ctx context.Context, id stint.TaskID) (*netAnswer, error) {
+	return g.recent.get(ctx, string(id), func(ctx context.Context) (*netAnswer, error) {
+		graph, err := g.ask(ctx, id)
+		found := &netAnswer{Graph: graph}
+		if err == nil {
+			shorten(graph.Tasks)
+			found.has = make(map[stint.TaskID]bool, len(graph.Tasks))
+			for i := range graph.Tasks {
+				found.has[graph.Tasks[i].ID] = true
+			}
+		}
+		g.note(id, found)
+		return found, err
+	})
+}
+
+// note notes which tasks a network has, unless there is none, or it goes on, so that others have
+// another one.
+func (g *graphs) note(id stint.TaskID, found *netAnswer) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.holds = slices.DeleteFunc(g.holds, func(h held) bool { return h.asked == id })
+	if found.Graph == nil || found.Cut {
+		return
+	}
+	if len(g.holds) == graphsMax {
+		g.holds = slices.Delete(g.holds, 0, 1)
+	}
+	g.holds = append(g.holds, held{id, found.has})
+}

@@ -1,0 +1,200 @@
+package ui
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+type problemsData struct {
+	stint.Problems
+	Counted int
+	Now     time.Time
+}
+
+// problems lists errors in groups, and the tasks to look at first.
+func problems(h *Handler, r *request) (view, error) {
+	found, err := h.asked.problems.get(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	data := problemsData{found, countedErrorsMax, r.now}
+	const most = 50
+	for _, tasks := range []*[]stint.TaskInfo{&data.Slow, &data.Failing, &data.Failed} {
+		*tasks = (*tasks)[:min(len(*tasks), most)]
+	}
+	return view{name: "problems", data: data}, nil
+}
+
+type actorsData struct {
+	Actors []stint.ActorInfo
+	More   int
+	Tasks  int
+	Now    time.Time
+}
+
+// actorsMax is how many actors are listed.
+const actorsMax = 1000
+
+// actors lists who performs tasks.
+func actors(h *Handler, r *request) (view, error) {
+	found, err := h.asked.actors.get(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	data := actorsData{Actors: found, Now: r.now}
+	for _, actor := range found {
+		data.Tasks += actor.Tasks
+	}
+	if len(found) > actorsMax {
+		data.Actors, data.More = found[:actorsMax], len(found)-actorsMax
+	}
+	return view{name: "actors", data: data}, nil
+}
+
+// A limitRow is an action with limits, pauses or weights.
+type limitRow struct {
+	stint.ActionLimits
+	Link       string
+	Rate       string
+	RatePerKey string
+	Full       bool
+	Paused     []pausedKey
+	PausedMore int
+	Weighted   []weightedKey
+}
+
+type pausedKey struct {
+	Key   string
+	Since time.Time
+	Link  string
+}
+
+type weightedKey struct {
+	Key    string
+	Weight int
+}
+
+// keysMax is how many keys of an action are named.
+const keysMax = 50
+
+func newLimitRow(l *stint.ActionLimits) limitRow {
+	row := limitRow{
+		ActionLimits: *l, Link: link("action", "name", l.Action), Rate: rateText(l.Limits.Rate),
+		RatePerKey: rateText(l.Limits.RatePerKey),
+		Full:       l.Limits.Concurrency > 0 && l.InProgress >= l.Limits.Concurrency,
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.PausedKeys)) {
+		if len(row.Paused) == keysMax {
+			row.PausedMore = len(l.PausedKeys) - keysMax
+			break
+		}
+		row.Paused = append(row.Paused, pausedKey{
+			key, l.PausedKeys[key], link("tasks", "action", l.Action, "key", key),
+		})
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.Weights)) {
+		if len(row.Weighted) == keysMax {
+			break
+		}
+		row.Weighted = append(row.Weighted, weightedKey{key, l.Weights[key]})
+	}
+	return row
+}
+
+// rateText says a rate in words.
+func rateText(r stint.Rate) string {
+	if r == (stint.Rate{}) {
+		return ""
+	}
+	text := display.Number(int64(r.Tasks)) + " per "
+	switch r.Per {
+	case time.Second:
+		text += "second"
+	case time.Minute:
+		text += "minute"
+	case time.Hour:
+		text += "hour"
+	default:
+		text += r.Per.String()
+	}
+	if r.Burst > 1 {
+		text += ", " + display.Number(int64(r.Burst)) + " at once"
+	}
+	return text
+}
+
+type limitsData struct {
+	Limits []limitRow
+	More   int
+	Now    time.Time
+}
+
+// limits lists limits and pauses.
+func limits(h *Handler, r *request) (view, error) {
+	found, err := h.asked.limits.get(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	data := limitsData{Now: r.now}
+	if len(found) > actionsMax {
+		found, data.More = found[:actionsMax], len(found)-actionsMax
+	}
+	for i := range found {
+		data.Limits = append(data.Limits, newLimitRow(&found[i]))
+	}
+	return view{name: "limits", data: data}, nil
+}
+
+// A scheduleRow is a schedule in the list.
+type scheduleRow struct {
+	stint.ScheduleInfo
+	Next    []time.Time
+	Actions string
+	Link    string // of the tasks that it has inserted
+}
+
+type schedulesData struct {
+	Schedules []scheduleRow
+	More      int
+	Now       time.Time
+}
+
+const (
+	// schedulesMax is how many schedules are listed, nextMax how many of their occurrences.
+	schedulesMax = 500
+	nextMax      = 3
+)
+
+// schedules lists when tasks are inserted again.
+func schedules(h *Handler, r *request) (view, error) {
+	found, err := h.asked.schedules.get(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	data := schedulesData{Now: r.now}
+	if len(found) > schedulesMax {
+		found, data.More = found[:schedulesMax], len(found)-schedulesMax
+	}
+	for i := range found {
+		row := scheduleRow{
+			ScheduleInfo: found[i], Link: link("tasks", "prefix", found[i].Name+"/"),
+		}
+		if row.PausedSince.IsZero() {
+			row.Next, _ = found[i].Next(r.now, nextMax) // the store has checked the schedule
+		}
+		var actions []string
+		for _, task := range found[i].Tasks {
+			if !slices.Contains(actions, task.Action) && len(actions) < nextMax {
+				actions = append(actions, task.Action)
+			}
+		}
+		row.Actions = strings.Join(actions, ", ")
+		data.Schedules = append(data.Schedules, row)
+	}
+	return view{name: "schedules", data: data}, nil
+}

@@ -1,0 +1,96 @@
+package ui_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui"
+)
+
+// aNetwork is an order, films, their photos, and what joins them.
+func aNetwork(films, photos int) *stint.Graph {
+	graph := &stint.Graph{}
+	add := func(id, action string, state stint.State, after ...stint.TaskID) stint.TaskID {
+		task := stint.TaskInfo{ID: stint.TaskID(id), Action: action, State: state}
+		graph.Tasks = append(graph.Tasks, task)
+		for _, before := range after {
+			graph.Dependencies = append(graph.Dependencies,
+				stint.Dependency{Predecessor: before, Dependent: task.ID})
+		}
+		return task.ID
+	}
+	order := add("order", "order", stint.StateCompleted)
+	var joined []stint.TaskID
+	for f := range films {
+		scan := add(fmt.Sprintf("film/%d/scan", f), "scan", stint.StateCompleted, order)
+		for p := range photos {
+			joined = append(joined, add(fmt.Sprintf("film/%d/photo/%d", f, p), "develop",
+				stint.StateReady, scan))
+		}
+	}
+	add("book", "bind", stint.StateBlocked, joined...)
+	return graph
+}
+
+func networkOf(graph *stint.Graph) *ui.Handler {
+	return ui.New(aFake{graph: func(context.Context, stint.TaskID) (*stint.Graph, error) {
+		return &stint.Graph{Tasks: slices.Clone(graph.Tasks), Dependencies: graph.Dependencies}, nil
+	}}, ui.Options{})
+}
+
+// A picture of thousands of tasks has a box for all that are alike, and each task is found from it.
+func TestNetwork_ShowsAlikeTasksTogether(t *testing.T) {
+	t.Parallel()
+	h := networkOf(aNetwork(10, 999))
+	page := text(t, h, "/network?id=book")
+	wantParts(t, page, "10,002 tasks", "scan × 10", "develop × 9,990", "9,990 ready")
+	if boxes := strings.Count(page, `class="face"`); boxes != 4 {
+		t.Errorf("%d boxes, want 4", boxes)
+	}
+	if len(page) > 256<<10 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	wantParts(t, text(t, h, "/network?id=book&of=film/3/scan"), "Tasks of the box “scan”",
+		`href="task?id=film%2f3%2fscan"`)
+	wantParts(t, text(t, h, "/network?id=book&show=all"), "Too many for a picture")
+	wantParts(t, text(t, h, "/network?id=film/3/photo/7&show=near"), `class="box ready asked"`,
+		"film/3/scan", "book")
+	wantParts(t, text(t, h, "/network?id=book&state=blocked"), "Tasks, blocked")
+}
+
+func TestNetwork_ShowsFewTasksEach(t *testing.T) {
+	t.Parallel()
+	page := text(t, networkOf(aNetwork(2, 3)), "/network?id=book")
+	if got := strings.Count(page, `class="face"`); got != 10 {
+		t.Errorf("%d boxes, want 10", got)
+	}
+	wantParts(t, page, `aria-current="true">All tasks</a>`)
+}
+
+// All who look at tasks of a network share it; one that a task has left does not hold it.
+func TestNetwork_IsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	graph := aNetwork(2, 3)
+	var asked []stint.TaskID
+	h := ui.New(aFake{graph: func(_ context.Context, id stint.TaskID) (*stint.Graph, error) {
+		asked = append(asked, id)
+		if id == "other" {
+			return nil, &stint.TaskError{IDs: []stint.TaskID{id}, Err: stint.ErrTaskNotFound}
+		}
+		return graph, nil
+	}}, ui.Options{})
+	text(t, h, "/network?id=book")
+	text(t, h, "/network?id=order")
+	text(t, h, "/network?id=film/1/scan&show=near")
+	if want := []stint.TaskID{"book"}; !slices.Equal(asked, want) {
+		t.Errorf("networks were asked for of %q, want %q", asked, want)
+	}
+	if response := get(t, h, "/network?id=other"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("the network of a task that is not there: %s", response.Status)
+	}
+}

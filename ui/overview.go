@@ -1,0 +1,243 @@
+package ui
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+// A tally is how many tasks there are in a state.
+type tally struct {
+	State     stint.State
+	Tasks     int64
+	Estimated bool
+	Link      string
+}
+
+// An actionRow is an action in a list.
+type actionRow struct {
+	stint.ActionStats
+	States []tally
+	All    int64
+	Pace   pace
+	Link   string
+}
+
+type overviewData struct {
+	Empty   bool
+	States  []tally
+	All     int64
+	Spark   spark
+	Notices []notice
+	Actions []actionRow
+	More    int // actions
+	Actors  int
+	Asking  int // actions that actors have announced
+	Now     time.Time
+}
+
+// overviewActions is how many actions the overview names.
+const overviewActions = 12
+
+// overview shows how things are, and what needs attention.
+func overview(h *Handler, r *request) (view, error) {
+	ctx := r.Context()
+	stats, err := h.asked.stats.get(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	found, err := h.asked.problems.get(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	actors, err := h.asked.actors.get(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	data := overviewData{
+		States: tallies(stats), Spark: h.asked.rates.spark(), Actors: len(actors), Now: r.now,
+		Notices: notices(stats, found, actors),
+	}
+	for _, state := range data.States {
+		data.All += state.Tasks
+	}
+	data.Empty = data.All == 0 && len(stats.Actions) == 0
+	data.Actions = actionRows(stats, &h.asked.rates)
+	if len(data.Actions) > overviewActions {
+		data.Actions, data.More = data.Actions[:overviewActions],
+			len(data.Actions)-overviewActions
+	}
+	return view{name: "overview", data: data}, nil
+}
+
+// tallies are the counts of all tasks by state.
+func tallies(stats stint.Stats) []tally {
+	var all []tally
+	for _, state := range states() {
+		all = append(all, tally{
+			State: state, Estimated: slices.Contains(stats.Estimated, state),
+			Link: link("tasks", "state", string(state)),
+		})
+	}
+	for i := range stats.Actions {
+		at := 0
+		for _, tasks := range stats.Actions[i].ByState() {
+			all[at].Tasks += tasks
+			at++
+		}
+	}
+	return all
+}
+
+// actionRows are the actions, those first that have most to do.
+func actionRows(stats stint.Stats, rates *rates) []actionRow {
+	rows := make([]actionRow, 0, len(stats.Actions))
+	for i := range stats.Actions {
+		row := actionRow{
+			ActionStats: stats.Actions[i], Link: link("action", "name", stats.Actions[i].Action),
+			Pace: rates.now(stats.Actions[i].Action),
+		}
+		for state, tasks := range row.ByState() {
+			row.All += tasks
+			row.States = append(row.States, tally{
+				State: state, Tasks: tasks, Estimated: slices.Contains(stats.Estimated, state),
+				Link: link("tasks", "state", string(state), "action", row.Action),
+			})
+		}
+		rows = append(rows, row)
+	}
+	// By what does not change from one second to the next, so that rows stay where they are.
+	slices.SortStableFunc(rows, func(a, b actionRow) int {
+		return cmp.Compare(magnitude(b.All), magnitude(a.All))
+	})
+	return rows
+}
+
+// magnitude is how many digits a number has.
+func magnitude(n int64) int {
+	digits := 0
+	for ; n > 0; n /= 10 {
+		digits++
+	}
+	return digits
+}
+
+// A notice is something that needs attention, or may.
+type notice struct {
+	Bad   bool
+	What  sentence
+	Where string // a page that tells more
+	Key   string // what tells it from the others
+}
+
+const (
+	// readyLong is for how long a task may be ready before somebody should know.
+	readyLong = time.Minute
+	// behindLong is for how long, although somebody performs tasks of the action.
+	behindLong = 10 * time.Minute
+	// pruningLong is how far pruning may be behind: half a minute is usual.
+	pruningLong = 5 * time.Minute
+	// noticesMax is how many notices of a kind there are.
+	noticesMax = 5
+)
+
+// notices says what needs attention, the worst first.
+func notices(
+	stats stint.Stats, found stint.Problems, actors []stint.ActorInfo,
+) []notice {
+	asked := map[string]bool{}
+	for _, actor := range actors {
+		for _, action := range actor.Actions {
+			asked[action] = true
+		}
+	}
+	var all []notice
+	all = append(all, ofErrors(found)...)
+	var stuck, paused []notice
+	for i := range stats.Actions {
+		a := &stats.Actions[i]
+		waits := display.Count(a.Ready, "task")
+		page := link("action", "name", a.Action)
+		switch {
+		case a.Action == stint.External || a.Action == stint.Spontaneous:
+		case a.Paused:
+			paused = append(paused, notice{
+				What:  say(actionPart(a.Action), " is paused: "+waits+" ready."),
+				Where: page, Key: "paused " + a.Action,
+			})
+		case a.Ready > a.Parked && a.OldestReady > readyLong && a.InProgress == 0 &&
+			!asked[a.Action]:
+			stuck = append(stuck, notice{
+				Bad: true, Where: page, Key: "stuck " + a.Action,
+				What: say("No registered actor performs ", actionPart(a.Action), ": "+waits+
+					" ready, the oldest for "+display.Span(a.OldestReady)+"."),
+			})
+		case a.OldestReady > behindLong:
+			stuck = append(stuck, notice{
+				Where: page, Key: "late " + a.Action,
+				What: say(actionPart(a.Action), " is behind: "+waits+" ready, the oldest for "+
+					display.Span(a.OldestReady)+"."),
+			})
+		}
+	}
+	all = append(all, atMost(stuck, "actions wait")...)
+	all = append(all, atMost(paused, "actions are paused")...)
+	if stats.PruningBehind > pruningLong {
+		all = append(all, notice{
+			Bad: true, Key: "pruning",
+			What: say("Finished tasks stay too long: pruning is " +
+				display.Span(stats.PruningBehind) + " behind."),
+		})
+	}
+	slices.SortStableFunc(all, func(a, b notice) int {
+		switch {
+		case a.Bad == b.Bad:
+			return 0
+		case a.Bad:
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// atMost names some notices, and says how many more there are.
+func atMost(all []notice, kind string) []notice {
+	if len(all) <= noticesMax {
+		return all
+	}
+	return append(all[:noticesMax:noticesMax], notice{
+		What:  say(fmt.Sprintf("%d more %s.", len(all)-noticesMax, kind)),
+		Where: "actions", Key: "more " + kind,
+	})
+}
+
+// ofErrors are the largest groups of errors.
+func ofErrors(found stint.Problems) []notice {
+	const most = 3
+	var all []notice
+	for i, group := range found.Errors {
+		if i == most {
+			all = append(all, notice{
+				Bad: true, Where: "problems", Key: "errors",
+				What: say(fmt.Sprintf("%d more kinds of errors.", len(found.Errors)-most)),
+			})
+			break
+		}
+		said := ""
+		if group.Error != "" {
+			said = " “" + display.Text(firstWords(group.Error)) + "”"
+		}
+		all = append(all, notice{
+			Bad: true, Where: link("task", "id", string(group.Example)),
+			Key: "error " + group.Action + "\x00" + group.Error,
+			What: say(actionPart(group.Action), ": "+display.Count(int64(group.Tasks), "task")+
+				" failed or were given back:"+said),
+		})
+	}
+	return all
+}

@@ -1,0 +1,162 @@
+package ui
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// rates are how many tasks were handed out, as seen by those who looked in the last minutes.
+type rates struct {
+	mutex sync.Mutex
+	ring  []sample // the newest last
+}
+
+// A sample is what the counts of hand-outs were at a time.
+type sample struct {
+	at    time.Time
+	tries map[string]tries // by action
+}
+
+// tries are hand-outs, and those among them that were not the first of their task.
+type tries struct{ all, again int64 }
+
+const (
+	// The samples of the last ten minutes are kept, but no more than there are seconds in them, and
+	// no more counts of actions than that.
+	ratesOver  = 10 * time.Minute
+	samplesMax = 600
+	countsMax  = 100_000
+
+	// Stores add their hand-outs to the counts once a second, so samples nearer to each other than
+	// this say little.
+	rateOver = 5 * time.Second
+)
+
+// note adds a sample.
+func (r *rates) note(stats stint.Stats, now time.Time) {
+	taken := sample{at: now, tries: make(map[string]tries, len(stats.Actions))}
+	for i := range stats.Actions {
+		a := &stats.Actions[i]
+		taken.tries[a.Action] = tries{a.Tries, a.Retries}
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if n := len(r.ring); n > 0 && !now.After(r.ring[n-1].at) {
+		r.ring = nil // the database's clock was set back
+	}
+	r.ring = append(r.ring, taken)
+	most := min(samplesMax, max(2, countsMax/max(len(taken.tries), 1)))
+	for len(r.ring) > most || now.Sub(r.ring[0].at) > ratesOver {
+		r.ring = r.ring[1:]
+	}
+}
+
+// A pace is how many tasks are handed out per second, and how many of these not for their first
+// try. Known says that there are samples to tell from.
+type pace struct {
+	All, Again float64
+	Known      bool
+}
+
+// between is the pace from one sample to the next of some actions, or of all if none is named.
+func between(first, last sample, actions ...string) pace {
+	seconds := last.at.Sub(first.at).Seconds()
+	if seconds <= 0 {
+		return pace{}
+	}
+	p := pace{Known: true}
+	add := func(action string) {
+		was, is := first.tries[action], last.tries[action]
+		// The counts of an action begin anew when nobody has asked for it for long.
+		p.All += float64(max(is.all-was.all, 0)) / seconds
+		p.Again += float64(max(is.again-was.again, 0)) / seconds
+	}
+	for _, action := range actions {
+		add(action)
+	}
+	if len(actions) == 0 {
+		for action := range first.tries { // one that was not there before has an unknown past
+			add(action)
+		}
+	}
+	return p
+}
+
+// now is the pace of the last seconds.
+func (r *rates) now(actions ...string) pace {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if len(r.ring) < 2 {
+		return pace{}
+	}
+	last := r.ring[len(r.ring)-1]
+	first := len(r.ring) - 2
+	for first > 0 && last.at.Sub(r.ring[first].at) < rateOver {
+		first--
+	}
+	return between(r.ring[first], last, actions...)
+}
+
+// A spark is a small curve without axes.
+type spark struct {
+	Line string // the path of an SVG picture of sparkWidth x sparkHeight
+	Area string // what is below the line
+	Most float64
+	Last pace
+	Span time.Duration
+}
+
+// The size of a spark, in units of its own: its style decides how large it is.
+const (
+	sparkWidth  = 240
+	sparkHeight = 32
+	sparkPoints = 60
+)
+
+// spark draws how the pace was since the first sample. There is no line while there are too few.
+func (r *rates) spark(actions ...string) spark {
+	last := r.now(actions...)
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	s := spark{Last: last}
+	if len(r.ring) < 3 {
+		return s
+	}
+	begin, end := r.ring[0].at, r.ring[len(r.ring)-1].at
+	s.Span = end.Sub(begin)
+	// Counts grow once a second at each store, by leaps: a point is the mean of some seconds.
+	wide := max(rateOver, s.Span/sparkPoints)
+	var points []float64
+	var times []time.Time
+	for from := 0; from < len(r.ring)-1; {
+		to := from + 1
+		for to < len(r.ring)-1 && r.ring[to].at.Sub(r.ring[from].at) < wide {
+			to++
+		}
+		points = append(points, between(r.ring[from], r.ring[to], actions...).All)
+		times = append(times, r.ring[to].at)
+		s.Most = max(s.Most, points[len(points)-1])
+		from = to
+	}
+	if len(points) < 2 {
+		return s
+	}
+	var line strings.Builder
+	for i, point := range points {
+		x := sparkWidth * float64(times[i].Sub(times[0])) / float64(end.Sub(times[0]))
+		y := sparkHeight - 1 - (sparkHeight-2)*point/cmp.Or(s.Most, 1)
+		command := "L"
+		if i == 0 {
+			command = "M"
+		}
+		fmt.Fprintf(&line, "%s%.1f %.1f", command, x, y)
+	}
+	s.Line = line.String()
+	s.Area = fmt.Sprintf("%sV%dH0Z", s.Line, sparkHeight)
+	return s
+}

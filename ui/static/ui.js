@@ -1,0 +1,283 @@
+// The script of the web interface: it keeps the page up to date, counts times on, copies, and moves
+// pictures. Everything else works without it.
+
+const every = 2000; // milliseconds between two looks
+const patience = 10000; // how long a look may take
+
+// Times. The page says what time it is at the database; from then on this machine counts.
+
+let base = 0;
+
+function setClock(text) {
+	base = Date.parse(text) - performance.now();
+}
+
+function span(ms) {
+	const s = Math.floor(Math.abs(ms) / 1000);
+	const m = Math.floor(s / 60), h = Math.floor(m / 60);
+	const two = (n) => String(n).padStart(2, "0");
+	if (s < 60) return s + "s";
+	if (m < 10) return m + "m" + two(s % 60) + "s";
+	if (h < 1) return m + "m";
+	if (h < 24) return h + "h" + two(m % 60) + "m";
+	return Math.floor(h / 24) + "d";
+}
+
+function countOn() {
+	const now = base + performance.now();
+	for (const time of document.querySelectorAll("time[data-form]")) {
+		const ahead = Date.parse(time.dateTime) - now;
+		let text = span(ahead);
+		if (time.dataset.form === "ago") text = ahead > 0 ? "in " + text : text + " ago";
+		if (time.textContent !== text) time.textContent = text;
+	}
+	const shown = document.getElementById("now");
+	if (shown.textContent !== clock(now)) shown.textContent = clock(now);
+}
+
+function clock(at) {
+	return new Date(at).toISOString().slice(0, 19).replace("T", " ") + " UTC";
+}
+
+// Liveness. The page is asked for again, and what differs is changed in place, so that focus, what
+// is selected, typed or opened, and where one has scrolled to stay as they are.
+
+const live = document.getElementById("live");
+let tag = "", paused = false, timer = 0, asking = null, answered = performance.now();
+
+function keyOf(node) {
+	return node.nodeType === 1 ? node.dataset?.key ?? node.id ?? "" : "";
+}
+
+function isAlike(a, b) {
+	return a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
+}
+
+function patch(old, next) {
+	if (old.isEqualNode(next)) return;
+	if (old.nodeType !== 1) {
+		if (old.nodeValue !== next.nodeValue) old.nodeValue = next.nodeValue;
+		return;
+	}
+	patchAttributes(old, next);
+	if (old.matches("input, select, textarea, datalist")) return; // somebody may be typing
+	const keyed = new Map();
+	for (const child of old.children) {
+		if (keyOf(child)) keyed.set(keyOf(child), child);
+	}
+	const stays = new Set([...next.children].map(keyOf));
+	let at = old.firstChild;
+	for (const child of [...next.childNodes]) {
+		while (at && keyOf(at) && !stays.has(keyOf(at))) at = drop(at); // or others would move
+		const known = keyOf(child) && keyed.get(keyOf(child));
+		if (known && known !== at && known.nodeName === child.nodeName) {
+			old.insertBefore(known, at);
+			patch(known, child);
+		} else if (at && isAlike(at, child)) {
+			patch(at, child);
+			at = at.nextSibling;
+		} else {
+			old.insertBefore(child, at);
+		}
+	}
+	while (at) at = drop(at);
+}
+
+function drop(node) {
+	const after = node.nextSibling;
+	node.remove();
+	return after;
+}
+
+// Attributes that the script or the browser set are left alone.
+function patchAttributes(old, next) {
+	const own = ["open", "hidden", "tabindex"];
+	if (old.id === "network") own.push("width", "height");
+	if (old.classList.contains("canvas")) own.push("class");
+	for (const { name, value } of next.attributes) {
+		if (!own.includes(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+	}
+	for (const { name } of [...old.attributes]) {
+		if (!own.includes(name) && name !== "style" && !next.hasAttribute(name)) old.removeAttribute(name);
+	}
+}
+
+async function look() {
+	clearTimeout(timer);
+	if (asking || paused || document.hidden || !("live" in live.dataset)) return;
+	asking = new AbortController();
+	const limit = setTimeout(() => asking.abort(), patience);
+	try {
+		const answer = await fetch(location.href, {
+			headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store", signal: asking.signal,
+		});
+		if (answer.status === 200) {
+			const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+			tag = answer.headers.get("ETag") ?? "";
+			setClock(answer.headers.get("Stint-Now"));
+			patch(document.getElementById("main"), next.getElementById("main"));
+			prepare();
+			countOn();
+		}
+		if (answer.status === 200 || answer.status === 304) answered = performance.now();
+	} catch {
+		// The line at the foot of the page says since when there is no answer.
+	}
+	clearTimeout(limit);
+	asking = null;
+	timer = setTimeout(look, every);
+}
+
+function sayLive() {
+	if (!("live" in live.dataset)) return;
+	const silent = performance.now() - answered;
+	const stale = !paused && silent > every + patience / 2;
+	live.classList.toggle("stale", stale);
+	let text = "Live. Press . to pause.";
+	if (paused) text = "Paused. Press . to go on.";
+	if (stale) text = "No answer since " + clock(base + answered) + ": this is how it was then.";
+	if (live.textContent !== text) live.textContent = text;
+}
+
+function pause() {
+	paused = !paused;
+	sayLive();
+	look();
+}
+
+// Copying. Without a secure connection browsers have no clipboard, so the text is selected.
+
+async function copy(from, text) {
+	try {
+		await navigator.clipboard.writeText(text);
+		return true;
+	} catch {
+		getSelection().selectAllChildren(from);
+		return false;
+	}
+}
+
+// Pictures.
+
+let zoom = 1;
+
+function scale(to) {
+	const picture = document.getElementById("network");
+	const canvas = picture.parentElement;
+	const { width, height } = picture.viewBox.baseVal;
+	const middle = (canvas.scrollLeft + canvas.clientWidth / 2) / zoom;
+	const centre = (canvas.scrollTop + canvas.clientHeight / 2) / zoom;
+	zoom = Math.min(Math.max(to, 0.05), 3);
+	picture.setAttribute("width", width * zoom);
+	picture.setAttribute("height", height * zoom);
+	canvas.scrollLeft = middle * zoom - canvas.clientWidth / 2;
+	canvas.scrollTop = centre * zoom - canvas.clientHeight / 2;
+}
+
+function fit() {
+	const { width, height } = document.getElementById("network").viewBox.baseVal;
+	const canvas = document.querySelector(".canvas");
+	scale(Math.min(1, (canvas.clientWidth - 2) / width, window.innerHeight * 0.7 / height));
+}
+
+function drag(canvas) {
+	let from = null;
+	canvas.classList.add("grab");
+	canvas.addEventListener("pointerdown", (event) => {
+		if (event.button !== 0 || event.pointerType === "touch") return; // touch scrolls by itself
+		from = { x: event.clientX + canvas.scrollLeft, y: event.clientY + canvas.scrollTop, moved: false };
+	});
+	canvas.addEventListener("pointermove", (event) => {
+		if (!from) return;
+		const left = from.x - event.clientX, top = from.y - event.clientY;
+		if (!from.moved && Math.hypot(left - canvas.scrollLeft, top - canvas.scrollTop) < 4) return;
+		if (!from.moved) canvas.setPointerCapture(event.pointerId);
+		from.moved = true;
+		canvas.classList.add("grabbing");
+		canvas.scrollTo(left, top);
+	});
+	const end = () => {
+		canvas.classList.remove("grabbing");
+		if (from?.moved) canvas.addEventListener("click", (event) => event.preventDefault(), { once: true, capture: true });
+		from = null;
+	};
+	canvas.addEventListener("pointerup", end);
+	canvas.addEventListener("pointercancel", end);
+	canvas.addEventListener("dragstart", (event) => event.preventDefault());
+	canvas.addEventListener("wheel", (event) => {
+		if (!event.ctrlKey) return; // otherwise the page scrolls
+		event.preventDefault();
+		scale(zoom * Math.exp(-event.deltaY / 300));
+	}, { passive: false });
+}
+
+// prepare shows what works only with the script, also in what has come since.
+function prepare() {
+	for (const button of document.querySelectorAll("[data-copy], [data-copy-from], .zoom")) button.hidden = false;
+	const canvas = document.querySelector(".canvas:not(.grab)");
+	if (canvas) drag(canvas);
+}
+
+// Events.
+
+document.addEventListener("click", async (event) => {
+	const button = event.target.closest("button");
+	if (!button) return;
+	const { copyFrom, zoom: how } = button.dataset;
+	if (how === "in") scale(zoom * 1.25);
+	if (how === "out") scale(zoom / 1.25);
+	if (how === "fit") fit();
+	if ("copy" in button.dataset || copyFrom) {
+		const from = copyFrom ? document.getElementById(copyFrom) : button.parentElement.querySelector("code");
+		button.textContent = await copy(from, button.dataset.text ?? from.textContent) ? "Copied" : "Selected";
+		setTimeout(() => { button.textContent = "Copy"; }, 1500);
+	}
+});
+
+document.addEventListener("keydown", (event) => {
+	if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+	const links = [...document.querySelectorAll("tbody td.id a")];
+	const at = links.indexOf(document.activeElement);
+	switch (event.key) {
+	case "/":
+		document.querySelector(".find input").focus();
+		break;
+	case ".":
+		pause();
+		break;
+	case "j":
+		links[Math.min(at + 1, links.length - 1)]?.focus();
+		break;
+	case "k":
+		links[Math.max(at - 1, 0)]?.focus();
+		break;
+	case "+": case "=": case "-":
+		if (!document.getElementById("network")) return;
+		scale(event.key === "-" ? zoom / 1.25 : zoom * 1.25);
+		break;
+	default:
+		return;
+	}
+	event.preventDefault();
+});
+
+document.addEventListener("visibilitychange", () => {
+	if (document.hidden) {
+		clearTimeout(timer);
+		asking?.abort();
+		return;
+	}
+	answered = performance.now();
+	look();
+});
+
+setClock(document.getElementById("now").dateTime);
+prepare();
+countOn();
+sayLive();
+setInterval(() => {
+	if (document.hidden) return;
+	countOn();
+	sayLive();
+}, 1000);
+timer = setTimeout(look, every);

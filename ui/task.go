@@ -1,0 +1,371 @@
+package ui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+type taskData struct {
+	Task        stint.TaskInfo
+	Why         reason
+	Origins     []stint.TaskInfo // why, when one goes back through the network
+	OriginsAre  string
+	OriginsMore int
+	Facts       []fact
+	Timeline    []event
+	// TriesMissing says that there were more tries than the timeline has.
+	TriesMissing bool
+	Steps        []stint.StepInfo
+	Progress     float64
+	Before       neighbours
+	After        neighbours
+	Network      int  // how many tasks the network has
+	NetworkCut   bool // there are more
+	NetworkLink  string
+	NetworkAway  bool // the store did not say
+	MayReadBody  bool
+	Values       []shownValue
+	Large        bool // some value was not read
+	SaveBody     string
+	SaveResult   string
+	Commands     []string
+	Now          time.Time
+}
+
+// A fact is something that is known of a task: its name, and text, a link or a time.
+type fact struct {
+	Name string
+	Said sentence
+}
+
+// neighbours are tasks that a task waits for, or that wait for it.
+type neighbours struct {
+	Tasks  []stint.TaskInfo
+	Counts []tally // by state, of all
+	All    int
+}
+
+// More is how many there are that are not named.
+func (n neighbours) More() int { return n.All - len(n.Tasks) }
+
+// neighboursMax is how many neighbours are named.
+const neighboursMax = 50
+
+// task shows what is known of a task.
+func task(h *Handler, r *request) (view, error) {
+	ctx, query := r.Context(), r.URL.Query()
+	id := stint.TaskID(query.Get("id"))
+	found, err := h.asked.task(ctx, id)
+	if err != nil {
+		return view{}, err
+	}
+	e := found.why
+	e.Now = h.asked.clock.now(ctx) // the answer may be that to somebody who asked before
+	data := taskData{
+		Task: e.Task, Why: why(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
+		Progress: e.Task.Progress, MayReadBody: r.may(ReadBodies),
+		NetworkLink: link("network", "id", string(id)), Commands: commandsFor(&e.Task),
+	}
+	data.Timeline, data.TriesMissing = timeline(&e.Task, found.history.Tries, e.Now)
+	if graph, err := h.asked.graphs.get(ctx, id); err == nil {
+		data.Before, data.After = around(graph, id)
+		data.addOrigins(graph)
+		data.Network, data.NetworkCut = len(graph.Tasks), graph.Cut
+	} else {
+		data.NetworkAway = true
+	}
+	if data.MayReadBody {
+		if err := h.addValues(r, &data); err != nil {
+			return view{}, err
+		}
+	}
+	return view{name: "task", title: shownText(id), data: data}, nil
+}
+
+// addValues adds the body and the result.
+func (h *Handler) addValues(r *request, data *taskData) error {
+	info, large, err := h.asked.values.of(r.Context(), &data.Task)
+	if err != nil {
+		return err
+	}
+	query, id := r.URL.Query(), data.Task.ID
+	data.Large = large
+	data.SaveBody = link("value", "id", string(id), "of", "body")
+	data.SaveResult = link("value", "id", string(id), "of", "result")
+	for _, value := range []struct {
+		name, title string
+		bytes       []byte
+	}{{"body", "Body", info.Body}, {"result", "Result", info.Result}} {
+		if len(value.bytes) == 0 {
+			continue
+		}
+		shown := value.bytes
+		if h.options.Format != nil {
+			shown = h.options.Format(data.Task, slices.Clone(shown))
+		}
+		v := newShownValue(value.name, value.title, id, shown, query.Get(value.name))
+		v.Bytes = len(value.bytes)
+		data.Values = append(data.Values, v)
+	}
+	return nil
+}
+
+// facts are what else is known of a task.
+func facts(e *stint.Explanation) []fact {
+	task := &e.Task
+	var all []fact
+	add := func(name string, pieces ...any) { all = append(all, fact{name, say(pieces...)}) }
+	add("Action", actionPart(task.Action))
+	if task.Key != "" {
+		add("Key", part{
+			Text: display.Text(task.Key),
+			Link: link("tasks", "key", task.Key, "action", task.Action),
+		})
+	}
+	if task.Actor != "" {
+		name := "Owner"
+		if task.State != stint.StateInProgress {
+			name = "Last owner"
+		}
+		add(name, actorPart(task.Actor))
+	}
+	if task.Action != stint.Spontaneous && task.Action != stint.External {
+		add("Tries", display.Tries(task))
+	}
+	add("Inserted", newMoment(task.InsertedAt, e.Now))
+	if !task.Deadline.IsZero() {
+		add("Deadline", newMoment(task.Deadline, e.Now))
+	}
+	if task.Priority != 0 {
+		add("Priority", display.Number(int64(task.Priority)))
+	}
+	if task.OnAbort == stint.RunAnyway {
+		add("On abort", "runs even if a task that it waits for is aborted")
+	}
+	if task.PostResult {
+		add("Result", "kept for those who wait for it")
+	}
+	return all
+}
+
+// An event is something that happened to a task.
+type event struct {
+	At      moment
+	Icon    string // the name of a state
+	What    sentence
+	Took    string
+	Status  string
+	Log     string
+	Outcome string
+	Key     string
+}
+
+// timeline is the life of a task so far, the newest first. It also says whether tries are missing
+// that the store does not keep.
+func timeline(task *stint.TaskInfo, kept []stint.Try, now time.Time) ([]event, bool) {
+	all := []event{{
+		At: newMoment(task.InsertedAt, now), Icon: "inserted", What: say("Inserted"),
+		Key: "inserted",
+	}}
+	for i := range kept {
+		all = append(all, tryEvent(&kept[i], now))
+	}
+	ended := len(kept) > 0 && kept[len(kept)-1].EndedAt.Equal(task.FinishedAt)
+	switch task.State {
+	case stint.StateInProgress:
+		all = append(all, event{
+			At: newMoment(task.OwnedAt, now), Icon: string(stint.StateInProgress), Key: "now",
+			What: say("Try ", display.Number(int64(task.Tries)), " by ", actorPart(task.Actor)),
+		})
+	case stint.StateScheduled:
+		all = append(all, event{
+			At: newMoment(task.NotBefore, now), Icon: string(stint.StateScheduled),
+			What: say("Begins"), Key: "begins",
+		})
+	case stint.StateAborted:
+		if !ended {
+			all = append(all, event{
+				At: newMoment(task.FinishedAt, now), Icon: string(stint.StateAborted), Key: "ended",
+				What: say("Aborted: ", causeText(task.AbortCause)),
+			})
+		}
+	case stint.StateCompleted:
+		if !ended {
+			all = append(all, event{
+				At: newMoment(task.FinishedAt, now), Icon: string(stint.StateCompleted),
+				What: say("Completed"), Key: "ended",
+			})
+		}
+	case stint.StateBlocked, stint.StateReady:
+	}
+	past := task.Tries
+	if task.State == stint.StateInProgress {
+		past--
+	}
+	slices.Reverse(all)
+	return all, past > len(kept)
+}
+
+// triesMax is how many tries are shown, the latest ones.
+const triesMax = 100
+
+func tryEvent(try *stint.Try, now time.Time) event {
+	e := event{
+		At: newMoment(try.EndedAt, now), Status: try.Status, Log: try.Log,
+		Outcome: string(try.Outcome), Key: "try " + try.EndedAt.UTC().Format(time.RFC3339Nano),
+		What: say("Try ", display.Number(int64(try.Number)), " by ", actorPart(try.Actor)),
+	}
+	if try.Number == 0 { // an answer from outside
+		e.What = say("Answered by ", actorPart(try.Actor))
+	}
+	if !try.OwnedAt.IsZero() {
+		e.Took = span(try.EndedAt.Sub(try.OwnedAt))
+	}
+	switch try.Outcome {
+	case stint.TryCompleted:
+		e.Icon = string(stint.StateCompleted)
+	case stint.TryReleased:
+		e.Icon = string(stint.StateReady)
+	case stint.TryAborted, stint.TryReturned, stint.TryExpired, stint.TryCancelled,
+		stint.TryOverdue:
+		e.Icon = string(stint.StateAborted)
+	}
+	return e
+}
+
+// tail is the end of what an owner said, which is where errors are.
+func tail(text string) string {
+	const bytesMax = 4 << 10
+	text = strings.TrimSpace(text)
+	if len(text) <= bytesMax {
+		return text
+	}
+	return "…" + strings.ToValidUTF8(strings.Clone(text[len(text)-bytesMax:]), "")
+}
+
+// around are the tasks beside a task in its network.
+func around(graph *stint.Graph, id stint.TaskID) (before, after neighbours) {
+	byID := make(map[stint.TaskID]*stint.TaskInfo, len(graph.Tasks))
+	for i := range graph.Tasks {
+		byID[graph.Tasks[i].ID] = &graph.Tasks[i]
+	}
+	for _, d := range graph.Dependencies {
+		if d.Dependent == id {
+			before.add(byID[d.Predecessor])
+		}
+		if d.Predecessor == id {
+			after.add(byID[d.Dependent])
+		}
+	}
+	return before, after
+}
+
+// originsMax is how many origins are named.
+const originsMax = 10
+
+// addOrigins adds the tasks at which it began that the task is blocked, or was aborted, unless they
+// are those that the task itself waits for.
+func (d *taskData) addOrigins(graph *stint.Graph) {
+	switch {
+	case d.Task.State == stint.StateBlocked:
+		d.OriginsAre = "In the end it waits for"
+	case d.Task.AbortCause == stint.CauseDependency:
+		d.OriginsAre = "It began with"
+	default:
+		return
+	}
+	found := origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
+		if d.Task.State == stint.StateBlocked {
+			ended := task.State == stint.StateCompleted || task.State == stint.StateAborted
+			return task.State == stint.StateBlocked, !ended && task.State != stint.StateBlocked
+		}
+		through := task.AbortCause == stint.CauseDependency
+		return through, task.State == stint.StateAborted && !through
+	})
+	named := map[stint.TaskID]bool{}
+	for i := range d.Why.Others {
+		named[d.Why.Others[i].ID] = true
+	}
+	isNew := func(task stint.TaskInfo) bool { return !named[task.ID] }
+	if len(found) == len(named) && !slices.ContainsFunc(found, isNew) {
+		return // it says so already
+	}
+	d.OriginsMore = max(len(found)-originsMax, 0)
+	d.Origins = found[:min(len(found), originsMax)]
+}
+
+// origins goes back from a task along the edges, through the tasks of which goOn says so.
+func origins(
+	graph *stint.Graph, id stint.TaskID,
+	look func(task *stint.TaskInfo) (goOn, isOrigin bool),
+) []stint.TaskInfo {
+	n := newNet(graph, id)
+	before := make([][]int, len(n.tasks))
+	for _, e := range n.edges {
+		before[e.To] = append(before[e.To], e.From)
+	}
+	var found []stint.TaskInfo
+	seen := make([]bool, len(n.tasks))
+	for next := []int{n.asked}; len(next) > 0 && n.asked >= 0; next = next[1:] {
+		for _, at := range before[next[0]] {
+			if seen[at] {
+				continue
+			}
+			seen[at] = true
+			goOn, isOrigin := look(&n.tasks[at])
+			if isOrigin {
+				found = append(found, n.tasks[at])
+			}
+			if goOn {
+				next = append(next, at)
+			}
+		}
+	}
+	return found
+}
+
+func (n *neighbours) add(task *stint.TaskInfo) {
+	if n.All == 0 {
+		for _, state := range states() {
+			n.Counts = append(n.Counts, tally{State: state})
+		}
+	}
+	n.All++
+	if i := slices.Index(states(), task.State); i >= 0 {
+		n.Counts[i].Tasks++
+	}
+	if len(n.Tasks) < neighboursMax {
+		n.Tasks = append(n.Tasks, *task)
+	}
+}
+
+// word is text as an argument of a command, unless it holds what is not seen.
+func word(text string) (string, bool) {
+	if display.Text(text) != text {
+		return "", false
+	}
+	if strings.HasPrefix(text, "-") {
+		return "-- " + display.Word(text), true
+	}
+	return display.Word(text), true
+}
+
+// commandsFor are command lines that do the same as the page, or what it cannot do. There are none
+// where the ID is one that nobody can type.
+func commandsFor(task *stint.TaskInfo) []string {
+	id, ok := word(string(task.ID))
+	if !ok {
+		return nil
+	}
+	lines := []string{"stint explain " + id, "stint show " + id}
+	switch task.State {
+	case stint.StateCompleted, stint.StateAborted:
+		return append(lines, "stint retry "+id)
+	case stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress:
+	}
+	return append(lines, "stint abort "+id)
+}

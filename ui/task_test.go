@@ -1,0 +1,221 @@
+package ui_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui"
+)
+
+var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+
+// ago and in are times somewhat further from noon, since the page is shown a little later.
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+func in(d time.Duration) time.Time  { return noon.Add(d + time.Second/2) }
+
+// The first sentence says why a task does not run, or what became of it.
+func TestTask_SaysWhyItDoesNotRun(t *testing.T) {
+	t.Parallel()
+	asked := ago(time.Second)
+	for want, e := range map[string]stint.Explanation{
+		"Ready: it waits for an actor.": {
+			Task: stint.TaskInfo{State: stint.StateReady, Action: "mail"}, AskedAt: asked,
+		},
+		"Ready, but nobody asks for mail.": {
+			Task: stint.TaskInfo{State: stint.StateReady, Action: "mail"},
+		},
+		"Ready, but nobody has asked for mail for 1h00m.": {
+			Task:    stint.TaskInfo{State: stint.StateReady, Action: "mail"},
+			AskedAt: ago(time.Hour),
+		},
+		"Ready, but the action mail was paused 5m00s ago.": {
+			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail"},
+			Limits: &stint.TaskLimits{PausedSince: ago(5 * time.Minute)},
+		},
+		"Ready, but the key shop-7 was paused 5m00s ago.": {
+			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail", Key: "shop-7"},
+			Limits: &stint.TaskLimits{KeyPausedSince: ago(5 * time.Minute)},
+		},
+		"Ready, but the limit is full: 2 of 2 tasks of mail are in progress.": {
+			Task: stint.TaskInfo{State: stint.StateReady, Action: "mail"},
+			Limits: &stint.TaskLimits{
+				Limits: stint.Limits{Concurrency: 2}, InProgress: 2,
+			},
+		},
+		"Ready, but the rate of mail is used up: the next task may begin in 9s.": {
+			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail"},
+			Limits: &stint.TaskLimits{NextAt: in(9 * time.Second)},
+		},
+		"Ready, but it waits for its turn: that of its key comes after 3 others.": {
+			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail", Key: "a"},
+			Limits: &stint.TaskLimits{WaitsForTurn: true, TurnsAhead: 3},
+		},
+		"Ready: it waits for an answer from outside.": {
+			Task: stint.TaskInfo{State: stint.StateReady, Action: stint.External},
+		},
+		"Blocked: it waits for 2 tasks.": {
+			Task: stint.TaskInfo{State: stint.StateBlocked, Action: "mail"}, Missing: 2,
+			AskedAt: asked,
+		},
+		"Scheduled: it begins in 30s.": {
+			Task: stint.TaskInfo{
+				State: stint.StateScheduled, Action: "mail", NotBefore: in(30 * time.Second),
+			},
+			AskedAt: asked,
+		},
+		"In progress: worker-1 has owned it for 10s.": {
+			Task: stint.TaskInfo{
+				State: stint.StateInProgress, Action: "mail", Actor: "worker-1",
+				OwnedAt: ago(10 * time.Second),
+			},
+		},
+		"Completed 3s ago by worker-1.": {
+			Task: stint.TaskInfo{
+				State: stint.StateCompleted, Actor: "worker-1", FinishedAt: ago(3 * time.Second),
+			},
+		},
+		"Aborted 3s ago: it ran out of tries.": {
+			Task: stint.TaskInfo{
+				State: stint.StateAborted, AbortCause: stint.CauseTries,
+				FinishedAt: ago(3 * time.Second),
+			},
+		},
+	} {
+		e.Now, e.Task.ID, e.TriesLeft = noon, "a", -1
+		h := ui.New(aFake{explain: func(context.Context, stint.TaskID) (stint.Explanation, error) {
+			return e, nil
+		}}, ui.Options{})
+		page := text(t, h, "/task?id=a")
+		_, rest, _ := strings.Cut(page, `<p class="headline">`)
+		headline, _, _ := strings.Cut(rest, "</p>")
+		if got := strings.TrimSpace(parse(t, headline).text); got != want {
+			t.Errorf("the first sentence is %q, want %q", got, want)
+		}
+	}
+}
+
+// Whoever looks at the last task of a network learns where it went wrong.
+func TestTask_GoesBackToWhereItBegan(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "scan", Action: "scan"},
+		stint.Task{ID: "page", Action: "page", After: []stint.TaskID{"scan"}},
+		stint.Task{ID: "book", Action: "book", After: []stint.TaskID{"page"}})
+	h := ui.New(store, ui.Options{})
+	wantParts(t, text(t, h, "/task?id=book"), "In the end it waits for",
+		`<li data-key="origin scan">`, "Waits for", `href="task?id=page"`)
+	_, err := store.AbortTasks(t.Context(), []stint.TaskID{"scan"}, "the film is lost")
+	wantNil(t, err)
+	wantParts(t, text(t, ui.New(store, ui.Options{}), "/task?id=book"), "It began with",
+		`<li data-key="origin scan">`, "it was cancelled: the film is lost", "Because of")
+}
+
+func TestTask_TellsItsTries(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "mail", Key: "shop", MaxTries: 2, Priority: 3})
+	for try := range 2 {
+		owned := own(t, store, "mail")[0]
+		verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{{
+			ID: "a", Token: owned.Token, Code: stint.StatusPending,
+			Status: fmt.Sprintf("no route, %d", try), Log: "line one\nline two",
+		}})
+		wantNil(t, errors.Join(append(verdicts, err)...))
+	}
+	page := text(t, ui.New(store, ui.Options{}), "/task?id=a")
+	wantParts(t, page, "it ran out of tries", "no route, 0", "no route, 1", "line one\nline two",
+		"2 of 2", "Priority", "stint retry a")
+	if strings.Contains(page, "There were more tries") {
+		t.Error("the page says that tries are missing")
+	}
+	if strings.Index(page, "no route, 1</pre>") > strings.Index(page, "no route, 0</pre>") {
+		t.Error("the newest try is not the first")
+	}
+}
+
+func TestTask_OffersCommandsThatAShellTakes(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "-it's; rm -rf /", Action: "mail"})
+	page := text(t, ui.New(store, ui.Options{}), "/"+address("task", "-it's; rm -rf /"))
+	wantParts(t, page, `stint abort -- &#39;-it&#39;\&#39;&#39;s; rm -rf /&#39;`)
+}
+
+// Whoever follows the pages of a list sees each task once.
+func TestTasks_GoesOnFromPageToPage(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	const tasks = 120
+	var all []stint.Task
+	for i := range tasks {
+		all = append(all, stint.Task{ID: stint.TaskID(fmt.Sprintf("t/%03d", i)), Action: "mail"})
+	}
+	insert(t, store, all...)
+	h := ui.New(store, ui.Options{})
+	for _, first := range []string{
+		"tasks", "tasks?prefix=t/", "tasks?state=ready&state=blocked", "tasks?order=newest",
+		"tasks?action=mail&age=1h&size=50",
+	} {
+		seen, pages := map[string]bool{}, 0
+		for next := first; next != ""; pages++ {
+			found := parse(t, text(t, h, "/"+next))
+			next = ""
+			for _, link := range found.links {
+				at, err := url.Parse(link)
+				wantNil(t, err)
+				id := at.Query().Get("id")
+				switch {
+				case at.Path == "task" && seen[id]:
+					t.Errorf("%s lists %s twice", first, id)
+				case at.Path == "task":
+					seen[id] = true
+				case at.Query().Get("after") != "":
+					next = link
+				}
+			}
+		}
+		if len(seen) != tasks || pages != 3 {
+			t.Errorf("%s has %d tasks on %d pages", first, len(seen), pages)
+		}
+	}
+}
+
+// A look that the store cut says how far it went.
+func TestTasks_SaysHowFarItLooked(t *testing.T) {
+	t.Parallel()
+	h := ui.New(aFake{list: func(context.Context, stint.Filter) (stint.TaskPage, error) {
+		return stint.TaskPage{Next: "further", Looked: 10_000}, nil
+	}}, ui.Options{})
+	wantParts(t, text(t, h, "/tasks?key=rare"), "looked at 10,000 tasks, of which 0 pass",
+		"Look further", "None so far")
+}
+
+// Where the store can go straight to some tasks, the page does not have it look through all.
+func TestTasks_AsksForWhatItShows(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]stint.Filter{
+		"":                      {NewestFirst: true, Limit: 50},
+		"state=ready&size=200":  {States: []stint.State{stint.StateReady}, Limit: 200},
+		"actor=w&size=7":        {Actor: "w", Limit: 50},
+		"prefix=a&order=newest": {IDPrefix: "a", NewestFirst: true, Limit: 50},
+		"key=k&age=1d%2B":       {Key: "k", MinAge: 24 * time.Hour, NewestFirst: true, Limit: 50},
+		"state=nonsense&age=x":  {NewestFirst: true, Limit: 50},
+	} {
+		var got stint.Filter
+		note := func(_ context.Context, filter stint.Filter) (stint.TaskPage, error) {
+			got = filter
+			return stint.TaskPage{}, nil
+		}
+		h := ui.New(aFake{list: note}, ui.Options{})
+		text(t, h, "/tasks?"+query)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%q asks for %+v, want %+v", query, got, want)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+// Package ui is the web interface: pages that show tasks, their networks, and who performs them,
+// and that say why a task does not run.
+//
+//	http.Handle("/stint/", ui.New(store, ui.Options{}))
+//
+// The handler may be mounted anywhere, with or without [http.StripPrefix], and behind a proxy that
+// changes the path: all pages are in one folder, and name each other without it. It needs no
+// cookies, no build and no network but the handler's own, and its Content-Security-Policy has no
+// exceptions. Pages work without JavaScript; with it, they keep themselves up to date.
+//
+// Whoever can reach the handler may look at all tasks, bodies included, and change nothing, unless
+// [Options.Authorize] says otherwise. So mount it behind what tells users of the service apart.
+//
+// However many people look, the store is asked for each kind of overview once a second at most, and
+// less often if it takes long to answer. A page that nobody sees asks for nothing.
+package ui
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/warnlog"
+)
+
+// A Store has the verbs that the pages ask by: a [*stint.Store], or a client of package client. The
+// pages of limits and schedules are there if it also has the verbs ListLimits and ListSchedules, as
+// both have.
+type Store interface {
+	Stats(ctx context.Context) (stint.Stats, error)
+	Problems(ctx context.Context, limit int) (stint.Problems, error)
+	ListActors(ctx context.Context) ([]stint.ActorInfo, error)
+	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
+	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
+	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
+	History(ctx context.Context, id stint.TaskID) (stint.History, error)
+	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
+}
+
+var _ Store = (*stint.Store)(nil)
+
+// A Verb is something that a page does for whoever asks for it.
+type Verb string
+
+// The verbs.
+const (
+	// Read looks at everything but bodies, results and the answers of steps.
+	Read Verb = "read"
+	// ReadBodies looks at bodies and results.
+	ReadBodies Verb = "read-bodies"
+)
+
+// Options are what a handler does otherwise than by default.
+type Options struct {
+	// Title names the store, such as "Shop, staging", at the top of each page. Default: "Stint".
+	Title string
+
+	// Authorize says whether whoever sent a request may have a page do something for him. It is
+	// called for each request, before the store is asked. Default: everybody may do everything that
+	// changes nothing.
+	Authorize func(r *http.Request, verb Verb) bool
+
+	// Format makes the body or the result of a task readable, such as a message of Protocol Buffers
+	// or something encrypted: it returns text or JSON. It is called with values of up to 64 KiB, by
+	// several goroutines at once; what it returns is cut at 64 KiB. Default: values are shown as
+	// they are.
+	Format func(task stint.TaskInfo, value []byte) []byte
+
+	// Clock returns the time of the database, which all times of tasks are of. It is called once a
+	// minute at most, unless it fails. Default: the clock of this process, until the page of a task
+	// has told how much later it is at the database.
+	Clock func(ctx context.Context) (time.Time, error)
+
+	// Timeout is how long the store may take to answer for a page. Default: 5 s.
+	Timeout time.Duration
+
+	// Logger logs why the store did not answer; a page only says that it did not. Default:
+	// [slog.Default] as of [New], for warnings and errors.
+	Logger *slog.Logger
+}
+
+const timeoutDefault = 5 * time.Second
+
+// A Handler serves the pages.
+type Handler struct {
+	options Options
+	asked   *asked
+	pages   map[string]page
+	served  http.Handler
+}
+
+// A page is one of the handler's.
+type page struct {
+	name  string
+	title string // in the navigation, where it is empty for pages that are not in it
+	needs Verb
+
+	// serve answers a request.
+	serve func(h *Handler, w http.ResponseWriter, r *request) error
+}
+
+// New returns a handler of pages that show a store. It begins nothing in the background, so there
+// is nothing to close.
+func New(store Store, options Options) *Handler {
+	if options.Title == "" {
+		options.Title = "Stint"
+	}
+	if options.Timeout == 0 {
+		options.Timeout = timeoutDefault
+	}
+	if options.Authorize == nil {
+		options.Authorize = func(*http.Request, Verb) bool { return true }
+	}
+	options.Logger = warnlog.Or(options.Logger)
+	h := &Handler{
+		options: options, asked: newAsked(store, options), pages: map[string]page{},
+	}
+	for _, p := range allPages() {
+		if h.asked.has(p.name) {
+			h.pages[p.name] = p
+		}
+	}
+	h.served = http.NewCrossOriginProtection().Handler(http.HandlerFunc(h.serve))
+	return h
+}
+
+// allPages are the pages, those of the navigation in its order.
+func allPages() []page {
+	return []page{
+		{"", "Overview", Read, shown(overview)},
+		{"problems", "Problems", Read, shown(problems)},
+		{"tasks", "Tasks", Read, shown(tasks)},
+		{"actions", "Actions", Read, shown(actions)},
+		{"actors", "Actors", Read, shown(actors)},
+		{"limits", "Limits", Read, shown(limits)},
+		{"schedules", "Schedules", Read, shown(schedules)},
+		{"task", "", Read, shown(task)},
+		{"action", "", Read, shown(action)},
+		{"network", "", Read, shown(network)},
+		{"value", "", ReadBodies, value},
+	}
+}
+
+// ServeHTTP answers a request for a page.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.served.ServeHTTP(w, r) }
+
+// A request is one for a page.
+type request struct {
+	*http.Request
+	page page
+	may  func(Verb) bool
+	now  time.Time // on the database's clock
+}
+
+const queryBytesMax = 16 << 10
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	name := path.Base("/" + r.URL.Path)
+	switch {
+	case r.URL.Path == "" && mountedAt(r) != "": // links would lead out of the folder
+		w.Header().Set("Location", "./"+mountedAt(r)+"/")
+		w.WriteHeader(http.StatusMovedPermanently)
+		return
+	case strings.HasSuffix(r.URL.Path, "/") || r.URL.Path == "":
+		name = ""
+	case serveAsset(w, r, name):
+		return
+	}
+	asked := &request{Request: r, may: func(verb Verb) bool { return h.options.Authorize(r, verb) }}
+	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
+	defer cancel()
+	asked.Request = r.WithContext(ctx)
+	asked.now = h.asked.clock.now(ctx)
+	var err error
+	switch found, ok := h.pages[name]; {
+	case !asked.may(Read):
+		err = errForbidden
+	case !ok:
+		err = errNoPage
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		err = errMethod
+	case len(r.URL.RawQuery) > queryBytesMax:
+		err = errLongQuery
+	case !isText(r.URL.Query()):
+		err = errNotText
+	case !asked.may(found.needs):
+		err = errForbidden
+	default:
+		asked.page = found
+		err = found.serve(h, w, asked)
+	}
+	if err != nil {
+		h.serveError(w, asked, err)
+	}
+}
+
+// isText reports whether parameters are what the verbs of the store take.
+func isText(query url.Values) bool {
+	for _, values := range query {
+		for _, value := range values {
+			if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// mountedAt is the last part of the path that a browser asked for; empty if it ends with a slash.
+func mountedAt(r *http.Request) string {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	return path[strings.LastIndexByte(path, '/')+1:]
+}
+
+// secure sets the headers that keep what tasks hold from doing anything in a browser.
+func secure(header http.Header) {
+	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; "+
+		"style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "+
+		"frame-ancestors 'none'; base-uri 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+}

@@ -1,0 +1,230 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stint-tasks/stint"
+)
+
+const (
+	// valueMax is how many bytes of a body or result are read for a page.
+	valueMax = 64 << 10
+	// hexMax is how many of these are shown as hexadecimal numbers.
+	hexMax = 4 << 10
+	// depthMax is how deep JSON may be nested that is indented: otherwise few bytes would become
+	// many spaces.
+	depthMax = 40
+	// indentedMax is how many bytes are shown of what indented JSON has.
+	indentedMax = 4 * valueMax
+	// keptMax is how many tasks' values are kept, for those who look at a task for long.
+	keptMax = 64
+)
+
+// values are the bodies and results of the tasks that were looked at last. Both never change, but
+// a task may be replaced, or retried, by which it loses its result.
+type values struct {
+	ask func(ctx context.Context, id stint.TaskID) (stint.TaskInfo, bool, error)
+
+	mutex sync.Mutex
+	kept  map[stint.TaskID]keptValue
+}
+
+type keptValue struct {
+	info  stint.TaskInfo
+	large bool // some of it was not read
+}
+
+// smallTasks returns a function that reads a task, without its body or result if they are large,
+// where the store can leave them out. Otherwise they are read, and left out then.
+func smallTasks(
+	store Store,
+) func(ctx context.Context, id stint.TaskID) (info stint.TaskInfo, large bool, err error) {
+	local, ok := store.(remoter)
+	if ok {
+		return func(ctx context.Context, id stint.TaskID) (stint.TaskInfo, bool, error) {
+			found, left, err := local.Remote().GetSmallTasks(ctx, []stint.TaskID{id}, valueMax)
+			if err != nil {
+				return stint.TaskInfo{}, false, err
+			}
+			return found[0], left > 0, nil
+		}
+	}
+	return func(ctx context.Context, id stint.TaskID) (stint.TaskInfo, bool, error) {
+		found, err := store.GetTasks(ctx, []stint.TaskID{id})
+		if err != nil {
+			return stint.TaskInfo{}, false, err
+		}
+		large := false
+		for _, value := range []*[]byte{&found[0].Body, &found[0].Result} {
+			if len(*value) > valueMax {
+				*value, large = nil, true
+			}
+		}
+		return found[0], large, nil
+	}
+}
+
+// of returns a task with its body and result, unless these are large.
+func (v *values) of(ctx context.Context, task *stint.TaskInfo) (stint.TaskInfo, bool, error) {
+	v.mutex.Lock()
+	kept, ok := v.kept[task.ID]
+	v.mutex.Unlock()
+	if ok && kept.info.InsertedAt.Equal(task.InsertedAt) &&
+		kept.info.FinishedAt.Equal(task.FinishedAt) {
+		return kept.info, kept.large, nil
+	}
+	info, large, err := v.ask(ctx, task.ID)
+	if err != nil {
+		return info, large, err
+	}
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	if v.kept == nil || len(v.kept) >= keptMax {
+		v.kept = map[stint.TaskID]keptValue{} // it does not matter which ones are read again
+	}
+	v.kept[task.ID] = keptValue{info, large}
+	return info, large, nil
+}
+
+// A shownValue is a body or a result as a page shows it.
+type shownValue struct {
+	Name  string // "body" or "result"
+	Title string
+	Form  string // "text", "json" or "hex"
+	Text  string
+	Forms []form // the others, too
+	Bytes int
+	Cut   bool // there is more
+	Save  string
+}
+
+// A form is a way to show a value.
+type form struct{ Name, Link string }
+
+// The forms of values.
+const (
+	formText = "text"
+	formJSON = "json"
+	formHex  = "hex"
+)
+
+// newShownValue shows a value in a form, or in the best one for it.
+func newShownValue(name, title string, id stint.TaskID, value []byte, want string) shownValue {
+	s := shownValue{
+		Name: name, Title: title, Bytes: len(value),
+		Save: link("value", "id", string(id), "of", name),
+	}
+	value = value[:min(len(value), valueMax)]
+	fits := map[string]bool{
+		formJSON: isPlainJSON(value), formText: isReadable(value), formHex: true,
+	}
+	for _, name := range []string{formJSON, formText, formHex} {
+		if !fits[name] {
+			continue
+		}
+		if s.Form == "" || want == name {
+			s.Form = name
+		}
+		s.Forms = append(s.Forms, form{name, link("task", "id", string(id), s.Name, name)})
+	}
+	switch s.Form {
+	case formJSON:
+		var indented bytes.Buffer
+		_ = json.Indent(&indented, value, "", "  ") // it is JSON
+		s.Cut = indented.Len() > indentedMax
+		s.Text = strings.ToValidUTF8(string(indented.Next(indentedMax)), "")
+	case formText:
+		s.Text = string(value)
+	case formHex:
+		s.Cut = len(value) > hexMax
+		s.Text = hex.Dump(value[:min(len(value), hexMax)])
+	}
+	return s
+}
+
+// isPlainJSON reports whether a value is JSON that gets lines by indenting, but not too many.
+func isPlainJSON(value []byte) bool {
+	trimmed := bytes.TrimSpace(value)
+	if len(trimmed) == 0 || trimmed[0] != '{' && trimmed[0] != '[' || !isReadable(value) ||
+		!json.Valid(value) {
+		return false
+	}
+	depth, quoted, escaped := 0, false, false
+	for _, c := range value {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			if depth++; depth > depthMax {
+				return false
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return true
+}
+
+// isReadable reports whether a value is text in which nothing is hidden.
+func isReadable(value []byte) bool {
+	if !utf8.Valid(value) {
+		return false
+	}
+	for _, r := range string(value) {
+		if !unicode.IsPrint(r) && r != '\n' && r != '\t' && r != '\r' {
+			return false
+		}
+	}
+	return true
+}
+
+// reading is how many values are read whole at once, each of which may have 64 MiB.
+//
+//nolint:gochecknoglobals // the memory is the process's
+var reading = make(chan struct{}, 2)
+
+// savingMax is how long it may take to send a value whole.
+const savingMax = time.Minute
+
+// value sends a body or a result as a file.
+func value(h *Handler, w http.ResponseWriter, r *request) error {
+	query := r.URL.Query()
+	select {
+	case reading <- struct{}{}:
+		defer func() { <-reading }()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+	found, err := h.asked.GetTasks(r.Context(), []stint.TaskID{stint.TaskID(query.Get("id"))})
+	if err != nil {
+		return err
+	}
+	name, content := "body", found[0].Body
+	if query.Get("of") == "result" {
+		name, content = "result", found[0].Result
+	}
+	// Whoever reads slowly must not keep others from reading. Not every server has deadlines.
+	_ = http.NewResponseController(w).SetWriteDeadline(processNow().Add(savingMax))
+	header := w.Header()
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Disposition", "attachment; filename="+name)
+	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	header.Set("Content-Length", strconv.Itoa(len(content)))
+	_, _ = w.Write(content) // whoever has gone needs no answer
+	return nil
+}
