@@ -106,8 +106,8 @@ shard is away, they show the rest, name the shard on standard error, and exit wi
 		p.retryCommand(),
 		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(), p.errorsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
-		p.serveCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(), p.topCommand(),
-		p.limitsCommand(), p.limitCommand(), p.weightCommand(), p.pauseCommand(),
+		p.serveCommand(), p.uiCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(),
+		p.topCommand(), p.limitsCommand(), p.limitCommand(), p.weightCommand(), p.pauseCommand(),
 		p.resumeCommand(), p.scheduleCommand(), p.versionCommand(), p.statementsCommand(),
 		exitCodesTopic(), jsonTopic(),
 	)

@@ -1,0 +1,143 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint/ui"
+)
+
+// A uiSetup holds the flags of ui.
+type uiSetup struct {
+	listen   string
+	insecure bool
+}
+
+const uiListenDefault = "127.0.0.1:7331"
+
+func (p *program) uiCommand() *cobra.Command {
+	var s uiSetup
+	cmd := &cobra.Command{
+		Use:        "ui",
+		SuggestFor: []string{"web", "dashboard"},
+		Short:      "Look at tasks in a browser",
+		Long: `Serve pages that show tasks, their networks and the actors that perform them, and that
+say why a task does not run. The pages only show: they change nothing.
+
+Nobody is asked who he is, so it serves this machine only, unless --insecure is given. To
+show the pages to others, mount them in a program that knows its users (package ui).
+
+It stops on Ctrl-C, with exit code 0.`,
+		Example: `  stint ui
+  stint ui --listen 127.0.0.1:8080
+  stint ui --server http://localhost:7330`,
+		GroupID:           groupTasks,
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(); err != nil {
+				return err
+			}
+			if p.json {
+				return said(errInput, "ui serves pages and prints nothing; for JSON use: "+
+					"stint stats --json")
+			}
+			return p.ui(cmd.Context(), s)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.listen, "listen", uiListenDefault, "listen at this `address`: host:port")
+	flags.BoolVar(&s.insecure, "insecure", false,
+		"ask nobody who he is, also beyond this machine")
+	return cmd
+}
+
+// check refuses what would show tasks to everybody.
+func (s *uiSetup) check() error {
+	host, err := hostOfFlag("listen", s.listen)
+	if err == nil && !s.insecure && !isLoopback(host) {
+		err = said(errInput, "--listen %s reaches beyond this machine, and nobody is asked who he "+
+			"is: give --insecure to show all tasks to everybody", s.listen)
+	}
+	return err
+}
+
+// ui serves the pages until ctx ends.
+func (p *program) ui(ctx context.Context, s uiSetup) error {
+	listening, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer listening.Close() //nolint:errcheck // the server has closed it
+	p.waits = true          // nothing is waited for, so no session is needed
+	err = p.withTasks(ctx, func(ctx context.Context, db *database) error {
+		handler, err := p.pages(db)
+		if err != nil {
+			return err
+		}
+		if err := p.printf("http://%s/ shows the tasks of %s; stop with Ctrl-C\n",
+			listening.Addr(), db.name()); err != nil {
+			return err
+		}
+		return s.serve(ctx, listening, handler)
+	})
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (s *uiSetup) open(ctx context.Context) (net.Listener, error) {
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return nil, fmt.Errorf("%w; another --listen may be free", err)
+	}
+	return listener, nil
+}
+
+// pages are the pages that show a database.
+func (p *program) pages(db *database) (http.Handler, error) {
+	logger, err := p.logger(logLevels()[2])
+	if err != nil {
+		return nil, err
+	}
+	return ui.New(db.tasks(), ui.Options{
+		Title: "Stint, " + db.name(), Clock: db.now, Logger: logger,
+	}), nil
+}
+
+// serve serves a handler until ctx ends.
+func (s *uiSetup) serve(ctx context.Context, listening net.Listener, pages http.Handler) error {
+	const headerMax, stopMax = 10 * time.Second, 2 * time.Second
+	if !s.insecure {
+		pages = fromThisMachine(pages, "stint ui --insecure answers others, too")
+	}
+	server := &http.Server{
+		Handler: pages, ReadHeaderTimeout: headerMax,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listening) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMax)
+	defer cancel()
+	if err := server.Shutdown(stopping); err != nil {
+		return errors.Join(server.Close(), <-ended)
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
