@@ -174,6 +174,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"check"},
 		{"demo"},
 		{"serve", "--listen", "127.0.0.1:0"},
+		{"ui", "--listen", "127.0.0.1:0"},
 	}
 	offline := []string{"completion", "help", "statements", "token", "version"}
 	for line := range strings.Lines(run(t, nil, "", "__complete", "").wantExit(t, 0).stdout) {

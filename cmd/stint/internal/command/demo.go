@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,8 @@ import (
 
 func (p *program) demoCommand() *cobra.Command {
 	var keep bool
+	pages := uiSetup{listen: uiListenDefault}
+	var shown bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See tasks move: a demo of the library in half a minute",
@@ -26,9 +29,13 @@ and exits with 1 otherwise.
 The demo works in a schema of its own, which it creates and drops: stint_demo, unless
 --schema names another one. It refuses a schema that it did not create.
 
+With --ui it is seen in a browser, too: the demo begins when its page is opened, keeps the
+tries of tasks, and the pages stay until Ctrl-C.
+
 With --json: an object for each event, with event, seconds since the beginning and
 details of the event; the last one has the event "summary".`,
 		Example: `  stint demo
+  stint demo --ui
   stint demo --keep && stint ls --schema stint_demo --state aborted
   stint demo --json | jq -c 'select(.event == "handed-on")'`,
 		GroupID:           groupTasks,
@@ -38,9 +45,18 @@ details of the event; the last one has the event "summary".`,
 			if !cmd.Flags().Changed("schema") {
 				p.schema = demoSchemaName
 			}
-			return p.demo(cmd.Context(), keep)
+			if !shown {
+				return p.demo(cmd.Context(), keep, nil)
+			}
+			if err := pages.check(); err != nil {
+				return err
+			}
+			return p.demo(cmd.Context(), keep, &pages)
 		},
 	}
+	cmd.Flags().BoolVar(&shown, "ui", false, "show the tasks in a browser meanwhile")
+	cmd.Flags().StringVar(&pages.listen, "listen", pages.listen,
+		"with --ui: listen at this `address` of this machine")
 	cmd.Flags().BoolVar(&keep, "keep", false,
 		"leave the tasks in the schema, to look at; the next demo replaces them")
 	return cmd
@@ -48,36 +64,50 @@ details of the event; the last one has the event "summary".`,
 
 var errDemo = errors.New("the demo did not end as it should have")
 
-func (p *program) demo(ctx context.Context, keep bool) error {
+// demo plays the demo, with pages that show it unless they are nil.
+func (p *program) demo(ctx context.Context, keep bool, pages *uiSetup) error {
 	p.quiet = true // the demo leaves nothing behind, and with --keep says where to look
 	return p.withDatabase(ctx, func(ctx context.Context, db *database) error {
 		return p.withDemoSchema(ctx, db, keep, func(ctx context.Context) error {
-			summary, err := p.playDemo(ctx, db)
-			if err == nil {
-				err = p.printSummary(&summary, keep)
+			if pages != nil {
+				return p.showDemo(ctx, db, *pages, keep)
 			}
-			if err == nil && !summary.OK {
-				err = errDemo
-			}
-			return err
+			return p.playAll(ctx, db, keep, 0)
 		})
 	})
 }
 
-// demoOptions are the options of the demo's stores. They log nothing: the demo kills processes on
-// purpose, and says so.
-func demoOptions(schema string) stint.Options {
-	return stint.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler)}
+// playAll plays the demo and says what came of it.
+func (p *program) playAll(ctx context.Context, db *database, keep bool, tries int) error {
+	summary, err := p.playDemo(ctx, db, tries)
+	if err == nil {
+		err = p.printSummary(&summary, keep)
+	}
+	if err == nil && !summary.OK {
+		err = errDemo
+	}
+	return err
+}
+
+// demoOptions are the options of the demo's stores, which keep so many tries of each task. They log
+// nothing: the demo kills processes on purpose, and says so.
+func demoOptions(schema string, tries int) stint.Options {
+	return stint.Options{
+		Schema: schema, Logger: slog.New(slog.DiscardHandler),
+		History: stint.HistoryOptions{Tries: tries},
+	}
 }
 
 // playDemo runs the demo and shows its events.
-func (p *program) playDemo(ctx context.Context, db *database) (_ demo.Summary, err error) {
-	store, err := stint.New(db.pool, demoOptions(p.schema))
+func (p *program) playDemo(
+	ctx context.Context, db *database, tries int,
+) (_ demo.Summary, err error) {
+	store, err := stint.New(db.pool, demoOptions(p.schema, tries))
 	if err != nil {
 		return demo.Summary{}, err
 	}
 	defer func() { err = errors.Join(err, store.Close(context.WithoutCancel(ctx))) }()
-	second, err := p.demoProcess(db)
+	second, err := p.demoProcess(db, tries)
 	if err != nil {
 		return demo.Summary{}, err
 	}
@@ -100,7 +130,7 @@ func (p *program) playDemo(ctx context.Context, db *database) (_ demo.Summary, e
 
 // demoProcess is the worker process that will be killed. Its environment names the database, since
 // other users can read the arguments of a process.
-func (p *program) demoProcess(db *database) (*exec.Cmd, error) {
+func (p *program) demoProcess(db *database, tries int) (*exec.Cmd, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -110,7 +140,8 @@ func (p *program) demoProcess(db *database) (*exec.Cmd, error) {
 		url = db.server.URL(privateDatabase)
 	}
 	//nolint:gosec,noctx // It is this program, and ends with its standard input.
-	cmd := exec.Command(executable, demoWorkerName, "--schema", p.schema)
+	cmd := exec.Command(executable, demoWorkerName, "--schema", p.schema,
+		"--keep-tries", strconv.Itoa(tries))
 	cmd.Env = append(os.Environ(), urlVariable+"="+url, serverVariable+"=")
 	return cmd, nil
 }
@@ -120,7 +151,8 @@ const demoWorkerName = "demo-worker"
 // demoWorkerCommand is the other process of the demo. Ctrl-C reaches it too, but the demo decides
 // when it ends.
 func (p *program) demoWorkerCommand() *cobra.Command {
-	return &cobra.Command{
+	tries := 0
+	cmd := &cobra.Command{
 		Use:    demoWorkerName,
 		Short:  "Perform tasks for stint demo, which starts this",
 		Hidden: true,
@@ -128,13 +160,15 @@ func (p *program) demoWorkerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := context.WithoutCancel(cmd.Context())
 			return p.withDatabase(ctx, func(ctx context.Context, db *database) error {
-				if err := db.open(demoOptions(p.schema)); err != nil {
+				if err := db.open(demoOptions(p.schema, tries)); err != nil {
 					return err
 				}
 				return demo.Work(ctx, db.direct, demo.SecondActor, p.stdin)
 			})
 		},
 	}
+	cmd.Flags().IntVar(&tries, "keep-tries", 0, "keep the last `n` tries of each task")
+	return cmd
 }
 
 // demoShow returns show, which shows an event of the demo, and stop, which ends the display.

@@ -1,0 +1,134 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
+)
+
+// webPage returns the status of a page, and what it says.
+func webPage(t *testing.T, address, host string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(testContext(t), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host != "" {
+		request.Host = host
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// addressIn is the first address of pages that a process has printed.
+func addressIn(t *testing.T, p *process) string {
+	t.Helper()
+	address := regexp.MustCompile(`http://[^/]+/`).FindString(p.output.String())
+	if address == "" {
+		t.Fatalf("no address in %q", p.output.String())
+	}
+	return address
+}
+
+func TestUI_ShowsTheDatabase(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "mail/7", Action: "mail"})
+	showing := start(t, newCommand(t, db.env, "ui", "--listen", "127.0.0.1:0"))
+	showing.says(t, "stop with Ctrl-C")
+	address := addressIn(t, showing)
+	for name, part := range map[string]string{
+		"": "mail", "tasks": "mail/7", "task?id=mail%2F7": "nobody asks for", "limits": "No limits",
+		"schedules": "No schedules",
+	} {
+		if code, text := webPage(t, address+name, ""); code != http.StatusOK ||
+			!strings.Contains(text, part) {
+			t.Errorf("%q: %d, without %q:\n%s", name, code, part, text)
+		}
+	}
+	// Another site may have its name resolved to this machine.
+	if code, text := webPage(t, address+"tasks", "evil.example"); code != http.StatusForbidden ||
+		strings.Contains(text, "mail/7") {
+		t.Errorf("another host gets %d:\n%s", code, text)
+	}
+	showing.interrupt(t)
+	showing.wantExit(t, 0)
+}
+
+// A service shows the same through its client.
+func TestUI_ShowsAService(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "mail/7", Action: "mail", Body: []byte("the body")})
+	s := db.serve(t)
+	showing := start(t, newCommand(t, nil, "ui", "--listen", "127.0.0.1:0", "--server", s.address))
+	showing.says(t, "stop with Ctrl-C")
+	for _, name := range []string{
+		"", "problems", "tasks", "task?id=mail/7", "network?id=mail/7", "action?name=mail",
+		"actors", "limits", "schedules",
+	} {
+		if code, text := webPage(t, addressIn(t, showing)+name, ""); code != http.StatusOK {
+			t.Errorf("%q: %d\n%s", name, code, text)
+		}
+	}
+	_, text := webPage(t, addressIn(t, showing)+"task?id=mail/7", "")
+	if !strings.Contains(text, "the body") {
+		t.Errorf("the page of the task lacks its body:\n%s", text)
+	}
+	showing.interrupt(t)
+	showing.wantExit(t, 0)
+}
+
+func TestUI_ShowsNobodyElse(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.run(t, "", "ui", "--listen", ":0").wantExit(t, 2, "beyond this machine", "--insecure")
+	db.run(t, "", "ui", "--listen", "nonsense").wantExit(t, 2, "host:port")
+	db.run(t, "", "ui", "--json").wantExit(t, 2, "stint stats --json")
+	db.run(t, "", "demo", "--ui", "--listen", ":0").wantExit(t, 2, "beyond this machine")
+}
+
+// The demo waits for somebody who looks, and then shows how the tasks of a killed worker go on.
+func TestDemo_IsSeenInABrowser(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := databaseOn(t, testdb.NewEmpty(t))
+	playing := start(t, newCommand(t, db.env, "demo", "--ui", "--listen", "127.0.0.1:0"))
+	playing.says(t, "the demo begins when you look")
+	address := addressIn(t, playing)
+	if strings.Contains(playing.output.String(), "inserted") {
+		t.Error("the demo has begun without anybody who looks")
+	}
+	webPage(t, address, "")
+	playing.says(t, "stays until Ctrl-C")
+	for name, part := range map[string]string{
+		"tasks?prefix=antarctica/5/scan":     "the film is lost",
+		"task?id=antarctica/index":           "It began with",
+		"network?id=book/bind":               "2,510 tasks",
+		"tasks?actor=worker-2&state=aborted": "No such tasks",
+	} {
+		if code, text := webPage(t, address+name, ""); code != http.StatusOK ||
+			!strings.Contains(text, part) {
+			t.Errorf("%q: %d, without %q:\n%s", name, code, part, text)
+		}
+	}
+	playing.interrupt(t)
+	playing.wantExit(t, 0)
+	db.wantNoDemo(t)
+}
