@@ -27,6 +27,7 @@ func functions() template.FuncMap {
 		"moment":    newMoment,
 		"since":     newAge,
 		"span":      span,
+		"old":       old,
 		"rate":      rate,
 		"percent":   func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
 		"join":      strings.Join,
@@ -123,6 +124,14 @@ func span(d time.Duration) string {
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
 	case d < short:
 		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	}
+	return display.Span(d)
+}
+
+// old is how long something has been waiting.
+func old(d time.Duration) string {
+	if d < time.Second {
+		return "<1s"
 	}
 	return display.Span(d)
 }

@@ -54,7 +54,7 @@ const (
 	finelyMax = 200
 	fewMax    = 60
 	// networkRowsMax is how many tasks of a network are listed.
-	networkRowsMax = 200
+	networkRowsMax = 100
 )
 
 // A networkRow is a task in the list beside a picture.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -92,5 +93,22 @@ func TestNetwork_IsAskedForOnce(t *testing.T) {
 	}
 	if response := get(t, h, "/network?id=other"); response.StatusCode != http.StatusNotFound {
 		t.Errorf("the network of a task that is not there: %s", response.Status)
+	}
+}
+
+// The first picture of a large network takes what the store takes, and this.
+func BenchmarkNetwork(b *testing.B) {
+	graph := aNetwork(99, 100)
+	for _, show := range []string{"alike", "finely", "near"} {
+		b.Run(show, func(b *testing.B) {
+			h := networkOf(graph)
+			for b.Loop() {
+				r := httptest.NewRequestWithContext(b.Context(), http.MethodGet,
+					"/network?id=book&show="+show, nil)
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				b.ReportMetric(float64(w.Body.Len()), "bytes")
+			}
+		})
 	}
 }

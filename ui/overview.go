@@ -230,13 +230,13 @@ func ofErrors(found stint.Problems) []notice {
 		}
 		said := ""
 		if group.Error != "" {
-			said = " “" + display.Text(firstWords(group.Error)) + "”"
+			said = ": “" + display.Text(firstWords(group.Error)) + "”"
 		}
 		all = append(all, notice{
 			Bad: true, Where: link("task", "id", string(group.Example)),
-			Key: "error " + group.Action + "\x00" + group.Error,
-			What: say(actionPart(group.Action), ": "+display.Count(int64(group.Tasks), "task")+
-				" failed or were given back:"+said),
+			Key: "error " + group.Action + " " + group.Error,
+			What: say(actionPart(group.Action), ": "+display.Number(int64(group.Tasks))+
+				" failed, or were given back"+said),
 		})
 	}
 	return all

@@ -116,6 +116,7 @@ const (
 	sparkWidth  = 240
 	sparkHeight = 32
 	sparkPoints = 60
+	pointsMin   = 4 // fewer make no curve
 )
 
 // spark draws how the pace was since the first sample. There is no line while there are too few.
@@ -124,7 +125,7 @@ func (r *rates) spark(actions ...string) spark {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	s := spark{Last: last}
-	if len(r.ring) < 3 {
+	if len(r.ring) < pointsMin {
 		return s
 	}
 	begin, end := r.ring[0].at, r.ring[len(r.ring)-1].at
@@ -143,7 +144,7 @@ func (r *rates) spark(actions ...string) spark {
 		s.Most = max(s.Most, points[len(points)-1])
 		from = to
 	}
-	if len(points) < 2 {
+	if len(points) < pointsMin {
 		return s
 	}
 	var line strings.Builder

@@ -100,7 +100,8 @@ func TestRecent_KeepsTheLatest(t *testing.T) {
 func TestShares_ShowWhatIsSmall(t *testing.T) {
 	t.Parallel()
 	got := shares([]tally{
-		{State: stint.StateReady, Tasks: 1}, {State: stint.StateBlocked},
+		{State: stint.StateReady, Tasks: 1},
+		{State: stint.StateBlocked},
 		{State: stint.StateCompleted, Tasks: 1_000_000},
 	}, 1_000_001)
 	if len(got) != 2 || got[0].Width < 1 || got[0].Width+got[1].Width != 100 ||

@@ -371,7 +371,8 @@ func hostileTexts() []string {
 	return []string{
 		"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "javascript:alert(1)",
 		"' onmouseover='alert(1)", "</title></svg></template><style>*{}</style>", "{{.}}",
-		"a&amp;b", "a/b?c=d#e%f", "../..//x", "%2e%2e%2f", "./", "..", " ", "\x01\x7f\u009b", "a\nb\tc",
+		"a&amp;b", "a/b?c=d#e%f", "../..//x", "%2e%2e%2f", "./", "..", " ", "a\nb\tc",
+		"\x01\x7f\u009b",
 		"\u202eevil\u202c\u2066", "שלום/עולם", "任务/" + strings.Repeat("任", 80),
 		"\U0001f600\u200d",
 		"-rf", "a\u0301\u0301\u0301", strings.Repeat("x", 255), "]]>", "<!--", "&#x3c;b&#x3e;",

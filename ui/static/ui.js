@@ -215,7 +215,13 @@ function drag(canvas) {
 function prepare() {
 	for (const button of document.querySelectorAll("[data-copy], [data-copy-from], .zoom")) button.hidden = false;
 	const canvas = document.querySelector(".canvas:not(.grab)");
-	if (canvas) drag(canvas);
+	if (!canvas) return;
+	drag(canvas);
+	const asked = canvas.querySelector(".asked");
+	if (!asked) return;
+	const box = asked.getBoundingClientRect(), around = canvas.getBoundingClientRect();
+	canvas.scrollLeft = box.left - around.left - (canvas.clientWidth - box.width) / 2;
+	canvas.scrollTop = box.top - around.top - (canvas.clientHeight - box.height) / 2;
 }
 
 // Events.
