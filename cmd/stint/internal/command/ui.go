@@ -28,8 +28,8 @@ func (p *program) uiCommand() *cobra.Command {
 		Use:        "ui",
 		SuggestFor: []string{"web", "dashboard"},
 		Short:      "Look at tasks in a browser",
-		Long: `Serve pages that show tasks, their networks and the actors that perform them, and that
-say why a task does not run. The pages only show: they change nothing.
+		Long: `Serve pages that show tasks, their networks and the actors that perform them, and
+that say why a task does not run. The pages only show: they change nothing.
 
 Nobody is asked who he is, so it serves this machine only, unless --insecure is given. To
 show the pages to others, mount them in a program that knows its users (package ui).
