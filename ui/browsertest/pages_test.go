@@ -1,0 +1,104 @@
+//nolint:paralleltest // the tests share a browser, which shows one page at a time
+package browsertest
+
+import (
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// pages are the addresses of the pages of a scene, by names for pictures.
+func pages() map[string]string {
+	of := func(page, id string) string { return page + "?id=" + url.QueryEscape(id) }
+	return map[string]string{
+		"overview": "", "problems": "problems", "tasks": "tasks",
+		"tasks-filtered": "tasks?state=ready&state=aborted&action=mail",
+		"tasks-none":     "tasks?prefix=nothing", "actions": "actions", "actors": "actors",
+		"limits": "limits", "schedules": "schedules",
+		"task-progress": of("task", "export/film-2/photo-16"),
+		"task-blocked":  of("task", "export/book"), "task-tries": of("task", "mail/10000"),
+		"task-failed": of("task", "export/film-2/photo-15"), "task-nobody": of("task", "alone"),
+		"task-hostile": of("task", hostile), "action": "action?name=mail",
+		"network":      of("network", "export/book"),
+		"network-near": of("network", "export/film-2/page") + "&show=near",
+		"network-all":  of("network", "export/book") + "&show=all",
+		"network-one":  of("network", "alone"), "missing": of("task", "not/there"),
+	}
+}
+
+// Each page in each theme, with and without script, wherever it is mounted: the browser has nothing
+// to complain of, and nothing is wider than the screen.
+func TestPages_AreCalm(t *testing.T) {
+	s := newScene(t)
+	s.fill(t)
+	for _, l := range []look{
+		{width: 1280, height: 900},
+		{width: 1280, height: 900, dark: true},
+		{width: 1280, height: 900, noScript: true},
+		{width: 320, height: 640},
+	} {
+		tab := open(t, l)
+		for _, mount := range []string{"/", "/a/b/", "/cut/"} {
+			for name, page := range pages() {
+				if name == "missing" {
+					continue
+				}
+				tab.visit(s.url + mount + page)
+				what := fmt.Sprintf("%s at %s, %v", name, mount, l)
+				tab.wantCalm(what)
+				if l.noScript {
+					continue
+				}
+				wide := eval[int64](tab, "document.documentElement.scrollWidth")
+				if wide > l.width {
+					t.Errorf("%s: the page is %d pixels wide", what, wide)
+				}
+			}
+		}
+	}
+}
+
+var picturesIn = flag.String("pictures", "", "take pictures of the pages into this directory")
+
+func TestPictures(t *testing.T) {
+	if *picturesIn == "" {
+		t.Skip("-pictures names no directory")
+	}
+	s := newScene(t)
+	s.fill(t)
+	empty := newScene(t)
+	for _, l := range []look{
+		{width: 1280, height: 900},
+		{width: 1280, height: 900, dark: true},
+		{width: 320, height: 640},
+	} {
+		tab := open(t, l)
+		suffix := "light"
+		if l.dark {
+			suffix = "dark"
+		}
+		if l.width < 1000 {
+			suffix = "narrow"
+		}
+		take := func(name, at string) {
+			tab.visit(at)
+			picture, err := chromedp.Run(tab.ctx, chromedp.FullScreenshot(100))
+			wantNil(t, err)
+			path := filepath.Join(*picturesIn, name+"-"+suffix+".png")
+			wantNil(t, os.WriteFile(path, picture, 0o644))
+		}
+		for name, page := range pages() {
+			take(name, s.url+"/"+page)
+		}
+		for _, page := range []string{
+			"", "problems", "tasks", "actions", "actors", "limits", "schedules",
+		} {
+			take("empty-"+page, empty.url+"/"+page)
+		}
+	}
+}
