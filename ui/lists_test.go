@@ -50,11 +50,20 @@ func TestOverview_SaysWhatNeedsAttention(t *testing.T) {
 		"Finished tasks stay too long: pruning is 1h00m behind.",
 		"scan is behind: 7 tasks ready, the oldest for 20m.",
 		"report is paused: 3 tasks ready.",
+		"Answers from outside: 7 tasks ready for one.",
 	}
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		t.Errorf("the page says\n%q, want\n%q", got, want)
 	}
 	wantParts(t, page, "~</abbr>1,224", `href="action?name=mail"`, `href="task?id=mail%2F7"`)
+}
+
+func TestPages_NameWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	h := ui.New(aFake{}, ui.Options{Missing: func() []string {
+		return []string{"Shard <us> is away."}
+	}})
+	wantParts(t, text(t, h, "/tasks"), "Shard &lt;us&gt; is away.")
 }
 
 func TestOverview_IsCalmWhereAllIsWell(t *testing.T) {

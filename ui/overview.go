@@ -132,6 +132,7 @@ type notice struct {
 	What  sentence
 	Where string // a page that tells more
 	Key   string // what tells it from the others
+	age   time.Duration
 }
 
 const (
@@ -163,6 +164,12 @@ func notices(
 		waits := display.Count(a.Ready, "task")
 		page := link("action", "name", a.Action)
 		switch {
+		case a.Action == stint.External && a.Ready > 0:
+			page = link("tasks", "state", string(stint.StateReady), "action", a.Action)
+			paused = append(paused, notice{
+				What: say("Answers from outside: " + waits + " ready for one."), Where: page,
+				Key: "answers",
+			})
 		case a.Action == stint.External || a.Action == stint.Spontaneous:
 		case a.Paused:
 			paused = append(paused, notice{
@@ -172,18 +179,19 @@ func notices(
 		case a.Ready > a.Parked && a.OldestReady > readyLong && a.InProgress == 0 &&
 			!asked[a.Action]:
 			stuck = append(stuck, notice{
-				Bad: true, Where: page, Key: "stuck " + a.Action,
+				Bad: true, Where: page, Key: "stuck " + a.Action, age: a.OldestReady,
 				What: say("No registered actor performs ", actionPart(a.Action), ": "+waits+
 					" ready, the oldest for "+display.Span(a.OldestReady)+"."),
 			})
 		case a.OldestReady > behindLong:
 			stuck = append(stuck, notice{
-				Where: page, Key: "late " + a.Action,
+				Where: page, Key: "late " + a.Action, age: a.OldestReady,
 				What: say(actionPart(a.Action), " is behind: "+waits+" ready, the oldest for "+
 					display.Span(a.OldestReady)+"."),
 			})
 		}
 	}
+	slices.SortStableFunc(stuck, func(a, b notice) int { return cmp.Compare(b.age, a.age) })
 	all = append(all, atMost(stuck, "actions wait")...)
 	all = append(all, atMost(paused, "actions are paused")...)
 	if stats.PruningBehind > pruningLong {
@@ -211,8 +219,8 @@ func atMost(all []notice, kind string) []notice {
 		return all
 	}
 	return append(all[:noticesMax:noticesMax], notice{
-		What:  say(fmt.Sprintf("%d more %s.", len(all)-noticesMax, kind)),
-		Where: "actions", Key: "more " + kind,
+		What: say(fmt.Sprintf("%d more %s.", len(all)-noticesMax, kind)), Where: "actions",
+		Key: "more " + kind, Bad: all[noticesMax].Bad,
 	})
 }
 

@@ -60,6 +60,7 @@ type frame struct {
 	Here          string // the name of the page, or of the one that it belongs to
 	Navigation    []page
 	Now           string
+	Missing       []string
 	Live          bool
 	Style, Script string
 	Icon          string
@@ -92,7 +93,7 @@ func belongsTo(name string) string {
 func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) error {
 	f := frame{
 		Site: h.options.Title, Title: v.title, Here: belongsTo(r.page.name), Now: exact(r.now),
-		Live: !v.still && code == http.StatusOK, Data: v.data,
+		Live: !v.still && code == http.StatusOK, Data: v.data, Missing: h.options.Missing(),
 		Style: assetName("ui.css"), Script: assetName("ui.js"), Icon: assetName("icon.svg"),
 	}
 	if f.Title == "" {

@@ -192,7 +192,7 @@ func TestTasks_SaysHowFarItLooked(t *testing.T) {
 	h := ui.New(aFake{list: func(context.Context, stint.Filter) (stint.TaskPage, error) {
 		return stint.TaskPage{Next: "further", Looked: 10_000}, nil
 	}}, ui.Options{})
-	wantParts(t, text(t, h, "/tasks?key=rare"), "looked at 10,000 tasks, of which 0 pass",
+	wantParts(t, text(t, h, "/tasks?key=rare"), "looked at 10,000 tasks, of which none passes",
 		"Look further", "None so far")
 }
 

@@ -77,6 +77,10 @@ type Options struct {
 	// has told how much later it is at the database.
 	Clock func(ctx context.Context) (time.Time, error)
 
+	// Missing names what the store does not tell of at the moment, such as a shard that is away, for
+	// people to read. It is asked for each page, and should return at once. Default: nothing.
+	Missing func() []string
+
 	// Timeout is how long the store may take to answer for a page. Default: 5 s.
 	Timeout time.Duration
 
@@ -116,6 +120,9 @@ func New(store Store, options Options) *Handler {
 	}
 	if options.Authorize == nil {
 		options.Authorize = func(*http.Request, Verb) bool { return true }
+	}
+	if options.Missing == nil {
+		options.Missing = func() []string { return nil }
 	}
 	options.Logger = warnlog.Or(options.Logger)
 	h := &Handler{

@@ -95,6 +95,34 @@ func TestUI_ShowsAService(t *testing.T) {
 	showing.wantExit(t, 0)
 }
 
+// Tasks of all shards are on one page, under the names that they have across shards, and a shard
+// that is away is named.
+func TestUI_ShowsShards(t *testing.T) {
+	t.Parallel()
+	s := newSharding(t)
+	s.insert(t)
+	show := func(env []string) *process {
+		showing := start(t, newCommand(t, env, "ui", "--listen", "127.0.0.1:0"))
+		showing.says(t, "stop with Ctrl-C")
+		return showing
+	}
+	showing := show(s.env)
+	for name, part := range map[string]string{
+		"": "eu/save", "tasks": "us/mail", "task?id=us%2Fmail": "eu/save", "problems": "No problems",
+		"network?id=eu%2Flog": "us/mail", "actors": "No registered actors",
+	} {
+		if code, text := webPage(t, addressIn(t, showing)+name, ""); code != http.StatusOK ||
+			!strings.Contains(text, part) {
+			t.Errorf("%q: %d, without %q:\n%s", name, code, part, text)
+		}
+	}
+	showing = show(s.half)
+	eventually(t, "a page that names the shard", func() bool {
+		_, text := webPage(t, addressIn(t, showing)+"tasks", "")
+		return strings.Contains(text, "Shard us is away") && strings.Contains(text, "eu/save")
+	})
+}
+
 func TestUI_ShowsNobodyElse(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)

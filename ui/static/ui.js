@@ -159,6 +159,7 @@ async function copy(from, text) {
 
 // Pictures.
 
+const readable = 0.6; // how small a picture may be that is made to fit
 let zoom = 1;
 
 function scale(to) {
@@ -217,6 +218,8 @@ function prepare() {
 	const canvas = document.querySelector(".canvas:not(.grab)");
 	if (!canvas) return;
 	drag(canvas);
+	const share = (canvas.clientWidth - 2) / document.getElementById("network").viewBox.baseVal.width;
+	if (share < 1 && share >= readable) scale(share);
 	const asked = canvas.querySelector(".asked");
 	if (!asked) return;
 	const box = asked.getBoundingClientRect(), around = canvas.getBoundingClientRect();

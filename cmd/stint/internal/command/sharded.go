@@ -68,6 +68,15 @@ func (s *sharded) takeAway() error {
 	return errors.Join(errs...)
 }
 
+// takeNames returns the names of the shards noted, and forgets them.
+func (s *sharded) takeNames() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	names := slices.Sorted(maps.Keys(s.away))
+	clear(s.away)
+	return names
+}
+
 // all returns the names of all shards.
 func (s *sharded) all() ([]string, error) {
 	names := s.cluster.Topology().Names()

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,9 +112,37 @@ func (p *program) pages(db *database) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ui.New(db.tasks(), ui.Options{
-		Title: "Stint, " + db.name(), Clock: db.now, Logger: logger,
-	}), nil
+	options := ui.Options{Title: "Stint, " + db.name(), Clock: db.now, Logger: logger}
+	if db.shards != nil {
+		options.Missing = (&awayLately{shards: db.shards, at: map[string]time.Time{}}).names
+	}
+	return ui.New(db.tasks(), options), nil
+}
+
+// awayLately are the shards of which a page may have nothing, since they did not answer.
+type awayLately struct {
+	shards *sharded
+
+	mutex sync.Mutex
+	at    map[string]time.Time // when each was noted to be away
+}
+
+// names says which shards were away in the last seconds, for which answers are shown.
+func (a *awayLately) names() []string {
+	const shown = 15 * time.Second
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	now := time.Now() //nolint:forbidigo // it is about this process
+	for _, name := range a.shards.takeNames() {
+		a.at[name] = now
+	}
+	var said []string
+	for _, name := range slices.Sorted(maps.Keys(a.at)) {
+		if now.Sub(a.at[name]) < shown {
+			said = append(said, "Shard "+name+" is away, and what it has is missing.")
+		}
+	}
+	return said
 }
 
 // serve serves a handler until ctx ends.
