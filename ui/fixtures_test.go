@@ -94,7 +94,7 @@ func (f aFake) Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 func pageNames(id stint.TaskID) []string {
 	return []string{
 		"", "problems", "tasks", "actions", "actors", "limits", "schedules", address("task", id),
-		"action?name=mail", address("network", id), address("value", id),
+		"action?name=mail", address("network", id), address("layout", id), address("value", id),
 	}
 }
 

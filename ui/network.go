@@ -19,7 +19,8 @@ type networkData struct {
 	Show      string
 	Views     []viewChoice
 	Picture   *picture
-	TooMany   int // how many boxes there would be
+	Canvas    *canvas // in the place of a picture with very many boxes
+	TooMany   int     // how many boxes there would be
 	Tasks     []networkRow
 	TasksMore int
 	Group     string      // the tasks of one box are listed: its action
@@ -174,7 +175,7 @@ func (n *net) draw(data *networkData, of string) []int {
 		return near
 	}
 	if len(n.tasks) > boxesMax {
-		data.TooMany = len(n.tasks)
+		data.Canvas = n.newCanvas(data.ID)
 		return all
 	}
 	data.Picture = n.pictureOf(n.only(all), data)
@@ -241,6 +242,15 @@ const (
 	lettersMax = 27 // that fit into a box
 )
 
+func sizes() layout.Sizes {
+	return layout.Sizes{
+		BoxWidth: boxWidth, BoxHeight: boxHeight, BoxGap: 18, GapMin: 48, GapMax: 220,
+	}
+}
+
+const summary = "The network as boxes and arrows, from left to right. " +
+	"The list below names its tasks."
+
 // A picture is what a page draws of a network.
 type picture struct {
 	Width, Height int
@@ -277,13 +287,10 @@ type arrowPath struct {
 
 // pictureOf lays groups of tasks out.
 func (n *net) pictureOf(groups *layout.Groups, data *networkData) *picture {
-	laid := layout.Of(groups.Count, groups.Edges, layout.Sizes{
-		BoxWidth: boxWidth, BoxHeight: boxHeight, BoxGap: 18, GapMin: 48, GapMax: 220,
-	})
+	laid := layout.Of(groups.Count, groups.Edges, sizes())
 	p := &picture{
 		Width: laid.Width + 2*margin, Height: laid.Height + 2*margin,
-		Summary: "The network as boxes and arrows, from left to right. " +
-			"The list below names its tasks.",
+		Summary: summary,
 	}
 	for i, nodes := range groups.Nodes {
 		b := n.boxOf(nodes, data)

@@ -1,7 +1,9 @@
 package ui_test
 
 import (
+	"compress/gzip"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -58,10 +60,63 @@ func TestNetwork_ShowsAlikeTasksTogether(t *testing.T) {
 	}
 	wantParts(t, text(t, h, "/network?id=book&of=film/3/scan"), "Tasks of the box “scan”",
 		`href="task?id=film%2f3%2fscan"`)
-	wantParts(t, text(t, h, "/network?id=book&show=all"), "Too many for a picture")
+	page = text(t, h, "/network?id=book&show=all")
+	wantParts(t, page, `data-states="44222`, `data-layout="layout?id=book&amp;of=`)
+	if len(page) > 128<<10 {
+		t.Errorf("the page with the canvas has %d bytes", len(page))
+	}
 	wantParts(t, text(t, h, "/network?id=film/3/photo/7&show=near"), `class="box ready asked"`,
 		"film/3/scan", "book")
 	wantParts(t, text(t, h, "/network?id=book&state=blocked"), "Tasks, blocked")
+}
+
+// A long chain has no tasks that are alike; what it can be shown by is offered.
+func TestNetwork_OffersOtherPicturesOfALongChain(t *testing.T) {
+	t.Parallel()
+	graph := &stint.Graph{}
+	for i := range 1000 {
+		id := stint.TaskID(fmt.Sprintf("t/%d", i))
+		graph.Tasks = append(graph.Tasks, stint.TaskInfo{ID: id, Action: "act"})
+		if i > 0 {
+			graph.Dependencies = append(graph.Dependencies,
+				stint.Dependency{Predecessor: graph.Tasks[i-1].ID, Dependent: id})
+		}
+	}
+	h := networkOf(graph)
+	wantParts(t, text(t, h, "/network?id=t/500"), "Too many for a picture", "1,000 boxes")
+	page := text(t, h, "/network?id=t/500&show=near")
+	if got := strings.Count(page, `class="face"`); got != 5 {
+		t.Errorf("%d boxes are near, want 5", got)
+	}
+}
+
+// The script draws what Go has laid out: the same boxes, and arrows between them.
+func TestLayout_SendsThePlacesOfAllBoxes(t *testing.T) {
+	t.Parallel()
+	h := networkOf(aNetwork(10, 99))
+	response := get(t, h, "/layout?id=book", "Accept-Encoding", "br, gzip")
+	zipped, err := gzip.NewReader(response.Body)
+	wantNil(t, err)
+	var got struct {
+		Width, Height int
+		Box           []int
+		Of            int
+		IDs, Actions  []string
+		Xs, Ys        []int
+		Action        []int
+		Path          string
+	}
+	wantNil(t, json.NewDecoder(zipped).Decode(&got))
+	if n := len(got.IDs); n != 1002 || len(got.Xs) != n || len(got.Ys) != n ||
+		len(got.Action) != n || got.IDs[got.Of] != "book" || len(got.Actions) != 4 ||
+		strings.Count(got.Path, "M") != 10+2*990 {
+		t.Errorf("the layout is of %d tasks, of %s: %+v", n, got.IDs[got.Of], got.Actions)
+	}
+	for i := range got.Xs {
+		if got.Xs[i]+got.Box[0] > got.Width || got.Ys[i]+got.Box[1] > got.Height {
+			t.Errorf("box %d is outside of the picture", i)
+		}
+	}
 }
 
 func TestNetwork_ShowsFewTasksEach(t *testing.T) {
@@ -99,12 +154,15 @@ func TestNetwork_IsAskedForOnce(t *testing.T) {
 // The first picture of a large network takes what the store takes, and this.
 func BenchmarkNetwork(b *testing.B) {
 	graph := aNetwork(99, 100)
-	for _, show := range []string{"alike", "finely", "near"} {
-		b.Run(show, func(b *testing.B) {
+	for _, page := range []string{
+		"network?show=alike&id=book", "network?show=finely&id=book", "network?show=near&id=book",
+		"network?show=all&id=book", "layout?id=book",
+	} {
+		b.Run(page, func(b *testing.B) {
 			h := networkOf(graph)
 			for b.Loop() {
-				r := httptest.NewRequestWithContext(b.Context(), http.MethodGet,
-					"/network?id=book&show="+show, nil)
+				r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/"+page, nil)
+				r.Header.Set("Accept-Encoding", "gzip")
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
 				b.ReportMetric(float64(w.Body.Len()), "bytes")

@@ -77,8 +77,8 @@ type Options struct {
 	// has told how much later it is at the database.
 	Clock func(ctx context.Context) (time.Time, error)
 
-	// Missing names what the store does not tell of at the moment, such as a shard that is away, for
-	// people to read. It is asked for each page, and should return at once. Default: nothing.
+	// Missing names what the store does not tell of at the moment, such as a shard that is away,
+	// for people to read. It is asked for each page, and should return at once. Default: nothing.
 	Missing func() []string
 
 	// Timeout is how long the store may take to answer for a page. Default: 5 s.
@@ -150,6 +150,7 @@ func allPages() []page {
 		{"task", "", Read, shown(task)},
 		{"action", "", Read, shown(action)},
 		{"network", "", Read, shown(network)},
+		{"layout", "", Read, boxPlaces},
 		{"value", "", ReadBodies, value},
 	}
 }

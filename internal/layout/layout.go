@@ -89,6 +89,17 @@ func (l *layers) gaps(sizes Sizes) []int {
 	return gaps
 }
 
+// Moved is the route, further to the right and further down.
+func (r Route) Moved(x, y int) Route {
+	moved := make(Route, len(r))
+	for i, span := range r {
+		moved[i] = Span{
+			Point{span.From.X + x, span.From.Y + y}, Point{span.To.X + x, span.To.Y + y},
+		}
+	}
+	return moved
+}
+
 // Path writes the route as the path of an SVG picture. It begins and ends so many pixels away from
 // the boxes, which leaves room for the head of an arrow.
 func (r Route) Path(awayFrom, awayTo int) string {

@@ -103,6 +103,10 @@ func TestRoute_PathLeavesRoomAtItsEnds(t *testing.T) {
 	if got := route.Path(5, 10); got != want {
 		t.Errorf("Path = %s, want %s", got, want)
 	}
+	const moved = "M7 13C54 13 54 23 102 23H302C347 23 347 13 392 13"
+	if got := route.Moved(2, 3).Path(5, 10); got != moved {
+		t.Errorf("Path = %s, want %s", got, moved)
+	}
 }
 
 // FuzzOf takes pairs of bytes for edges, of any network.

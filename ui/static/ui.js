@@ -60,7 +60,8 @@ function patch(old, next) {
 		return;
 	}
 	patchAttributes(old, next);
-	if (old.matches("input, select, textarea, datalist")) return; // somebody may be typing
+	// Somebody may be typing; and the script has drawn the large picture itself.
+	if (old.matches("input, select, textarea, datalist, .large")) return;
 	const keyed = new Map();
 	for (const child of old.children) {
 		if (keyOf(child)) keyed.set(keyOf(child), child);
@@ -91,7 +92,7 @@ function drop(node) {
 
 // Attributes that the script or the browser set are left alone.
 function patchAttributes(old, next) {
-	const own = ["open", "hidden", "tabindex"];
+	const own = ["open", "hidden", "tabindex", "data-took"];
 	if (old.id === "network") own.push("width", "height");
 	if (old.classList.contains("canvas")) own.push("class");
 	for (const { name, value } of next.attributes) {
@@ -161,6 +162,24 @@ async function copy(from, text) {
 
 const readable = 0.6; // how small a picture may be that is made to fit
 let zoom = 1;
+let large = null; // the picture of a network with very many tasks
+
+// showLarge draws it, or draws it again.
+async function showLarge() {
+	const place = document.querySelector(".large");
+	if (!place) return;
+	if (large?.layout === place.dataset.layout) {
+		large.draw();
+		return;
+	}
+	const { show } = await import(place.dataset.script);
+	large = await show(place);
+}
+
+function scaleBy(by) {
+	if (large) large.scale(by);
+	else if (document.getElementById("network")) scale(zoom * by);
+}
 
 function scale(to) {
 	const picture = document.getElementById("network");
@@ -176,6 +195,10 @@ function scale(to) {
 }
 
 function fit() {
+	if (large) {
+		large.fit();
+		return;
+	}
 	const { width, height } = document.getElementById("network").viewBox.baseVal;
 	const canvas = document.querySelector(".canvas");
 	scale(Math.min(1, (canvas.clientWidth - 2) / width, window.innerHeight * 0.7 / height));
@@ -215,7 +238,8 @@ function drag(canvas) {
 // prepare shows what works only with the script, also in what has come since.
 function prepare() {
 	for (const button of document.querySelectorAll("[data-copy], [data-copy-from], .zoom")) button.hidden = false;
-	const canvas = document.querySelector(".canvas:not(.grab)");
+	showLarge().catch(() => {}); // the next look tries again
+	const canvas = document.querySelector(".canvas:not(.grab, .large)");
 	if (!canvas) return;
 	drag(canvas);
 	const share = (canvas.clientWidth - 2) / document.getElementById("network").viewBox.baseVal.width;
@@ -233,8 +257,8 @@ document.addEventListener("click", async (event) => {
 	const button = event.target.closest("button");
 	if (!button) return;
 	const { copyFrom, zoom: how } = button.dataset;
-	if (how === "in") scale(zoom * 1.25);
-	if (how === "out") scale(zoom / 1.25);
+	if (how === "in") scaleBy(1.25);
+	if (how === "out") scaleBy(0.8);
 	if (how === "fit") fit();
 	if ("copy" in button.dataset || copyFrom) {
 		const from = copyFrom ? document.getElementById(copyFrom) : button.parentElement.querySelector("code");
@@ -261,8 +285,7 @@ document.addEventListener("keydown", (event) => {
 		links[Math.max(at - 1, 0)]?.focus();
 		break;
 	case "+": case "=": case "-":
-		if (!document.getElementById("network")) return;
-		scale(event.key === "-" ? zoom / 1.25 : zoom * 1.25);
+		scaleBy(event.key === "-" ? 0.8 : 1.25);
 		break;
 	default:
 		return;

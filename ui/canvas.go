@@ -1,0 +1,131 @@
+package ui
+
+import (
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/layout"
+)
+
+// A canvas is a picture with more boxes than a page can hold: the script asks for their places,
+// once, and draws them. What changes are the states, which the page has.
+type canvas struct {
+	Layout  string // where the places are
+	Script  string
+	States  string // of all tasks, a digit each
+	Summary string
+}
+
+// newCanvas says where the script finds what it draws.
+func (n *net) newCanvas(id stint.TaskID) *canvas {
+	numbers := make([]byte, len(n.tasks))
+	for i := range n.tasks {
+		at := slices.Index(states(), n.tasks[i].State)
+		if at < 0 { // the task is on a shard that is away
+			at = len(states())
+		}
+		numbers[i] = '0' + byte(at) //nolint:gosec // there are few states
+	}
+	return &canvas{
+		Layout: link("layout", "id", string(id), "of", n.version()),
+		Script: "./" + assetName("network.js"), States: string(numbers), Summary: summary,
+	}
+}
+
+// version tells the network from others, whatever the states of its tasks.
+func (n *net) version() string {
+	sum := sha256.New()
+	for i := range n.tasks {
+		_, _ = io.WriteString(sum, string(n.tasks[i].ID)+"\x00")
+	}
+	var pair [16]byte
+	for _, e := range n.edges {
+		binary.LittleEndian.PutUint64(pair[:8], uint64(e.From)) //nolint:gosec // not negative
+		binary.LittleEndian.PutUint64(pair[8:], uint64(e.To))   //nolint:gosec // not negative
+		_, _ = sum.Write(pair[:])
+	}
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:12])
+}
+
+// places is what the script draws.
+type places struct {
+	Width   int      `json:"width"`
+	Height  int      `json:"height"`
+	Box     [2]int   `json:"box"` // how large each is
+	Of      int      `json:"of"`  // the task that was asked for
+	IDs     []string `json:"ids"`
+	Names   []string `json:"names"` // the IDs as they fit into boxes
+	Actions []string `json:"actions"`
+	Action  []int    `json:"action"` // of each task, in Actions
+	Round   string   `json:"round"`  // 1 for tasks that nobody performs
+	Xs      []int    `json:"xs"`
+	Ys      []int    `json:"ys"`
+	Path    string   `json:"path"`   // of all arrows
+	Anyway  string   `json:"anyway"` // of those to tasks that run anyway
+}
+
+// boxPlaces sends the places of all boxes of a network.
+func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
+	id := stint.TaskID(r.URL.Query().Get("id"))
+	graph, err := h.asked.graphs.get(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	var to io.Writer = w
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		zipped, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // which is a level
+		defer zipped.Close()                                //nolint:errcheck // as below
+		to = zipped
+	}
+	_ = json.NewEncoder(to).Encode(newNet(graph, id).places()) // whoever has gone needs none
+	return nil
+}
+
+func (n *net) places() *places {
+	laid := layout.Of(len(n.tasks), n.edges, sizes())
+	p := &places{
+		Width: laid.Width + 2*margin, Height: laid.Height + 2*margin, Of: n.asked,
+		Box: [2]int{boxWidth, boxHeight},
+	}
+	known := map[string]int{}
+	var round, path, anyway strings.Builder
+	for i := range n.tasks {
+		task := &n.tasks[i]
+		p.IDs = append(p.IDs, string(task.ID))
+		p.Names = append(p.Names, cutMiddle(display.Text(string(task.ID))))
+		at, ok := known[task.Action]
+		if !ok {
+			at = len(p.Actions)
+			known[task.Action] = at
+			p.Actions = append(p.Actions, display.Cut(task.Action, lettersMax))
+		}
+		p.Action = append(p.Action, at)
+		if task.Action == stint.Spontaneous {
+			round.WriteByte('1')
+		} else {
+			round.WriteByte('0')
+		}
+		p.Xs = append(p.Xs, laid.Boxes[i].X+margin)
+		p.Ys = append(p.Ys, laid.Boxes[i].Y+margin)
+	}
+	for i, e := range n.edges {
+		to := &path
+		if n.tasks[e.To].OnAbort == stint.RunAnyway {
+			to = &anyway
+		}
+		to.WriteString(laid.Routes[i].Moved(margin, margin).Path(0, 0))
+	}
+	p.Round, p.Path, p.Anyway = round.String(), path.String(), anyway.String()
+	return p
+}
