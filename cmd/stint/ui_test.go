@@ -108,7 +108,8 @@ func TestUI_ShowsShards(t *testing.T) {
 	}
 	showing := show(s.env)
 	for name, part := range map[string]string{
-		"": "eu/save", "tasks": "us/mail", "task?id=us%2Fmail": "eu/save", "problems": "No problems",
+		"": "eu/save", "tasks": "us/mail", "task?id=us%2Fmail": "eu/save",
+		"problems":            "No problems",
 		"network?id=eu%2Flog": "us/mail", "actors": "No registered actors",
 	} {
 		if code, text := webPage(t, addressIn(t, showing)+name, ""); code != http.StatusOK ||

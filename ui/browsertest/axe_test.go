@@ -36,6 +36,7 @@ func TestPages_AreForEverybody(t *testing.T) {
 	}
 	s := newScene(t)
 	s.fill(t)
+	wantNil(t, s.store.InsertTasks(t.Context(), fan(600)))
 	empty := newScene(t)
 	for _, l := range []look{
 		{width: 1280, height: 900},
@@ -57,6 +58,7 @@ func TestPages_AreForEverybody(t *testing.T) {
 		for _, page := range pages() {
 			check(s.url + "/" + page)
 		}
+		check(s.url + "/network?id=fan/first&show=all")
 		for _, page := range []string{"", "problems", "tasks", "actions", "actors", "limits"} {
 			check(empty.url + "/" + page)
 		}

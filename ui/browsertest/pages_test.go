@@ -71,7 +71,11 @@ func TestPictures(t *testing.T) {
 	}
 	s := newScene(t)
 	s.fill(t)
-	empty := newScene(t)
+	empty, large := newScene(t), newScene(t)
+	wantNil(t, large.store.InsertTasks(t.Context(), mesh(10_000)))
+	large.finish(t, large.own(t, "action-0", 1000))
+	large.own(t, "action-1", 100)
+	wantNil(t, large.store.InsertTasks(t.Context(), fan(600)))
 	for _, l := range []look{
 		{width: 1280, height: 900},
 		{width: 1280, height: 900, dark: true},
@@ -85,12 +89,24 @@ func TestPictures(t *testing.T) {
 		if l.width < 1000 {
 			suffix = "narrow"
 		}
-		take := func(name, at string) {
-			tab.visit(at)
+		shoot := func(name string) {
 			picture, err := chromedp.Run(tab.ctx, chromedp.FullScreenshot(100))
 			wantNil(t, err)
 			path := filepath.Join(*picturesIn, name+"-"+suffix+".png")
 			wantNil(t, os.WriteFile(path, picture, 0o644))
+		}
+		take := func(name, at string) {
+			tab.visit(at)
+			shoot(name)
+		}
+		for name, id := range map[string]string{
+			"canvas-mesh": "mesh/5000", "canvas-fan": "fan/first",
+		} {
+			tab.visit(large.url + "/network?show=all&id=" + id)
+			tab.await(took + " >= 0")
+			shoot(name)
+			tab.run(`document.querySelector("[data-zoom=fit]").click()`)
+			shoot(name + "-whole")
 		}
 		for name, page := range pages() {
 			take(name, s.url+"/"+page)

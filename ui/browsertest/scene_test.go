@@ -130,3 +130,12 @@ func (s *scene) give(t *testing.T, action string, most int, code stint.StatusCod
 	verdicts, err := s.store.ReturnTasks(t.Context(), returns)
 	wantNil(t, errors.Join(append(verdicts, err)...))
 }
+
+// finish returns tasks as completed.
+func (s *scene) finish(t *testing.T, owned []stint.OwnedTask) {
+	t.Helper()
+	for _, task := range owned {
+		err := s.store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
+		wantNil(t, err)
+	}
+}
