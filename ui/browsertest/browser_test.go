@@ -89,7 +89,7 @@ type tab struct {
 	complaints []string
 }
 
-const tabMax = time.Minute
+const tabMax = 30 * time.Minute
 
 // open opens a tab, which is closed with the test.
 func open(t *testing.T, l look) *tab {
