@@ -19,6 +19,7 @@ type asked struct {
 	limits    *shared[[]stint.ActionLimits] // nil if the store has no limits
 	schedules *shared[[]stint.ScheduleInfo] // nil if it has no schedules
 	graphs    graphs
+	places    recent[*places]
 	tasks     recent[*taskAnswer]
 	lists     recent[stint.TaskPage]
 	values    values
@@ -34,6 +35,8 @@ const (
 	tasksMax  = 64
 	listsMax  = 16
 	graphsMax = 8
+	// placesMax is how many large pictures are kept.
+	placesMax = 4
 	// scheduleBytesMax is how many bytes of schedules are read.
 	scheduleBytesMax = 64 << 20
 )
@@ -45,6 +48,7 @@ func newAsked(store Store, options Options) *asked {
 		tasks: recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
 		lists: recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
 	}
+	a.places = recent[*places]{most: placesMax, timeout: options.Timeout}
 	a.graphs.ask = store.Graph
 	a.graphs.recent = recent[*netAnswer]{most: graphsMax, timeout: options.Timeout}
 	a.values.ask = smallTasks(store)

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -80,6 +81,15 @@ func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	n := newNet(graph, id)
+	if len(n.edges) > canvasArrowsMax {
+		return errManyArrows
+	}
+	found, err := h.asked.places.get(r.Context(), string(id)+" "+n.version(),
+		func(context.Context) (*places, error) { return n.places(), nil })
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/json")
 	var to io.Writer = w
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -88,7 +98,7 @@ func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
 		defer zipped.Close()                                //nolint:errcheck // as below
 		to = zipped
 	}
-	_ = json.NewEncoder(to).Encode(newNet(graph, id).places()) // whoever has gone needs none
+	_ = json.NewEncoder(to).Encode(found) // whoever has gone needs none
 	return nil
 }
 

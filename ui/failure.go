@@ -31,6 +31,9 @@ var (
 	errNotText = &refusal{
 		http.StatusBadRequest, "Not understood", "The address holds what is no text.",
 	}
+	errManyArrows = &refusal{
+		http.StatusBadRequest, "Too much", "The network has too many arrows for a picture.",
+	}
 	errManySchedules = &refusal{
 		http.StatusInsufficientStorage, "Too much", "The bodies of all schedules together " +
 			"are too large to be read for a page. The command lists them: stint schedule ls",

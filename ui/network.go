@@ -20,7 +20,8 @@ type networkData struct {
 	Views     []viewChoice
 	Picture   *picture
 	Canvas    *canvas // in the place of a picture with very many boxes
-	TooMany   int     // how many boxes there would be
+	TooMany   int     // how many boxes there would be, and Arrows how many arrows
+	Arrows    int
 	Tasks     []networkRow
 	TasksMore int
 	Group     string      // the tasks of one box are listed: its action
@@ -48,7 +49,10 @@ const (
 	// boxesMax is how many boxes a picture has, and nearSteps how far from the task those are that
 	// are near.
 	boxesMax  = 400
-	nearSteps = 2
+	arrowsMax = 4000
+	// canvasArrowsMax is how many arrows are laid out for a picture on a canvas.
+	canvasArrowsMax = 50_000
+	nearSteps       = 2
 	// alikeMax and finelyMax are up to how many boxes tasks are told apart that do the same at the
 	// same place, and fewMax of how many tasks a network is shown whole unless asked.
 	alikeMax  = 24
@@ -156,11 +160,9 @@ func (n *net) draw(data *networkData, of string) []int {
 			labels[i] = n.tasks[i].Action
 		}
 		groups := layout.Alike(labels, n.edges, most)
-		if groups.Count > boxesMax {
-			data.TooMany = groups.Count
+		if !n.picture(groups, data) {
 			return all
 		}
-		data.Picture = n.pictureOf(groups, data)
 		if i := slices.IndexFunc(n.tasks, func(task stint.TaskInfo) bool {
 			return string(task.ID) == of
 		}); i >= 0 {
@@ -171,15 +173,26 @@ func (n *net) draw(data *networkData, of string) []int {
 	case showNear:
 		near, _ := layout.Near(n.asked, len(n.tasks), n.edges, nearSteps, boxesMax)
 		slices.Sort(near)
-		data.Picture = n.pictureOf(n.only(near), data)
+		n.picture(n.only(near), data)
 		return near
 	}
-	if len(n.tasks) > boxesMax {
+	isLarge := len(n.tasks) > boxesMax || len(n.edges) > arrowsMax
+	if isLarge && len(n.edges) <= canvasArrowsMax {
 		data.Canvas = n.newCanvas(data.ID)
 		return all
 	}
-	data.Picture = n.pictureOf(n.only(all), data)
+	n.picture(n.only(all), data)
 	return all
+}
+
+// picture adds the picture of some groups, unless that would be too large.
+func (n *net) picture(groups *layout.Groups, data *networkData) bool {
+	if groups.Count > boxesMax || len(groups.Edges) > arrowsMax {
+		data.TooMany, data.Arrows = groups.Count, len(groups.Edges)
+		return false
+	}
+	data.Picture = n.pictureOf(groups, data)
+	return true
 }
 
 // only are some tasks, a group for each.

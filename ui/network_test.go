@@ -83,10 +83,40 @@ func TestNetwork_OffersOtherPicturesOfALongChain(t *testing.T) {
 		}
 	}
 	h := networkOf(graph)
-	wantParts(t, text(t, h, "/network?id=t/500"), "Too many for a picture", "1,000 boxes")
+	wantParts(t, text(t, h, "/network?id=t/500"), "Too many for a picture",
+		"1,000 boxes and 999 arrows")
 	page := text(t, h, "/network?id=t/500&show=near")
 	if got := strings.Count(page, `class="face"`); got != 5 {
 		t.Errorf("%d boxes are near, want 5", got)
+	}
+}
+
+// Few tasks may have very many arrows.
+func TestNetwork_BoundsTheArrows(t *testing.T) {
+	t.Parallel()
+	graph := &stint.Graph{}
+	const side = 300
+	for i := range 2 * side {
+		graph.Tasks = append(graph.Tasks, stint.TaskInfo{
+			ID: stint.TaskID(fmt.Sprintf("t/%d", i)), Action: fmt.Sprintf("act-%d", i),
+		})
+	}
+	for from := range side {
+		for to := range side {
+			graph.Dependencies = append(graph.Dependencies, stint.Dependency{
+				Predecessor: graph.Tasks[from].ID, Dependent: graph.Tasks[side+to].ID,
+			})
+		}
+	}
+	h := networkOf(graph)
+	for _, show := range []string{"", "all", "finely", "near"} {
+		page := text(t, h, "/network?id=t/0&show="+show)
+		if len(page) > 256<<10 {
+			t.Errorf("show=%s has %d bytes", show, len(page))
+		}
+	}
+	if response := get(t, h, "/layout?id=t/0"); response.StatusCode != http.StatusBadRequest {
+		t.Errorf("the layout of %d arrows: %s", side*side, response.Status)
 	}
 }
 

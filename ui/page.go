@@ -110,10 +110,10 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 	}
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Stint-Now", f.Now)
 	if code == http.StatusOK {
 		tag := tagOf(text.Bytes())
 		header.Set("ETag", tag)
-		header.Set("Stint-Now", f.Now)
 		if r.Header.Get("If-None-Match") == tag {
 			w.WriteHeader(http.StatusNotModified)
 			return nil

@@ -60,6 +60,11 @@ func smallTasks(
 		}
 	}
 	return func(ctx context.Context, id stint.TaskID) (stint.TaskInfo, bool, error) {
+		done, err := awaitReading(ctx)
+		if err != nil {
+			return stint.TaskInfo{}, false, err
+		}
+		defer done()
 		found, err := store.GetTasks(ctx, []stint.TaskID{id})
 		if err != nil {
 			return stint.TaskInfo{}, false, err
@@ -198,18 +203,27 @@ func isReadable(value []byte) bool {
 //nolint:gochecknoglobals // the memory is the process's
 var reading = make(chan struct{}, 2)
 
+// awaitReading waits until a value may be read whole. Done says that it is no longer needed.
+func awaitReading(ctx context.Context) (done func(), err error) {
+	select {
+	case reading <- struct{}{}:
+		return func() { <-reading }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // savingMax is how long it may take to send a value whole.
 const savingMax = time.Minute
 
 // value sends a body or a result as a file.
 func value(h *Handler, w http.ResponseWriter, r *request) error {
 	query := r.URL.Query()
-	select {
-	case reading <- struct{}{}:
-		defer func() { <-reading }()
-	case <-r.Context().Done():
-		return r.Context().Err()
+	done, err := awaitReading(r.Context())
+	if err != nil {
+		return err
 	}
+	defer done()
 	found, err := h.asked.GetTasks(r.Context(), []stint.TaskID{stint.TaskID(query.Get("id"))})
 	if err != nil {
 		return err

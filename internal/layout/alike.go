@@ -16,12 +16,17 @@ type Groups struct {
 	Nodes [][]int // the nodes of each group, in order
 }
 
+// roundsMax is how often groups are told apart by their neighbours: so far does Alike look around a
+// node.
+const roundsMax = 16
+
 // Alike puts nodes together that do the same at the same place of a network: they have the same
 // label and the same number of layers before them, and lead to groups, and follow groups, that are
 // the same again. How many edges there are to a group does not matter, so a film of 36 pictures is
 // as a film of 24. The groups form a network without cycles if the nodes do.
 //
-// It tells fewer groups apart than that if there would be more than most, but never puts nodes of
+// It tells fewer groups apart than that if there would be more than most, or if they differ only far
+// away, but never puts nodes of
 // different labels or layers together: so there may be more than most after all.
 func Alike(labels []string, edges []Edge, most int) *Groups {
 	before, after := neighbours(len(labels), edges)
@@ -30,7 +35,7 @@ func Alike(labels []string, edges []Edge, most int) *Groups {
 		key = binary.AppendUvarint(key, uint64(depths[node])) //nolint:gosec // not negative
 		return append(key, labels[node]...)
 	})
-	for {
+	for range roundsMax {
 		finer := number(len(labels), func(node int, key []byte) []byte {
 			key = binary.AppendUvarint(key, uint64(groups.Of[node])) //nolint:gosec // not negative
 			key = appendGroups(key, groups.Of, before[node])

@@ -90,6 +90,17 @@ func TestLive_RestsWhereNobodyLooks(t *testing.T) {
 	}
 }
 
+// Whoever looks at a task that is deleted learns that it is gone.
+func TestLive_SaysThatATaskIsGone(t *testing.T) {
+	s := newScene(t)
+	s.fill(t)
+	tab := open(t, look{})
+	tab.visit(s.url + "/task?id=alone")
+	_, err := s.store.DeleteTasks(t.Context(), []stint.TaskID{"alone"})
+	wantNil(t, err)
+	tab.await(`document.querySelector("main").innerText.includes("There is no task alone")`)
+}
+
 // A page says that it is no longer up to date, and goes on when the store is back.
 func TestLive_SaysWhenThereIsNoAnswer(t *testing.T) {
 	s := newScene(t)

@@ -112,15 +112,16 @@ async function look() {
 		const answer = await fetch(location.href, {
 			headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store", signal: asking.signal,
 		});
-		if (answer.status === 200) {
+		const now = answer.headers.get("Stint-Now"); // others may answer in the place of the store
+		if (answer.status < 500 && now) answered = performance.now();
+		if (answer.status < 500 && answer.status !== 304 && now) {
 			const next = new DOMParser().parseFromString(await answer.text(), "text/html");
 			tag = answer.headers.get("ETag") ?? "";
-			setClock(answer.headers.get("Stint-Now"));
+			setClock(now);
 			patch(document.getElementById("main"), next.getElementById("main"));
 			prepare();
 			countOn();
 		}
-		if (answer.status === 200 || answer.status === 304) answered = performance.now();
 	} catch {
 		// The line at the foot of the page says since when there is no answer.
 	}
