@@ -25,9 +25,9 @@ const roundsMax = 16
 // the same again. How many edges there are to a group does not matter, so a film of 36 pictures is
 // as a film of 24. The groups form a network without cycles if the nodes do.
 //
-// It tells fewer groups apart than that if there would be more than most, or if they differ only far
-// away, but never puts nodes of
-// different labels or layers together: so there may be more than most after all.
+// It tells fewer groups apart than that if there would be more than most, or if they differ only
+// far away, but never puts nodes of different labels or layers together: so there may be more than
+// most after all.
 func Alike(labels []string, edges []Edge, most int) *Groups {
 	before, after := neighbours(len(labels), edges)
 	depths := depths(before, edges)
