@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -81,6 +82,10 @@ func (p *program) ui(ctx context.Context, s uiSetup) error {
 	defer listening.Close() //nolint:errcheck // the server has closed it
 	p.waits = true          // nothing is waited for, so no session is needed
 	err = p.withTasks(ctx, func(ctx context.Context, db *database) error {
+		// What can never be shown is said at once, and not on each page.
+		if _, err := db.tasks().ListTasks(ctx, stint.Filter{Limit: 1}); err != nil {
+			return err
+		}
 		handler, err := p.pages(db)
 		if err != nil {
 			return err
