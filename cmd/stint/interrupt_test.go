@@ -99,7 +99,7 @@ func TestCommands_AreInterruptedWhileTheDatabaseIsBusy(t *testing.T) {
 	for _, args := range linesOnDatabase(t) {
 		tables := "NOT IN ('stint_schema_version', 'supported')" // all look at these first
 		switch args[0] {
-		case "demo", "worker", "serve", "ui": // One has a schema of its own, the others end otherwise.
+		case "demo", "worker", "serve", "ui": // one has a schema of its own, others end otherwise
 			continue
 		case "migrate":
 			tables = "= 'stint_schema_version'"
