@@ -21,8 +21,12 @@ func (r *refusal) Error() string { return r.sentence }
 // The refusals.
 var (
 	errForbidden = &refusal{http.StatusForbidden, "Not allowed", "You may not see this."}
-	errNoPage    = &refusal{http.StatusNotFound, "No such page", "There is no such page."}
-	errMethod    = &refusal{
+	errRefused   = &refusal{
+		http.StatusForbidden, "Not allowed", "You may not see all of this. A list may name an " +
+			"action, or the beginning of the IDs, whose tasks you may see.",
+	}
+	errNoPage = &refusal{http.StatusNotFound, "No such page", "There is no such page."}
+	errMethod = &refusal{
 		http.StatusMethodNotAllowed, "Not possible", "Pages can only be looked at.",
 	}
 	errLongQuery = &refusal{
@@ -87,6 +91,8 @@ func refusalOf(err error) *refusal {
 		return &refusal{
 			http.StatusBadRequest, "Not understood", wrong.Argument + " " + wrong.Problem + ".",
 		}
+	case errors.Is(err, stint.ErrRefused):
+		return errRefused
 	case errors.Is(err, context.DeadlineExceeded):
 		return errLate
 	}

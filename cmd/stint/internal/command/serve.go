@@ -57,6 +57,8 @@ stand before one database; when one stops or dies, workers go on with another.
   /stint.v1.WorkerService/...  own tasks and return them
   /openapi.json                all of these, described
   /groups /task /tasks /group /update /claim   the task store (package taskstore)
+  /ui/                         pages for a browser (see: stint help ui); where the service asks who
+                               calls, the password is the token, and the user any
   /answer                      answers of those who have nothing but the key of a task (see: stint
                                help answer)
   /healthz /readyz             whether the process lives, and whether it can serve; so does
@@ -289,7 +291,8 @@ func (s *serveSetup) serve(ctx context.Context, db *database, schema string) (er
 	probes := health.New(of.Ready)
 	server := service.NewServer(of)
 	server.TLSConfig = s.tls
-	server.Handler = s.handler(of, groups, probes, calls, stintprom.NewCollector(db.direct))
+	server.Handler = s.handler(of, groups, probes, s.newServedUI(of, db), calls,
+		stintprom.NewCollector(db.direct))
 	server.ErrorLog = slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)
 	ended := make(chan error, 1)
 	go func() {

@@ -17,7 +17,7 @@ import (
 
 // handler returns what serves all paths.
 func (s *serveSetup) handler(
-	of *service.Service, groups *taskstore.Store, probes http.Handler,
+	of *service.Service, groups *taskstore.Store, probes, pages http.Handler,
 	collectors ...prometheus.Collector,
 ) http.Handler {
 	registry := prometheus.NewRegistry()
@@ -32,6 +32,8 @@ func (s *serveSetup) handler(
 			of.ServeHTTP(w, r)
 		case slices.Contains(health.Paths(), path):
 			probes.ServeHTTP(w, r)
+		case isUIPath(path):
+			pages.ServeHTTP(w, r)
 		case path == "/openapi.json":
 			described.ServeHTTP(w, r)
 		case path == "/metrics":

@@ -1,0 +1,189 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/service"
+	"github.com/stint-tasks/stint/service/access"
+	"github.com/stint-tasks/stint/ui"
+)
+
+// uiPath is where a service has the pages.
+const uiPath = "/ui"
+
+// isUIPath reports whether a path is that of a page.
+func isUIPath(path string) bool {
+	return path == uiPath || strings.HasPrefix(path, uiPath+"/")
+}
+
+// A servedUI shows the store of a service. Where the service asks who calls, each principal sees
+// what the verbs of the service tell him: his pages are those of a client of the service.
+type servedUI struct {
+	of      *service.Service
+	options ui.Options
+	logger  *slog.Logger
+
+	mutex sync.Mutex
+	// known are the pages of principals: of the one who asked last, the last.
+	known []*principalUI
+}
+
+// principalUI are the pages of a principal.
+type principalUI struct {
+	name  string
+	pages http.Handler
+}
+
+// principalsMax is of how many principals the pages are kept, with what they have asked for lately.
+const principalsMax = 100
+
+// newServedUI returns a handler of pages.
+func (s *serveSetup) newServedUI(of *service.Service, db *database) http.Handler {
+	options := ui.Options{
+		Title: "Stint, " + db.name(), Clock: db.now, Logger: s.logger,
+	}
+	if s.identify == nil {
+		return http.StripPrefix(uiPath, ui.New(db.direct, options))
+	}
+	served := http.StripPrefix(uiPath, &servedUI{of: of, options: options, logger: s.logger})
+	return asBasic(of.Guard(access.Read, served))
+}
+
+// asBasic lets a browser give a token as the password of any user, the only way in which a browser
+// asks for one.
+func asBasic(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, token, ok := r.BasicAuth(); ok {
+			r = r.Clone(r.Context())
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		next.ServeHTTP(&basicWriter{w}, r)
+	})
+}
+
+// A basicWriter has browsers ask for a user and a password where they are to say who they are.
+type basicWriter struct{ http.ResponseWriter }
+
+// WriteHeader adds what browsers understand.
+func (w *basicWriter) WriteHeader(code int) {
+	if code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Basic realm="Stint: the password is the token", `+
+			`charset="UTF-8"`)
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *basicWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// ServeHTTP passes a request on to the pages of its principal.
+func (u *servedUI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	pages, err := u.pagesOf(service.Principal(r.Context()).Name)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, r)))
+}
+
+// pagesOf returns the pages of a principal. What one has been told is never shown to another.
+func (u *servedUI) pagesOf(name string) (http.Handler, error) {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	i := slices.IndexFunc(u.known, func(p *principalUI) bool { return p.name == name })
+	if i >= 0 {
+		of := u.known[i]
+		u.known = append(slices.Delete(u.known, i, i+1), of)
+		return of.pages, nil
+	}
+	// Nothing runs in the background of a client that no actor uses, so nothing is to be closed.
+	asked, err := client.New("http://localhost", client.Options{
+		HTTPClient: &http.Client{Transport: inProcess{u.of}}, Logger: u.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	options := u.options
+	options.Authorize = func(r *http.Request, verb ui.Verb) bool {
+		switch principal := service.Principal(r.Context()); verb {
+		case ui.Read:
+			return principal.Has(access.Read)
+		case ui.ReadBodies:
+			return principal.Has(access.ReadBodies)
+		}
+		return false
+	}
+	of := &principalUI{name, ui.New(asked, options)}
+	if len(u.known) == principalsMax {
+		u.known = slices.Delete(u.known, 0, 1)
+	}
+	u.known = append(u.known, of)
+	return of.pages, nil
+}
+
+// callKey is under which a context has the request for a page that calls are made for.
+type callKey struct{}
+
+// inProcess sends requests to the service of this process, with the credentials of whoever has
+// asked for a page.
+type inProcess struct{ of *service.Service }
+
+// RoundTrip serves a request.
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		defer r.Body.Close() //nolint:errcheck // it was read
+	}
+	r = r.Clone(r.Context())
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0 // as a client of the service speaks
+	if by, ok := r.Context().Value(callKey{}).(*http.Request); ok {
+		r.Header["Authorization"], r.TLS, r.RemoteAddr = by.Header["Authorization"], by.TLS,
+			by.RemoteAddr
+	}
+	answer := &answerWriter{header: http.Header{}, code: http.StatusOK}
+	p.of.ServeHTTP(answer, r)
+	return &http.Response{
+		StatusCode: answer.code, Status: http.StatusText(answer.code), Header: answer.header,
+		Trailer: answer.trailer(), Proto: "HTTP/2.0", ProtoMajor: 2, Request: r,
+		ContentLength: int64(answer.body.Len()), Body: closing{&answer.body},
+	}, nil
+}
+
+// An answerWriter keeps an answer. The answers that pages ask for end soon, and have bounds.
+type answerWriter struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+// Header returns the headers.
+func (a *answerWriter) Header() http.Header { return a.header }
+
+// WriteHeader notes the code.
+func (a *answerWriter) WriteHeader(code int) { a.code = code }
+
+// trailer returns the headers that come behind the body, and takes them from the others.
+func (a *answerWriter) trailer() http.Header {
+	trailer := http.Header{}
+	for name, values := range a.header {
+		if of, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
+			trailer[http.CanonicalHeaderKey(of)] = values
+			delete(a.header, name)
+		}
+	}
+	return trailer
+}
+
+// Write adds to the body.
+func (a *answerWriter) Write(part []byte) (int, error) { return a.body.Write(part) }
+
+type closing struct{ *bytes.Buffer }
+
+// Close does nothing.
+func (closing) Close() error { return nil }

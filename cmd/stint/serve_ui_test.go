@@ -1,0 +1,131 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+)
+
+// page gets a page of a service as a browser does that was given a token, or none.
+func (s *server) page(t *testing.T, token, path string) (int, string, http.Header) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(testContext(t), http.MethodGet, s.address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.SetBasicAuth("anybody", token)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text), response.Header
+}
+
+// Pages of a service show each principal what his grants allow, and nothing else in counts, lists,
+// orders, links or errors, whoever has looked before.
+// Proves G220.
+func TestServe_ShowsEachPrincipalHisOwnPages(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.insert(t,
+		stint.Task{ID: "mail/1", Action: "mail", Body: []byte("dear ann")},
+		stint.Task{ID: "pay/1", Action: "pay", Body: []byte("ten euros")},
+		stint.Task{ID: "pay/2", Action: "pay", After: []stint.TaskID{"mail/1"}})
+	dir := t.TempDir()
+	path, grants := filepath.Join(dir, "tokens"), filepath.Join(dir, "grants")
+	write(t, grants, `
+root: [{verbs: [read, read-bodies], actions: ["*"]}]
+mailer: [{verbs: [read], actions: ["mail"]}]
+shop: [{verbs: [insert], actions: ["*"]}]`)
+	root, mailer, shop := d.newToken(t, path, "root"), d.newToken(t, path, "mailer"),
+		d.newToken(t, path, "shop")
+	s := d.serve(t, "--tokens", path, "--grants", grants)
+	for _, test := range []struct {
+		token, page string
+		code        int
+		has         []string
+		hides       []string
+	}{
+		{root, "", 200, []string{"mail", "pay"}, nil},
+		{root, "tasks", 200, []string{"mail/1", "pay/1", "pay/2"}, nil},
+		{root, "task?id=mail/1", 200, []string{"dear ann", "pay/2"}, nil},
+		{root, "task?id=pay/1", 200, []string{"ten euros"}, nil},
+		{mailer, "", 200, []string{"mail"}, []string{"pay"}},
+		{mailer, "problems", 200, nil, []string{"pay"}},
+		{mailer, "actions", 200, []string{"mail"}, []string{"pay"}},
+		{mailer, "actors", 200, nil, []string{"pay"}},
+		{mailer, "limits", 200, nil, []string{"pay"}},
+		{mailer, "schedules", 200, nil, []string{"pay"}},
+		{mailer, "tasks", 200, []string{"mail/1"}, []string{"pay"}},
+		{mailer, "tasks?action=pay", 403, nil, []string{"pay/"}},
+		{mailer, "task?id=mail/1", 200, []string{"mail/1"}, []string{"dear ann", "pay/2"}},
+		{mailer, "task?id=pay/1", 404, []string{"no such task"}, []string{"ten euros"}},
+		{mailer, "network?id=mail/1", 200, []string{"mail/1"}, []string{"pay/2"}},
+		{mailer, "value?id=mail/1&of=body", 403, nil, []string{"dear ann"}},
+		{shop, "", 403, []string{"grant of read"}, []string{"mail/1"}},
+		{"nonsense", "", 401, nil, []string{"mail/1"}},
+		{"", "", 401, nil, []string{"mail/1"}},
+	} {
+		for range 2 { // the second time it may be an answer that was kept
+			code, text, header := s.page(t, test.token, "/ui/"+test.page)
+			if code != test.code {
+				t.Errorf("%q: %d, want %d:\n%s", test.page, code, test.code, text)
+			}
+			challenge := header.Get("WWW-Authenticate")
+			if asks := strings.HasPrefix(challenge, "Basic "); asks != (code == 401) {
+				t.Errorf("%q: %d with the challenge %q", test.page, code, challenge)
+			}
+			for _, part := range test.has {
+				if !strings.Contains(strings.ToLower(text), part) {
+					t.Errorf("%q lacks %q:\n%s", test.page, part, text)
+				}
+			}
+			for _, part := range test.hides {
+				if strings.Contains(strings.ReplaceAll(text, test.page, ""), part) {
+					t.Errorf("%q has %q:\n%s", test.page, part, text)
+				}
+			}
+		}
+	}
+	write(t, grants, `root: [{verbs: [read], actions: ["mail"]}]`)
+	eventually(t, "the new grants", func() bool {
+		code, _, _ := s.page(t, mailer, "/ui/")
+		return code == http.StatusForbidden
+	})
+	if code, text, _ := s.page(t, root, "/ui/value?id=pay/1&of=body"); code == http.StatusOK {
+		t.Errorf("a grant that is gone still shows %q", text)
+	}
+	s.stop(t)
+	if log := s.output.String(); strings.Contains(log, root) || strings.Contains(log, mailer) {
+		t.Error("the log has a token")
+	}
+}
+
+// A service that asks nobody who he is shows its pages to this machine.
+func TestServe_ShowsThisMachineItsPages(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.insert(t, stint.Task{ID: "mail/1", Action: "mail", Body: []byte("dear ann")})
+	s := d.serve(t)
+	for path, part := range map[string]string{
+		"/ui": "Overview", "/ui/": "Overview", "/ui/task?id=mail/1": "dear ann",
+	} {
+		if code, text, _ := s.page(t, "", path); code != 200 || !strings.Contains(text, part) {
+			t.Errorf("%q: %d, without %q:\n%s", path, code, part, text)
+		}
+	}
+	s.wantCall(t, 403, "localhost", get, "/ui/", "", "Host: evil.example")
+}
