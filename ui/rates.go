@@ -3,6 +3,8 @@ package ui
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,26 +65,30 @@ type pace struct {
 	Known      bool
 }
 
-// between is the pace from one sample to the next of some actions, or of all if none is named.
-func between(first, last sample, actions ...string) pace {
-	seconds := last.at.Sub(first.at).Seconds()
-	if seconds <= 0 {
+// over is the pace over some samples of some actions, or of all if none is named. That of an action
+// counts from the first sample that has it on: before, its past is unknown.
+func over(samples []sample, actions ...string) pace {
+	last := samples[len(samples)-1]
+	if last.at.Sub(samples[0].at) <= 0 {
 		return pace{}
 	}
 	p := pace{Known: true}
-	add := func(action string) {
-		was, is := first.tries[action], last.tries[action]
+	if len(actions) == 0 {
+		actions = slices.Collect(maps.Keys(last.tries))
+	}
+	for _, action := range actions {
+		i := slices.IndexFunc(samples, func(s sample) bool {
+			_, ok := s.tries[action]
+			return ok
+		})
+		if i < 0 || i == len(samples)-1 {
+			continue
+		}
+		was, is := samples[i].tries[action], last.tries[action]
+		seconds := last.at.Sub(samples[i].at).Seconds()
 		// The counts of an action begin anew when nobody has asked for it for long.
 		p.All += float64(max(is.all-was.all, 0)) / seconds
 		p.Again += float64(max(is.again-was.again, 0)) / seconds
-	}
-	for _, action := range actions {
-		add(action)
-	}
-	if len(actions) == 0 {
-		for action := range first.tries { // one that was not there before has an unknown past
-			add(action)
-		}
 	}
 	return p
 }
@@ -99,7 +105,7 @@ func (r *rates) now(actions ...string) pace {
 	for first > 0 && last.at.Sub(r.ring[first].at) < rateOver {
 		first--
 	}
-	return between(r.ring[first], last, actions...)
+	return over(r.ring[first:], actions...)
 }
 
 // A spark is a small curve without axes.
@@ -139,7 +145,7 @@ func (r *rates) spark(actions ...string) spark {
 		for to < len(r.ring)-1 && r.ring[to].at.Sub(r.ring[from].at) < wide {
 			to++
 		}
-		points = append(points, between(r.ring[from], r.ring[to], actions...).All)
+		points = append(points, over(r.ring[from:to+1], actions...).All)
 		times = append(times, r.ring[to].at)
 		s.Most = max(s.Most, points[len(points)-1])
 		from = to

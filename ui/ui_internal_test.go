@@ -50,7 +50,12 @@ func TestRates_DoNotLeap(t *testing.T) {
 	if got := r.now(); got.All != 0 {
 		t.Errorf("the pace is %v when an action is seen first", got.All)
 	}
-	r.note(statsOf(5, 0), begun.Add(2*time.Second))
+	r.note(statsOf(1_000_020, 0), begun.Add(3*time.Second))
+	if all, one := r.now(), r.now("mail"); all.All != 10 || one.All != 10 {
+		t.Errorf("the pace is %v, and %v of the action, want 10 since it was seen first",
+			all.All, one.All)
+	}
+	r.note(statsOf(5, 0), begun.Add(4*time.Second))
 	if got := r.now(); got.All != 0 {
 		t.Errorf("the pace is %v when counts begin anew", got.All)
 	}

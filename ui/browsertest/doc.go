@@ -3,4 +3,5 @@
 //
 //	go test ./...                              # skipped where there is no Chromium
 //	go test -run Pictures -pictures /tmp/ui    # also takes pictures of all pages
+//	go test -run DocsPictures -docs ../../docs/pictures    # takes those of the docs
 package browsertest

@@ -1,0 +1,83 @@
+//nolint:paralleltest // the tests share a browser, which shows one page at a time
+
+package browsertest
+
+import (
+	"bufio"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+var docsPicturesIn = flag.String("docs", "", "take the pictures of the docs into this directory")
+
+// TestDocsPictures takes the pictures of the docs: of the demo, while it is played.
+func TestDocsPictures(t *testing.T) {
+	if *docsPicturesIn == "" {
+		t.Skip("-docs names no directory")
+	}
+	wantNil(t, os.MkdirAll(*docsPicturesIn, 0o755))
+	url := startDemo(t)
+	var tabs []*tab
+	for _, dark := range []bool{false, true} {
+		tabs = append(tabs, open(t, look{width: 1200, height: 640, dark: dark}))
+	}
+	shoot := func(name string) {
+		for i, theme := range []string{"light", "dark"} {
+			picture, err := chromedp.Run(tabs[i].ctx, chromedp.CaptureScreenshot())
+			wantNil(t, err)
+			path := filepath.Join(*docsPicturesIn, name+"-"+theme+".png")
+			wantNil(t, os.WriteFile(path, picture, 0o644))
+		}
+	}
+	for _, tab := range tabs {
+		tab.visit(url) // the demo begins
+	}
+	for _, tab := range tabs {
+		tab.await(`document.querySelector(".tile.aborted .figure").textContent.trim() !== "0"`)
+	}
+	shoot("overview")
+	for _, tab := range tabs {
+		tab.visit(url + "network?id=book/bind")
+		tab.run(`document.querySelector("[data-zoom=fit]").click()`)
+	}
+	shoot("network")
+}
+
+// startDemo starts stint demo --ui, and returns the address of its pages.
+func startDemo(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "stint")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/stint")
+	build.Dir = filepath.Join("..", "..")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	const stopMax = 10 * time.Second
+	demo := exec.CommandContext(t.Context(), program, "demo", "--ui", "--listen", "127.0.0.1:0")
+	demo.Cancel = func() error { return demo.Process.Signal(os.Interrupt) }
+	demo.WaitDelay = stopMax
+	said, err := demo.StderrPipe()
+	wantNil(t, err)
+	wantNil(t, demo.Start())
+	t.Cleanup(func() { _ = demo.Wait() }) // interrupted
+	lines := bufio.NewScanner(said)
+	address := regexp.MustCompile(`http://[^/ ]+/`)
+	for lines.Scan() {
+		if url := address.FindString(lines.Text()); url != "" {
+			go func() { // so that it can go on talking
+				for lines.Scan() {
+				}
+			}()
+			return url
+		}
+	}
+	t.Fatal("the demo names no address")
+	return ""
+}
