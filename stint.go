@@ -237,9 +237,10 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	if !opts.PollOnly {
 		store.session = session.New(session.Config{
 			DB: db, Grace: opts.Grace, Topics: actionsMax,
-			Heard: store.heard, Any: store.heardAny, Leave: store.leave,
+			Heard: store.heard, Told: store.told, Any: store.heardAny, Leave: store.leave,
 		})
 	}
+	db.Here = store.session
 	store.watch = session.NewWatch(
 		store.session, opts.Logger, store.on(db.Unhurried()).checkSessions)
 	store.poller = &waiters.Poller{
@@ -384,15 +385,21 @@ func (i inside) Duty(name string) (all, some func(context.Context) error) {
 // Waiting returns how many tasks are waited for.
 func (i inside) Waiting() int { return i.store.waiting.Count() }
 
-// heard wakes those whom a notification concerns.
+// heard takes note of a notification of another store.
 func (s *Store) heard(kind, rest string) {
 	switch kind {
 	case duty.Kind:
 		s.heardNews(duty.ParseNews(rest))
-	case session.Busy:
+	case session.Busy, kindReady:
 		s.watch.Stir()
+	}
+	s.told(kind, rest)
+}
+
+// told wakes those whom a message concerns.
+func (s *Store) told(kind, rest string) {
+	switch kind {
 	case kindReady:
-		s.watch.Stir()
 		s.awaiting.Ready(rest)
 	case kindFinished:
 		s.waiting.Woken(pg.ParseKeys(rest))

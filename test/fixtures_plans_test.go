@@ -25,7 +25,7 @@ var sample = map[string]struct {
 	"next_due": {"'{act}', 7, '{0}', '{9}', true", []string{
 		"scheduled_order", "leases_order", "ready_order",
 	}},
-	"notify":          {"'stint', '{a}', '{b}', true", nil},
+	"notify":          {"'stint', '{a}', '{b}', true, 0", nil},
 	"ping_session":    {"'stint', 'ping'", nil},
 	"prepare_session": {"", nil},
 	"still_owned":     {"'{5,70}', '{7,7}'", []string{"leased_pkey", "ready_pkey"}},

@@ -393,6 +393,7 @@ func TestReturnTasks_TellsNobodyOfRoomThatItDoesNotMake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHeardStore(t, stint.Options{})
+			addListener(t, h) // else the server sends nothing
 			wantErr(t, "SetLimits", h.SetLimits(t.Context(), "act", c.limits), nil)
 			insert(t, h.Store, after("a"))
 			owned := own(t, h.Store, 1)

@@ -156,7 +156,7 @@ func TestVerbs_SucceedThoughTheQueueOfNotificationsIsFull(t *testing.T) {
 		BEGIN
 			RAISE 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000';
 		END $$`)
-	exec(t, pool, "CREATE VIEW stint.sessions AS SELECT stint.full() AS topics")
+	exec(t, pool, "CREATE VIEW stint.sessions AS SELECT 0::bigint AS id, stint.full() AS topics")
 	var logged bytes.Buffer
 	store, err := stint.New(pool, stint.Options{
 		Maintenance: stint.MaintainNever, Logger: slog.New(slog.NewTextHandler(&logged, nil)),

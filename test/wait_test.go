@@ -306,6 +306,7 @@ func (h *heardStore) notified(t *testing.T) {
 	wantErr(t, "AbortTasks", errOf(h.AbortTasks(t.Context(), []stint.TaskID{id}, "")), nil)
 	_, err := ends(t, "WaitForTask", waiting)
 	wantErr(t, "WaitForTask", err, nil)
+	awaitNotifier(h.Store) // others are told later than who waits here
 }
 
 func TestWaitForTasks_WaitsForAllAndAnswersInTheOrderAsked(t *testing.T) {

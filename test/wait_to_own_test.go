@@ -513,32 +513,6 @@ func TestWaitToOwnTasks_IsNotifiedThoughThePoolHandlesNotifications(t *testing.T
 	}
 }
 
-// Who waits again after a hand-out that took all that was ready looks at the queues again only if
-// somebody tells of tasks, or ten times a second.
-// Proves G207.
-func TestWaitToOwnTasks_LooksSeldomInVain(t *testing.T) {
-	t.Parallel()
-	const rounds, every = 200, 100 * time.Millisecond
-	h := newHeardStore(t, stint.Options{})
-	began, looked := time.Now(), h.spy.count("next_due")
-	for i := range rounds {
-		id := stint.TaskID(fmt.Sprint(i))
-		awaiting := start(func() ([]stint.OwnedTask, error) {
-			return h.WaitToOwnTasks(t.Context(), "actor", 10, []string{"act"}, time.Hour)
-		})
-		for range 3 { // meanwhile it would look
-			exec(t, h.pool, "SELECT pg_sleep(0.001)")
-		}
-		insert(t, h.Store, after(id))
-		wantOwned(t, awaiting, id)
-	}
-	// Some are told again of tasks that they have just been given.
-	most := int(time.Since(began)/every) + rounds/10
-	if looks := h.spy.count("next_due") - looked; looks > most {
-		t.Errorf("%d looks in vain in %d waits, want %d at most", looks, rounds, most)
-	}
-}
-
 // A hand-out tells how many ready tasks it has met, those included that somebody else is taking.
 func TestOwnTasks_TellsOfTasksThatOthersAreTaking(t *testing.T) {
 	t.Parallel()

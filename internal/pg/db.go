@@ -38,8 +38,23 @@ type Config struct {
 
 	Logger *slog.Logger
 
+	// Here is who hears of changes in this process; nil: nobody.
+	Here Listener
+
 	// Inside is for tests of this module.
 	Inside any
+}
+
+// A Listener hears in this process of changes that others may wait for.
+type Listener interface {
+	// ID returns the number of the session by which it hears of the changes of others.
+	ID() int64
+	// Tell tells it of messages, by topic, and returns how many of them it wants to hear.
+	Tell(topics, payloads []string) (heard int64)
+	// Expect has it pass over messages that a connection sends, since it was told of them. Unsent
+	// says that some were not sent.
+	Expect(process uint32, payloads []string)
+	Unsent(process uint32, payloads []string)
 }
 
 // A DB is a schema of a database, and perhaps a transaction in it. It is safe for concurrent use

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -137,7 +136,7 @@ func (db *DB) Notify(ctx context.Context, pending *Notices) {
 	case db.tx == nil:
 		db.notifier.add(db, pending)
 	default:
-		db.LogUnsent(ctx, db.Run(ctx, db.notifyStep(pending, false)))
+		db.LogUnsent(ctx, db.Run(ctx, db.notifyStep(pending)))
 	}
 }
 
@@ -164,9 +163,10 @@ func (db *DB) along(known *Notices) *Notices {
 	return known
 }
 
-func (db *DB) notifyStep(pending *Notices, aside bool) Step {
+// notifyStep notifies in the caller's transaction.
+func (db *DB) notifyStep(pending *Notices) Step {
 	topics, payloads := pending.messages()
-	return Step{Name: "notify", Args: []any{db.Schema, topics, payloads, aside}}
+	return Step{Name: "notify", Args: []any{db.Schema, topics, payloads, false, 0}}
 }
 
 const (
@@ -264,29 +264,60 @@ func (db *DB) sendPending(ctx context.Context, pause time.Duration) {
 func (db *DB) sendNotices(ctx context.Context, pending *Notices) (heard int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
-	batch := &pgx.Batch{}
-	db.queueNotify(batch, pending, func(n int64) { heard = n })
+	told := db.newTelling(pending)
+	told.here()
 	err = db.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		batch := &pgx.Batch{}
+		told.queue(batch, conn.Conn(), func() {})
 		return conn.SendBatch(ctx, batch).Close()
 	})
-	return heard, err
+	return told.heard, err
 }
 
-// queueNotices puts notifications into a batch, after the commit that they tell of.
-func (db *DB) queueNotices(batch *pgx.Batch, pending *Notices, heard *int64) {
-	db.queueNotify(batch, pending, func(n int64) {
-		*heard = n
-		db.notifier.rest(db, n)
-	})
+// A telling tells of what was committed: first those who hear in this process, then others, by
+// notifications.
+type telling struct {
+	db               *DB
+	topics, payloads []string
+	// heard is how many messages somebody wants to hear.
+	heard int64
 }
 
-// queueNotify puts notifications into a batch, in an implicit transaction of their own.
-func (db *DB) queueNotify(batch *pgx.Batch, pending *Notices, heard func(int64)) {
-	notify := db.notifyStep(pending, true)
-	batch.Queue(db.text(notify.Name), notify.Args...).Exec(
-		func(tag pgconn.CommandTag) error {
-			heard(tag.RowsAffected())
-			return nil
+func (db *DB) newTelling(pending *Notices) *telling {
+	t := &telling{db: db}
+	t.topics, t.payloads = pending.messages()
+	return t
+}
+
+// here tells those in this process: they need not wait until a notification has come back.
+func (t *telling) here() {
+	if t.db.Here != nil {
+		t.heard = t.db.Here.Tell(t.topics, t.payloads)
+	}
+}
+
+// queue puts notifications for others into a batch, in an implicit transaction of their own. It
+// calls sent when they are sent.
+func (t *telling) queue(batch *pgx.Batch, conn *pgx.Conn, sent func()) {
+	own, process := int64(0), conn.PgConn().PID()
+	unsent := func([]string) {}
+	if here := t.db.Here; here != nil {
+		own = here.ID()
+		here.Expect(process, t.payloads)
+		unsent = func(payloads []string) { here.Unsent(process, payloads) }
+	}
+	batch.Queue(t.db.text("notify"), t.db.Schema, t.topics, t.payloads, true, own).Query(
+		func(rows pgx.Rows) error {
+			left := slices.Clone(t.payloads)
+			var payload string
+			_, err := pgx.ForEachRow(rows, []any{&payload, nil, nil}, func() error {
+				left = slices.DeleteFunc(left, func(other string) bool { return other == payload })
+				return nil
+			})
+			unsent(left)
+			t.heard = max(t.heard, int64(len(t.payloads)-len(left)))
+			sent()
+			return err
 		})
 }
 

@@ -52,7 +52,7 @@ func (db *DB) Do(ctx context.Context, r Request) error {
 	case along != nil, db.isQuiet():
 		after = nil
 	case db.tx != nil && db.pending == nil && !after.Empty():
-		r.Steps = append(r.Steps, db.notifyStep(after, false))
+		r.Steps = append(r.Steps, db.notifyStep(after))
 		after = nil
 	}
 	attempt := func() error {
@@ -175,9 +175,16 @@ func (db *DB) send(
 	if db.tx != nil {
 		batch.Queue(db.text("restore_planner"))
 	}
+	var told *telling
+	if pending != nil {
+		told = db.newTelling(pending)
+	}
 	committed := false
 	batch.Queue(commit).Exec(func(pgconn.CommandTag) error {
 		committed = true
+		if told != nil {
+			told.here()
+		}
 		return nil
 	})
 	if slices.ContainsFunc(steps, comesAfter) {
@@ -187,12 +194,11 @@ func (db *DB) send(
 		}))
 		batch.Queue("commit")
 	}
-	var heard int64
-	if pending != nil {
-		db.queueNotices(batch, pending, &heard)
+	if told != nil {
+		told.queue(batch, conn, func() { db.notifier.rest(db, told.heard) })
 	}
 	err := wire.SendBatch(ctx, batch).Close()
-	if pending != nil && committed && (err != nil || heard > 0) {
+	if told != nil && committed && (err != nil || told.heard > 0) {
 		db.LogUnsent(ctx, err)
 		return nil
 	}

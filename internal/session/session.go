@@ -63,10 +63,11 @@ type Config struct {
 	// Topics is to how many topics of several words the session listens at most.
 	Topics int
 
-	// Heard is called with each notification: its first word, and the rest. Any is called when the
-	// session begins to hear of more: something may have happened before.
-	Heard func(kind, rest string)
-	Any   func()
+	// Heard is called with each notification of others: its first word, and the rest. Told is, with
+	// each message of this process. Any is called when the session begins to hear of more:
+	// something may have happened before.
+	Heard, Told func(kind, rest string)
+	Any         func()
 
 	// Leave is called before the session ends because its DB is closed.
 	Leave func(ctx context.Context, conn *pgx.Conn, id int64, actors []string) error
@@ -97,6 +98,8 @@ type Session struct {
 	learned chan struct{}
 	// interrupt ends the wait for notifications.
 	interrupt context.CancelFunc
+
+	echoes echoes
 }
 
 // New returns a session that nothing has been asked of.
@@ -417,8 +420,10 @@ func (s *Session) listen(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		if notification != nil {
-			kind, rest, _ := strings.Cut(notification.Payload, " ")
-			s.Heard(kind, rest)
+			if !s.echoes.takes(notification.PID, notification.Payload) {
+				kind, rest, _ := strings.Cut(notification.Payload, " ")
+				s.Heard(kind, rest)
+			}
 			silence.Reset(pg.Around(pingEvery))
 			pinged = false
 		}

@@ -1,0 +1,109 @@
+package stint_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint"
+)
+
+// Who waits again after a hand-out that took all that was ready looks at the queues again only if
+// somebody tells of tasks, or ten times a second.
+// Proves G207.
+func TestWaitToOwnTasks_LooksSeldomInVain(t *testing.T) {
+	t.Parallel()
+	for name, others := range map[string]int{"alone": 0, "with others": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHeardStore(t, stint.Options{})
+			for range others { // so the server tells this process, too, of what it has inserted
+				addListener(t, h)
+			}
+			wantFewLooks(t, h)
+		})
+	}
+}
+
+// addListener opens another store that hears of tasks with action "act", and of those that finish.
+func addListener(t *testing.T, h *heardStore) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	awaiting := newHeardStoreOn(t, h.pool, stint.Options{}).await(ctx, t, 1)
+	eventually(t, soon, "both sessions listen", func() bool {
+		return listeners(t, h.pool, "ready act") == 2 && listeners(t, h.pool, "finished") == 2
+	})
+	leave()
+	_, err := ends(t, "WaitToOwnTasks", awaiting)
+	wantErr(t, "WaitToOwnTasks", err, context.Canceled)
+}
+
+func wantFewLooks(t *testing.T, h *heardStore) {
+	t.Helper()
+	const rounds, every = 200, 100 * time.Millisecond
+	began, looked := time.Now(), h.spy.count("next_due")
+	for i := range rounds {
+		id := stint.TaskID(fmt.Sprint(i))
+		awaiting := start(func() ([]stint.OwnedTask, error) {
+			return h.WaitToOwnTasks(t.Context(), "actor", 10, []string{"act"}, time.Hour)
+		})
+		for range 3 { // meanwhile it would look
+			exec(t, h.pool, "SELECT pg_sleep(0.001)")
+		}
+		insert(t, h.Store, after(id))
+		wantOwned(t, awaiting, id)
+	}
+	// Some are told again of tasks that they have just been given.
+	most := int(time.Since(began)/every) + rounds/10
+	if looks := h.spy.count("next_due") - looked; looks > most {
+		t.Errorf("%d looks in vain in %d waits, want %d at most", looks, rounds, most)
+	}
+}
+
+// Who waits in the process that inserts is woken by the commit: the server sends nothing to it.
+// Others hear of the tasks.
+// Proves G207.
+func TestWaitToOwnTasks_IsWokenByTheCommitOfItsOwnProcess(t *testing.T) {
+	t.Parallel()
+	const rounds = 20
+	h := newHeardStore(t, stint.Options{})
+	conn, err := pgx.ConnectConfig(t.Context(), h.pool.Config().ConnConfig)
+	wantErr(t, "Connect", err, nil)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	_, err = conn.Exec(t.Context(), "LISTEN stint")
+	wantErr(t, "LISTEN", err, nil)
+	inserts := func(prefix string) {
+		for i := range rounds {
+			awaiting := h.await(t.Context(), t, 1)
+			id := stint.TaskID(prefix + fmt.Sprint(i))
+			insert(t, h.Store, after(id))
+			wantOwned(t, awaiting, id)
+		}
+	}
+	heard := func() (n int) {
+		_, err := conn.Exec(t.Context(), "NOTIFY stint, 'last'")
+		wantErr(t, "NOTIFY", err, nil)
+		for {
+			notification, err := conn.WaitForNotification(t.Context())
+			wantErr(t, "WaitForNotification", err, nil)
+			switch notification.Payload {
+			case "ready act":
+				n++
+			case "last":
+				return n
+			}
+		}
+	}
+	inserts("alone ")
+	if n := heard(); n > 0 {
+		t.Errorf("the server sent %d notifications, though nobody else listens", n)
+	}
+	addListener(t, h)
+	inserts("two ")
+	if n := heard(); n == 0 {
+		t.Error("the server sent nothing to another process that listens")
+	}
+}
