@@ -403,8 +403,9 @@ func (s *Store) told(kind, rest string) {
 		s.awaiting.Ready(rest)
 	case kindFinished:
 		s.waiting.Woken(pg.ParseKeys(rest))
-	case kindLost:
-		s.owners.lostSome(pg.ParseKeys(rest))
+	case kindLost: // who owns is asked of callers, which whoever tells must not wait for
+		keys := pg.ParseKeys(rest)
+		s.db.StartBackground(func(context.Context) { s.owners.lostSome(keys) })
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,6 +275,40 @@ func wantTold(t *testing.T, set ownedSet, token stint.Token, cause error) {
 		wantErr(t, "the cause", got.cause, cause)
 	case <-time.After(soon):
 		t.Fatalf("the loss was not told within %v", soon)
+	}
+}
+
+// An owner that takes long to say what it performs holds up nobody who waits for other news.
+func TestWatchOwnership_HoldsUpNoNotifications(t *testing.T) {
+	t.Parallel()
+	h := newHeardStore(t, stint.Options{})
+	hearLosses(t, h.Store, h.pool)
+	insert(t, h.Store, after("a"), after("b"))
+	owned := own(t, h.Store, 1)
+	var thinking sync.Mutex
+	lost := make(chan error, 1)
+	defer h.WatchOwnership(func() []stint.OwnedTask {
+		thinking.Lock()
+		defer thinking.Unlock()
+		return owned
+	}, func(_ stint.OwnedTask, cause error) {
+		select {
+		case lost <- cause:
+		default: // it is told again and again
+		}
+	})()
+	ready := own(t, h.Store, 1)
+	awaiting := h.await(t.Context(), t, 1)
+	thinking.Lock()
+	wantErr(t, "AbortTasks", errOf(h.AbortTasks(t.Context(), idsOf(owned), "")), nil)
+	returnWith(t, h.Store, ready[0], stint.Return{Code: stint.StatusPending})
+	wantOwned(t, awaiting, ready[0].ID)
+	thinking.Unlock()
+	select {
+	case cause := <-lost:
+		wantErr(t, "the cause", cause, stint.ErrInvalidToken)
+	case <-time.After(soon):
+		t.Fatal("the loss was not told")
 	}
 }
 

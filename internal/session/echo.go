@@ -32,6 +32,13 @@ func (e *echoes) expect(process uint32, payloads []string) {
 	}
 }
 
+// reset forgets what was expected: a new connection hears nothing of it.
+func (e *echoes) reset() {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	clear(e.due)
+}
+
 // takes reports whether a message was expected. It is not expected again.
 func (e *echoes) takes(process uint32, payload string) bool {
 	e.mutex.Lock()

@@ -367,6 +367,7 @@ func (s *Session) introduce(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("%w: connected to process %d, served by %d",
 			errPooled, conn.PgConn().PID(), number)
 	}
+	s.echoes.reset()
 	steps := []pg.Step{
 		{Name: "prepare_session", NoPlanner: true},
 		{Name: "listen", NoPlanner: true},
