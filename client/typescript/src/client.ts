@@ -1,0 +1,588 @@
+// The verbs of the service.
+
+import {
+  Connection, repeat, type Attempt, type CallOptions, type ClientOptions,
+} from "./connection.ts";
+import {
+  AlreadyReturned, ClaimSpent, InvalidArgument, Limited, Refused, ScheduleNotFound, SchemaVersion,
+  StintError, TaskExists, TaskNotFound, TimeoutError, Unavailable, newError,
+} from "./errors.ts";
+import * as m from "./messages.ts";
+import { monotonic, pause, randomBits } from "./platform.ts";
+import type * as t from "./tasks.ts";
+
+// For how many seconds a call waits at the service at most; proxies cut off what is silent for
+// longer.
+const poll = 20;
+// How long new limits may wait for transactions that hand out tasks.
+const limiting = 3600;
+// How many tasks a page of a list has at most.
+const page = 1000;
+// For how long a claim is released if the service does not answer: for about as long as it bars it.
+const releaseFor = 60;
+// How long close waits for claims to be released.
+const closeFor = 5;
+
+/** How own asks for tasks. */
+export interface OwnOptions extends CallOptions {
+  /** Default: 1. */
+  maxTasks?: number;
+  /** Default: 30 s. */
+  lease?: t.Duration;
+  /** For how long to wait for tasks if there are none. Default: 0, with which it looks once. */
+  wait?: t.Duration;
+}
+
+/**
+ * The verbs of a service.
+ *
+ * A call whose answer is lost is repeated for ten seconds, so that it takes effect once; then it
+ * throws Unavailable. Verbs that are not repeated say so. Durations are in seconds.
+ *
+ * With a token, an http address must be localhost or an address of this machine such as 127.0.0.1
+ * or [::1]: anybody on the way elsewhere could read it. The client follows no redirects. A token
+ * that is read from a file, or returned by a function, is read again when the service does not
+ * accept it any more.
+ */
+export class Client {
+  readonly #connection: Connection;
+  // The number of this process: the leases of its actors carry it.
+  readonly #session = String(randomBits(62));
+  readonly #releasing = new Set<Promise<void>>();
+
+  /** url: the address of the service, such as http://localhost:7330. */
+  constructor(url: string, options: ClientOptions = {}) {
+    this.#connection = new Connection(url, options);
+  }
+
+  /** The address of the service. */
+  get url(): string {
+    return this.#connection.url;
+  }
+
+  /**
+   * Waits some seconds until claims whose answers were lost are released. The client can be used
+   * again.
+   */
+  async close(): Promise<void> {
+    const ended = new AbortController();
+    await Promise.race([
+      Promise.all(this.#releasing), pause(closeFor, ended.signal).catch(() => undefined),
+    ]);
+    ended.abort();
+  }
+
+  /** Makes a call that may be repeated as it is. */
+  #call(procedure: string, request: m.Message, how: Attempt = {}): Promise<m.Message> {
+    return repeat(() => this.#connection.call(procedure, request, how), how.signal);
+  }
+
+  // The verbs of those who insert tasks, wait for them, look at them and control them.
+
+  /**
+   * Inserts all tasks or none, and returns their IDs.
+   *
+   * Where the answer to an attempt was lost, and a repetition finds all IDs taken, the client takes
+   * it that the first one has inserted the tasks: it cannot tell them from tasks that were there
+   * before. With IDs that were made at random it is so.
+   */
+  async insert(tasks: t.Some<t.Task>, options: CallOptions = {}): Promise<string[]> {
+    const request = { tasks: m.fromTasks(tasks) };
+    const ids = request.tasks.map((task) => task.id as string);
+    await repeat(async (ambiguous) => {
+      try {
+        await this.#connection.call("TaskService/InsertTasks", request, options);
+      } catch (error) {
+        const done = ambiguous && error instanceof TaskExists && error.total === ids.length;
+        if (!done) throw error;
+      }
+    }, options.signal);
+    return ids;
+  }
+
+  /**
+   * Inserts tasks in place of those with the same IDs that are not in progress. It is not repeated,
+   * since a repetition would replace the tasks once more.
+   */
+  async replace(tasks: t.Some<t.Task>, options: CallOptions = {}): Promise<void> {
+    const request = { tasks: m.fromTasks(tasks) };
+    await this.#connection.call("TaskService/ReplaceTasks", request, options);
+  }
+
+  /**
+   * Inserts a task that starts when the calls for its ID have been quiet for a while.
+   *
+   * The task of the latest call stands for those before it that have not started: it starts quiet
+   * after this call, but at most atMost after the first of them. If a task of the ID is in
+   * progress, it runs afterwards, under the ID with a "+" behind it.
+   */
+  async debounce(
+    task: t.Task, quiet: t.Duration, atMost: t.Duration, options: CallOptions = {},
+  ): Promise<void> {
+    await this.#call("TaskService/Debounce", m.fromDebounced({ task, quiet, atMost }), options);
+  }
+
+  /** Makes stored tasks wait for others, all or none. */
+  async addDependencies(
+    dependencies: t.Some<t.Dependency>, options: CallOptions = {},
+  ): Promise<void> {
+    await this.#call("TaskService/AddDependencies",
+      { dependencies: m.fromDependencies(dependencies) }, options);
+  }
+
+  /**
+   * Aborts tasks and what depends on them; status says why, for people. If the answer to an attempt
+   * was lost, the result lacks what that attempt has aborted.
+   */
+  async abort(
+    ids: t.Some<string>, status = "", options: CallOptions = {},
+  ): Promise<t.Affected> {
+    const answer = await this.#call(
+      "TaskService/AbortTasks", { ids: m.namesOf(ids), status }, options);
+    return m.toAffected(answer.aborted);
+  }
+
+  /**
+   * Ends external tasks, each for itself, and says of each why it was not, or null. They have the
+   * action "stint.External". The actor is who answers, for people. Where the answer to an attempt
+   * was lost, the verdict on a task that this attempt ended is TaskFinished.
+   */
+  async answer(
+    actor: string, answers: t.Some<t.Answer>, options: CallOptions = {},
+  ): Promise<(StintError | null)[]> {
+    const answer = await this.#call("TaskService/AnswerTasks",
+      { actor, answers: m.listOf(answers).map(m.fromAnswer) }, options);
+    return verdicts(answer);
+  }
+
+  /**
+   * Opens finished tasks again, with what was aborted because of them. If the answer to an attempt
+   * was lost, the result lacks what that attempt has opened.
+   */
+  async retry(ids: t.Some<string>, options: CallOptions = {}): Promise<t.Affected> {
+    const answer = await this.#call("TaskService/RetryTasks", { ids: m.namesOf(ids) }, options);
+    return m.toAffected(answer.retried);
+  }
+
+  /**
+   * Deletes tasks, and dependents that then have nothing left to wait for. Where the answer to an
+   * attempt was lost, and a repetition finds none of the tasks, the first one has deleted them: the
+   * result then has the IDs.
+   */
+  async delete(ids: t.Some<string>, options: CallOptions = {}): Promise<t.Affected> {
+    const request = { ids: m.namesOf(ids) };
+    const distinct = [...new Set(request.ids)];
+    return repeat(async (ambiguous) => {
+      try {
+        const answer = await this.#connection.call("TaskService/DeleteTasks", request, options);
+        return m.toAffected(answer.deleted);
+      } catch (error) {
+        const done = ambiguous && error instanceof TaskNotFound && error.total === distinct.length;
+        if (!done) throw error;
+        return { tasks: distinct, others: 0 };
+      }
+    }, options.signal);
+  }
+
+  /**
+   * Does several verbs in one commit, or none of them.
+   *
+   * A transaction that inserts or returns a task is repeated after a lost answer: if the first
+   * attempt has committed, the repetition tells: by the returns, or without any by the IDs of the
+   * tasks to insert, which it cannot tell from those of tasks that were there before. Others are
+   * not repeated.
+   */
+  async transact(parts: t.Transaction, options: CallOptions = {}): Promise<t.Transacted> {
+    const request = m.fromTransaction(parts);
+    const ids = (request.insert ?? []).map((task: m.Message) => task.id as string);
+    const asked = request.retry || request.abort || request.delete;
+    const attempt = async (ambiguous: boolean): Promise<t.Transacted> => {
+      const answer = await this.#connection.call(
+        "TaskService/Transact", { ...request, repeated: ambiguous }, options);
+      const done = m.toChanges(answer);
+      const some = Object.values(done).some((each) => each.tasks.length > 0 || each.others > 0);
+      return { ids, ...done, changesKnown: !ambiguous || !asked || some };
+    };
+    if (ids.length === 0 && !request.return) return attempt(false);
+    return repeat(attempt, options.signal);
+  }
+
+  /** Returns what the store knows about tasks, in the order of the IDs. */
+  async get(ids: t.Some<string>, options: CallOptions = {}): Promise<t.TaskInfo[]> {
+    const answer = await this.#call("TaskService/GetTasks", { ids: m.namesOf(ids) }, options);
+    return m.toInfos(answer.tasks);
+  }
+
+  /**
+   * Yields the tasks that pass, without bodies and results. It asks for a page at a time, so tasks
+   * that change meanwhile may be yielded or not.
+   */
+  async *list(filter: t.Filter = {}, options: CallOptions = {}): AsyncGenerator<t.TaskInfo, void> {
+    let left = filter.limit ?? Infinity;
+    if (!(left >= 0)) throw new InvalidArgument("limit must not be negative");
+    const request = m.fromFilter({ ...filter, limit: null });
+    while (left > 0) {
+      request.limit = Math.min(page, left);
+      const answer = await this.#call("TaskService/ListTasks", request, options);
+      const found = m.toInfos(answer.tasks);
+      yield* found;
+      left -= found.length;
+      request.after = answer.next;
+      if (!request.after) return;
+    }
+  }
+
+  /** Says why a task does not run, or because of which others it was aborted. */
+  async explain(id: string, options: CallOptions = {}): Promise<t.Explanation> {
+    return m.toExplanation(await this.#call("TaskService/ExplainTask", { id }, options));
+  }
+
+  /** Returns the ended tries of a task that the service keeps, and its recorded steps. */
+  async history(id: string, options: CallOptions = {}): Promise<t.History> {
+    return m.toHistory(await this.#call("TaskService/GetHistory", { id }, options));
+  }
+
+  /** Returns the network around a task. */
+  async graph(id: string, options: CallOptions = {}): Promise<t.Graph> {
+    return m.toGraph(await this.#call("TaskService/GetGraph", { id }, options));
+  }
+
+  /** Counts tasks by action and state. */
+  async stats(options: CallOptions = {}): Promise<t.Stats> {
+    return m.toStats(await this.#call("TaskService/GetStats", {}, options));
+  }
+
+  /** Names the slowest tasks, those that fail, and those that failed: at most limit each. */
+  async problems(limit = 100, options: CallOptions = {}): Promise<t.Problems> {
+    return m.toProblems(await this.#call("TaskService/ListProblems", { limit }, options));
+  }
+
+  /** Returns the live actors that show themselves by a stream. */
+  async actors(options: CallOptions = {}): Promise<t.ActorInfo[]> {
+    const answer = await this.#call("TaskService/ListActors", {}, options);
+    return (answer.actors ?? []).map(m.toActor);
+  }
+
+  // The verbs that limit and pause actions. Each may be repeated.
+
+  /**
+   * Sets the limits of an action, in the place of those that it has. Default: none. It may wait for
+   * long, until tasks that were handed out before count.
+   */
+  async setLimits(
+    action: string, limits: t.Limits = {}, options: CallOptions = {},
+  ): Promise<void> {
+    await this.#call("TaskService/SetLimits", { action, limits: m.fromLimits(limits) },
+      { ...options, wait: limiting });
+  }
+
+  /** Returns the limits, pauses and weights of actions. Default: of all that have some. */
+  async listLimits(
+    actions: t.Some<string> = [], options: CallOptions = {},
+  ): Promise<t.ActionLimits[]> {
+    const answer = await this.#call(
+      "TaskService/ListLimits", { actions: m.namesOf(actions) }, options);
+    return (answer.limits ?? []).map(m.toActionLimits);
+  }
+
+  /** Stops the hand-outs of tasks with these actions; their owners go on. */
+  async pause(actions: t.Some<string>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/Pause", { actions: m.namesOf(actions) }, options);
+  }
+
+  /** Ends the pauses of actions. */
+  async resume(actions: t.Some<string>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/Resume", { actions: m.namesOf(actions) }, options);
+  }
+
+  /** Stops the hand-outs of tasks with these keys of an action. */
+  async pauseKeys(
+    action: string, keys: t.Some<string>, options: CallOptions = {},
+  ): Promise<void> {
+    await this.#call("TaskService/PauseKeys", { action, keys: m.namesOf(keys) }, options);
+  }
+
+  /** Ends the pauses of keys of an action. */
+  async resumeKeys(
+    action: string, keys: t.Some<string>, options: CallOptions = {},
+  ): Promise<void> {
+    await this.#call("TaskService/ResumeKeys", { action, keys: m.namesOf(keys) }, options);
+  }
+
+  /** Sets by which weights the keys of an action take turns, where they do. */
+  async setWeights(
+    action: string, weights: Iterable<[key: string, weight: number]> | Record<string, number>,
+    options: CallOptions = {},
+  ): Promise<void> {
+    const pairs = Symbol.iterator in weights
+      ? [...(weights as Iterable<[string, number]>)] : Object.entries(weights);
+    await this.#call("TaskService/SetWeights",
+      { action, weights: pairs.map(([key, weight]) => ({ key, weight })) }, options);
+  }
+
+  // The verbs for schedules. Each may be repeated, but for triggerSchedule.
+
+  /**
+   * Adds schedules, or changes those with the same names, all or none. One that keeps its times
+   * keeps its next occurrence, too, and one that is paused stays so.
+   */
+  async putSchedules(schedules: t.Some<t.Schedule>, options: CallOptions = {}): Promise<void> {
+    await this.#call(
+      "TaskService/PutSchedules", { schedules: m.fromSchedules(schedules) }, options);
+  }
+
+  /** Adds those of the schedules whose names no schedule has; the others stay as they are. */
+  async ensureSchedules(schedules: t.Some<t.Schedule>, options: CallOptions = {}): Promise<void> {
+    await this.#call(
+      "TaskService/EnsureSchedules", { schedules: m.fromSchedules(schedules) }, options);
+  }
+
+  /** Returns schedules in the order of their names. Default: all. */
+  async listSchedules(
+    names: t.Some<string> = [], options: CallOptions = {},
+  ): Promise<t.ScheduleInfo[]> {
+    const answer = await this.#call(
+      "TaskService/ListSchedules", { names: m.namesOf(names) }, options);
+    return (answer.schedules ?? []).map(m.toScheduleInfo);
+  }
+
+  /** Keeps schedules from occurring, all or none. */
+  async pauseSchedules(names: t.Some<string>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/PauseSchedules", { names: m.namesOf(names) }, options);
+  }
+
+  /** Ends pauses. What schedules would have been due for meanwhile is left out. */
+  async resumeSchedules(names: t.Some<string>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/ResumeSchedules", { names: m.namesOf(names) }, options);
+  }
+
+  /**
+   * Deletes schedules, all or none. Tasks that were inserted stay. Where the answer to an attempt
+   * was lost, and a repetition finds none of the schedules, the first one has deleted them.
+   */
+  async deleteSchedules(names: t.Some<string>, options: CallOptions = {}): Promise<void> {
+    const request = { names: m.namesOf(names) };
+    const distinct = new Set(request.names).size;
+    await repeat(async (ambiguous) => {
+      try {
+        await this.#connection.call("TaskService/DeleteSchedules", request, options);
+      } catch (error) {
+        const done = ambiguous && error instanceof ScheduleNotFound && error.total === distinct;
+        if (!done) throw error;
+      }
+    }, options.signal);
+  }
+
+  /**
+   * Inserts the tasks of a schedule now, also if it is paused. It returns the ID of the task or, of
+   * several, what their IDs begin with. It is not repeated, since a repetition would insert the
+   * tasks once more.
+   */
+  async triggerSchedule(name: string, options: CallOptions = {}): Promise<string> {
+    const answer = await this.#connection.call("TaskService/TriggerSchedule", { name }, options);
+    return answer.id ?? "";
+  }
+
+  /**
+   * Waits until all tasks have finished, and returns them in the order of the IDs.
+   *
+   * It throws TimeoutError if they have not within timeout; with 0 it looks once. Default: it waits
+   * for ever. The tasks must have been inserted with postResult.
+   */
+  async wait(
+    ids: t.Some<string>, options: CallOptions & { timeout?: t.Duration } = {},
+  ): Promise<t.TaskInfo[]> {
+    const { signal, timeout = Infinity } = options;
+    const names = m.namesOf(ids); // an iterator yields them once
+    const until = monotonic() + m.toWait("timeout", timeout);
+    for (;;) {
+      const wait = Math.max(0, Math.min(until - monotonic(), poll));
+      const answer = await this.#call("TaskService/WaitForTasks",
+        { ids: names, wait: m.fromDuration(wait, "wait") ?? "0s" }, { signal, wait });
+      if (answer.finished) return m.toInfos(answer.tasks);
+      if (wait === 0) throw new TimeoutError("the tasks have not finished"); // the last look
+    }
+  }
+
+  // The verbs of those who perform tasks.
+
+  /**
+   * Owns tasks that are ready, and waits for some for at most wait if there are none.
+   *
+   * A repetition after a lost answer asks for the same hand-out, so the caller learns of every task
+   * that it was given. If the call fails all the same, the client goes on in the background, for a
+   * minute, to give back what may have been handed out: until then, or until the lease expires, the
+   * tasks are nobody's.
+   */
+  async own(
+    actor: string, actions: t.Some<string>, options: OwnOptions = {},
+  ): Promise<t.OwnedTask[]> {
+    const names = m.namesOf(actions);
+    const until = monotonic() + m.toWait("wait", options.wait ?? 0);
+    for (;;) {
+      const wait = Math.max(0, Math.min(poll, until - monotonic()));
+      const owned = await this.#own(actor, names, { ...options, wait });
+      if (owned.length > 0 || monotonic() >= until) return owned;
+    }
+  }
+
+  /** Asks for one hand-out, until it is known what was handed out. */
+  async #own(
+    actor: string, actions: string[], options: OwnOptions & { wait: number },
+  ): Promise<t.OwnedTask[]> {
+    const { maxTasks = 1, lease = 30, wait, signal } = options;
+    const request: m.Message = {
+      actor, session: this.#session, max_tasks: maxTasks, actions,
+      lease: m.fromDuration(lease, "lease"), wait: m.fromDuration(wait, "wait"),
+    };
+    let unseen = false; // an answer that may have had tasks
+    const attempt = async (again: boolean) => {
+      try {
+        return await this.#connection.call("WorkerService/OwnTasks",
+          again ? { ...request, repeated: true } : request, { signal, wait });
+      } catch (error) {
+        if (error instanceof Unavailable) {
+          unseen ||= error.ambiguous;
+        } else {
+          unseen ||= !nothingHandedOut(error); // also if the call is aborted
+        }
+        throw error;
+      }
+    };
+    for (;;) {
+      request.claim = String(randomBits(64));
+      try {
+        const answer = await repeat(attempt, signal);
+        return (answer.tasks ?? []).map(m.toOwned);
+      } catch (error) {
+        if (!(error instanceof ClaimSpent)) {
+          // An attempt that was given up may still hand out.
+          if (unseen) this.#releaseLater(actor, request.claim);
+          throw error;
+        }
+        unseen = false; // what was handed out was given back
+      }
+    }
+  }
+
+  /** Gives back in the background what was or will be handed out under a claim. */
+  #releaseLater(actor: string, claim: string): void {
+    const releasing = repeat(() => this.#release(actor, claim), undefined, releaseFor)
+      .catch((error) => console.warn("stint: could not give back tasks that may have been " +
+        `handed out; their leases expire: ${error}`))
+      .finally(() => this.#releasing.delete(releasing));
+    this.#releasing.add(releasing);
+  }
+
+  async #release(actor: string, claim: string, options: CallOptions = {}): Promise<void> {
+    await this.#connection.call("WorkerService/ReleaseClaim", { actor, claim }, options);
+  }
+
+  /**
+   * Gives back, with their tries refunded, the tasks that were handed out under a claim. It is for
+   * callers that make the claims of OwnTasks themselves; own has released its own.
+   */
+  async releaseClaim(
+    actor: string, claim: bigint | string, options: CallOptions = {},
+  ): Promise<void> {
+    await repeat(() => this.#release(actor, String(claim), options), options.signal);
+  }
+
+  /** Extends leases, and says which of the tasks the actor still owns. */
+  async extend(
+    actor: string, tasks: t.Some<t.Performance>,
+    options: CallOptions & { lease?: t.Duration } = {},
+  ): Promise<boolean[]> {
+    const all = m.listOf(tasks);
+    return repeat(() => this.extendOnce(actor, all, options), options.signal);
+  }
+
+  /** Is one attempt of extend, which may take so many seconds. */
+  async extendOnce(
+    actor: string, tasks: t.Some<t.Performance>,
+    options: CallOptions & { lease?: t.Duration; timeout?: t.Duration } = {},
+  ): Promise<boolean[]> {
+    const { lease = 30, timeout, signal } = options;
+    const answer = await this.#connection.call("WorkerService/ExtendTasksOwnership", {
+      actor, tasks: m.listOf(tasks).map(m.fromPerformance),
+      lease: m.fromDuration(lease, "lease"), session: this.#session,
+    }, { timeout, signal });
+    return answer.kept ?? [];
+  }
+
+  /**
+   * Returns tasks, each for itself, and says of each why it was not returned, or null. With
+   * promptly, returns that would have to wait for others are refused with Busy.
+   *
+   * Where the answer to an attempt was lost, and a repetition finds a task returned with the same
+   * outcome, the first one has returned it. A store that keeps no finished tasks cannot tell that
+   * from a task that was lost: the verdict is then InvalidToken.
+   */
+  async returnTasks(
+    returns: t.Some<t.Return>, options: CallOptions & { promptly?: boolean } = {},
+  ): Promise<(StintError | null)[]> {
+    const { promptly = false, signal } = options;
+    const request = { returns: m.listOf(returns).map(m.fromReturn), promptly };
+    return repeat(async (ambiguous) => {
+      const answer = await this.#connection.call("WorkerService/ReturnTasks", request, { signal });
+      return verdicts(answer).map(
+        (each) => (ambiguous && each instanceof AlreadyReturned ? null : each));
+    }, signal);
+  }
+
+  /** Records a text for people, and the progress of a task, from 0 to 1. */
+  async setStatus(
+    task: t.Performance, status: string, progress = 0, options: CallOptions = {},
+  ): Promise<void> {
+    await this.#call("WorkerService/SetStatus",
+      { ...m.fromPerformance(task), status, progress }, options);
+  }
+
+  /** Returns how the predecessors of an owned task ended. */
+  async inputs(task: t.Performance, options: CallOptions = {}): Promise<t.Input[]> {
+    const found: t.Input[] = [];
+    for (let after = ""; ; ) { // a page after the other, however large they are
+      const answer = await this.#call("WorkerService/GetInputs",
+        { ...m.fromPerformance(task), paged: true, after }, options);
+      found.push(...(answer.inputs ?? []).map(m.toInput));
+      after = answer.next ?? "";
+      if (!after) return found;
+    }
+  }
+
+  /**
+   * Records what a step of an owned task returned, and returns what is recorded then. If a step
+   * with the name is recorded already, that stays as it is.
+   */
+  async recordStep(
+    task: t.Performance, name: string, result: t.Content, options: CallOptions = {},
+  ): Promise<Uint8Array> {
+    return m.toStepResult(await this.#call(
+      "WorkerService/RecordStep", m.fromStep(task, name, result), options));
+  }
+
+  /** Returns what the recorded steps of an owned task returned, by their names. */
+  async steps(
+    task: t.Performance, options: CallOptions = {},
+  ): Promise<Map<string, Uint8Array>> {
+    const found = await this.recordedSteps(task, options);
+    return new Map(found.map((each) => [each.name, each.result ?? new Uint8Array()]));
+  }
+
+  /** Returns the recorded steps of an owned task, with how long ago each was recorded. */
+  async recordedSteps(task: t.Performance, options: CallOptions = {}): Promise<m.Recorded[]> {
+    const answer = await this.#call("WorkerService/ListSteps", m.fromPerformance(task), options);
+    return (answer.steps ?? []).map(m.toRecorded);
+  }
+}
+
+/** Whether an error of an attempt to own says that nothing was handed out. */
+function nothingHandedOut(error: unknown): boolean {
+  return [ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion].some(
+    (known) => error instanceof known);
+}
+
+function verdicts(answer: m.Message): (StintError | null)[] {
+  return (answer.verdicts ?? []).map((each: m.Message) =>
+    each.error === undefined ? null : newError("", each.message ?? "", each.error));
+}
