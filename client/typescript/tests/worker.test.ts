@@ -1,0 +1,307 @@
+// Workers in this process.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import http from "node:http";
+import { test } from "node:test";
+import * as stint from "@stint-tasks/client";
+import { Worker, textOf, type Handler, type WorkerOptions } from "@stint-tasks/client";
+import { Event, Service, eventually } from "./services.js";
+
+const quiet = { warn: () => {}, error: () => {} };
+
+/** Runs a worker until the end of the test, at the latest. */
+function start(s: Service, handler: Handler, options: WorkerOptions = {}) {
+  const worker = new Worker(s.client, { grace: 5, logger: quiet, ...options });
+  worker.handles(s.action, handler);
+  const running = worker.run();
+  running.catch(() => {});
+  const end = () => {
+    worker.stop();
+    return running;
+  };
+  s.t.after(() => end().catch(() => {}));
+  return { worker, end };
+}
+
+test("outcomes of handlers become those of tasks", async (t) => {
+  const s = new Service(t);
+  const outcomes: Record<string, Handler> = {
+    none: () => {},
+    bytes: () => Uint8Array.of(255),
+    text: async () => "ä",
+    abort: () => { throw new stint.Abort(new Error("why")); },
+    retry: () => { throw new stint.Retry("later", { after: 3600 }); },
+    fail: () => { throw new RangeError("what"); },
+    wrong: () => 7 as never,
+    odd: () => { throw Object.create(null); },
+  };
+  const names = Object.keys(outcomes);
+  await s.client.insert(names.map((name) => s.task(name, name, { postResult: true })));
+  start(s, (task) => outcomes[textOf(task.body)]!(task));
+  const done = await s.client.wait(names.slice(0, 4).map((name) => s.name(name)));
+  assert.deepEqual(done.map((info) => [info.state, info.result]), [
+    ["completed", null], ["completed", Uint8Array.of(255)],
+    ["completed", new TextEncoder().encode("ä")], ["aborted", null]]);
+  assert.equal(done[3]!.status, "why");
+  const status = (name: string) => eventually(async () => (await s.info(name)).status);
+  assert.equal(await status("retry"), "later");
+  const retried = await s.info("retry");
+  assert.deepEqual([retried.state, retried.tries], ["scheduled", 1]);
+  assert(retried.notBefore!.getTime() - retried.insertedAt!.getTime() > 3500_000);
+  assert.match(await status("fail"), /^RangeError: what\n.*worker\.test/s);
+  assert.match(await status("wrong"), /TypeError: a handler must return/);
+  assert.match(await status("odd"), /without a text/);
+});
+
+test("a task that failed is tried again, with what the predecessors returned", async (t) => {
+  const s = new Service(t);
+  await s.client.insert([
+    s.task("a", "first"), s.task("b", null, { after: s.name("a"), postResult: true })]);
+  start(s, async (task) => {
+    if (task.try === 1) throw new stint.Retry("the first", { after: 0 });
+    await task.setStatus("half", 0.5);
+    const inputs = await task.inputs();
+    return inputs.map((each) => textOf(each.result)).join() || textOf(task.body);
+  });
+  const [done] = await s.client.wait(s.name("b"));
+  assert.deepEqual([textOf(done!.result), done!.tries], ["first", 2]);
+});
+
+test("no later try takes a recorded step again", async (t) => {
+  const s = new Service(t);
+  const calls: string[] = [];
+  await s.insert(["a"], { postResult: true });
+  start(s, async (task) => {
+    let text = "";
+    for (const name of ["a", "b", "c"]) {
+      const value = await task.step(name, async () => {
+        calls.push(name);
+        if (calls.filter((each) => each === name).length === 1) {
+          throw new stint.Retry("the first time", { after: 0 });
+        }
+        return { by: name };
+      });
+      text += value.by;
+    }
+    await assert.rejects(task.step("a", () => 1), stint.InvalidArgument); // twice in a try
+    return text;
+  });
+  const [done] = await s.client.wait(s.name("a"));
+  assert.equal(textOf(done!.result), "abc");
+  assert.deepEqual(calls, [..."aabbcc"]);
+});
+
+test("a step that cannot be recorded is not taken, or aborts the task", async (t) => {
+  const s = new Service(t);
+  const calls: string[] = [];
+  await s.client.insert(["name", "large", "function"].map(
+    (each) => s.task(each, each, { postResult: true })));
+  start(s, async (task) => {
+    const what = textOf(task.body);
+    for (const name of what === "name" ? ["", "x".repeat(256), "a\0b", "\ud800"] : []) {
+      const take = () => task.step(name, () => calls.push(name));
+      await assert.rejects(take(), stint.InvalidArgument);
+      await assert.rejects(task.sleep(name, 1), stint.InvalidArgument);
+    }
+    if (what === "large") await task.step("value", () => "x".repeat(1 << 20));
+    if (what === "function") await task.step("value", () => () => 7);
+  });
+  const done = await s.client.wait(["name", "large", "function"].map((each) => s.name(each)));
+  assert.deepEqual(done.map((each) => each.state), ["completed", "aborted", "aborted"]);
+  for (const each of done.slice(1)) assert.match(each.status, /"value" cannot be recorded/);
+  assert.deepEqual(calls, []);
+});
+
+test("a task sleeps without a worker, and a sleep is no step", async (t) => {
+  const s = new Service(t);
+  let slept = 0;
+  await s.insert(["a"], { postResult: true });
+  start(s, async (task) => {
+    await assert.rejects(task.sleep("never", 0), stint.InvalidArgument);
+    try {
+      await task.sleep("nap", 0.05);
+    } catch (error) {
+      assert(error instanceof stint.Snooze);
+      slept++;
+      throw error;
+    }
+    await task.step("one", () => 7);
+    return String(task.try);
+  });
+  const [done] = await s.client.wait(s.name("a"));
+  assert.equal(textOf(done!.result), "1");
+  assert(slept >= 1);
+});
+
+test("the history tells of each try with its log", async (t) => {
+  const s = new Service(t);
+  await s.insert(["a"], { postResult: true });
+  start(s, (task) => {
+    task.logger.info(`try ${task.try}`);
+    task.logger.debug("not kept");
+    if (task.try === 1) throw new stint.Retry("the first time", { after: 0 });
+  });
+  await s.client.wait(s.name("a"));
+  const { tries } = await s.client.history(s.name("a"));
+  assert.deepEqual(tries.map((each) => [each.number, each.outcome, each.status]),
+    [[1, "returned", "the first time"], [2, "completed", ""]]);
+  for (const each of tries) {
+    assert.match(each.log, new RegExp(`^[-0-9T:.]+Z INFO try ${each.number}\n$`));
+  }
+});
+
+test("so many tasks are performed at once, and no more", async (t) => {
+  const s = new Service(t);
+  let running = 0;
+  let most = 0;
+  const together = new Event();
+  await s.insert([..."abcdef"], { postResult: true });
+  start(s, async () => {
+    most = Math.max(most, ++running);
+    if (running === 3) together.happen();
+    await together.happened;
+    running--;
+  }, { concurrency: 3 });
+  await s.client.wait([..."abcdef"].map((short) => s.name(short)));
+  assert.equal(most, 3);
+});
+
+test("leases are extended for as long as a handler works", async (t) => {
+  const s = new Service(t);
+  await s.insert(["a"], { postResult: true });
+  start(s, async (task) => {
+    const first = (await s.info("a")).leaseUntil!;
+    await eventually(async () => (await s.info("a")).leaseUntil! > first);
+    return String(task.signal.aborted);
+  }, { lease: 10 });
+  const [done] = await s.client.wait(s.name("a"));
+  assert.deepEqual([textOf(done!.result), done!.tries], ["false", 1]);
+});
+
+test("a task that is aborted is lost and not returned", async (t) => {
+  const s = new Service(t);
+  const proxy = await s.proxy();
+  const [began, lost] = [new Event(), new Event<unknown>()];
+  await s.insert(["a"]);
+  const { end } = start(s, async (task) => {
+    began.happen();
+    await once(task.signal, "abort");
+    lost.happen(task.signal.reason);
+    return "too late";
+  }, { lease: 10 });
+  await began.happened;
+  await s.client.abort(s.name("a"), "not needed");
+  assert((await lost.happened) instanceof stint.Lost);
+  await end();
+  assert.equal((await s.info("a")).status, "not needed");
+  assert(!proxy.calls.includes("ReturnTasks"));
+});
+
+test("a task is lost when its lease expires unheard", async (t) => {
+  const s = new Service(t);
+  const proxy = await s.proxy();
+  const [began, lost] = [new Event(), new Event()];
+  await s.insert(["a"]);
+  const { end } = start(s, async (task) => {
+    began.happen();
+    await once(task.signal, "abort");
+    lost.happen();
+  }, { lease: 1 });
+  await began.happened;
+  proxy.loseRequests = Infinity;
+  await lost.happened;
+  proxy.loseRequests = 0;
+  await end();
+});
+
+test("a service that is away is asked again", async (t) => {
+  const s = new Service(t);
+  const proxy = await s.proxy();
+  await s.insert(["a"], { postResult: true });
+  proxy.loseRequests = 3;
+  proxy.loseAnswers = 3;
+  start(s, () => "done");
+  const [done] = await s.client.wait(s.name("a"));
+  assert.deepEqual([textOf(done!.result), done!.tries], ["done", 1]);
+});
+
+test("metrics are those that alerts ask for", async (t) => {
+  const s = new Service(t);
+  const outcomes: Record<string, Error> = {
+    aborted: new stint.Abort("no"), retried: new stint.Retry("no", { after: 3600 }),
+    snoozed: new stint.Snooze(3600),
+  };
+  const names = ["completed", ...Object.keys(outcomes)];
+  await s.client.insert([
+    ...names.map((name) => s.task(name, name)), s.task("last", "retried", { maxTries: 1 })]);
+  const { worker, end } = start(s, (task) => {
+    const error = outcomes[textOf(task.body)];
+    if (error) throw error;
+  }, { metrics: 0 });
+  const port = await eventually(() => worker.metricsPort);
+  const get = (path = "/metrics", headers = {}): Promise<[number, string]> =>
+    new Promise((resolve, reject) => {
+      http.get({ port, host: "127.0.0.1", path, headers, agent: false }, async (response) => {
+        let text = "";
+        for await (const part of response) text += part;
+        resolve([response.statusCode!, text]);
+      }).on("error", reject);
+    });
+  const wanted = { completed: 1, aborted: 2, retried: 1, snoozed: 1, stopped: 0, lost: 0 };
+  const text = await eventually(async () => {
+    const [, found] = await get();
+    return Object.entries(wanted).every(([outcome, number]) => found.includes(
+      `stint_worker_performances_total{action="${s.action}",outcome="${outcome}"} ${number}\n`,
+    )) && found;
+  });
+  assert(text.includes(`stint_worker_running{action="${s.action}"} 0\n`));
+  assert(text.includes(`stint_worker_duration_seconds_count{action="${s.action}"} 5\n`));
+  for (const file of ["alerts.yml", "grafana.json"]) {
+    const path = new URL(`../../../docs/operations/${file}`, import.meta.url);
+    for (const [name] of (await readFile(path, "utf8")).matchAll(/stint_worker_[a-z_]+/g)) {
+      assert(text.includes(name), name);
+    }
+  }
+  assert.equal((await get("/"))[0], 404);
+  assert.equal((await get("/metrics", { Host: "evil.example" }))[0], 403);
+  await end();
+  await assert.rejects(get());
+});
+
+test("failures of an action are counted behind the first", async (t) => {
+  const s = new Service(t);
+  const warnings: string[] = [];
+  const logger = { warn: (text: string) => warnings.push(text), error: () => {} };
+  const names = Array.from({ length: 20 }, (_, n) => `f${n}`);
+  await s.insert(names, { maxTries: 1, postResult: true });
+  const { end } = start(s, () => { throw new RangeError("what"); }, { logger });
+  await s.client.wait(names.map((name) => s.name(name)));
+  await end();
+  assert.equal(warnings.length, 2, warnings.join("\n"));
+  assert.match(warnings[0]!, /RangeError: what/);
+  assert.match(warnings[1]!, /\(19 failures like this one/);
+});
+
+test("run throws what no repetition mends", async (t) => {
+  const s = new Service(t);
+  const worker = new Worker(s.client, { actor: "x".repeat(1000) });
+  worker.handles(s.action, () => {});
+  await assert.rejects(worker.run(), stint.InvalidArgument);
+  await assert.rejects(worker.run(), /runs once/);
+  await assert.rejects(new Worker(s.client).run(), /no handlers/);
+  for (const metrics of [-1, 65536, 1.5, "", ":", ":80", "host", "host:x"]) {
+    assert.throws(() => new Worker(s.client, { metrics }), stint.InvalidArgument);
+  }
+  for (const options of [{ concurrency: 0 }, { lease: 0 }, { grace: -1 }, { lease: NaN }]) {
+    assert.throws(() => new Worker(s.client, options), stint.InvalidArgument);
+  }
+});
+
+test("a result that the store refuses is a failure", async (t) => {
+  const s = new Service(t);
+  await s.insert(["a"]);
+  start(s, () => "x".repeat((64 << 20) + 1));
+  await eventually(async () => (await s.info("a")).status.includes("could not be returned"));
+});
