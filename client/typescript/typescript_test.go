@@ -46,7 +46,7 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	cmd.Env = append(os.Environ(), "STINT_SERVER="+address, "STINT_TLS_SERVER="+tlsAddress,
 		"NODE_EXTRA_CA_CERTS="+certificate)
 	output, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(output, []byte("a worker that is killed")) {
+	if err != nil || !bytes.Contains(output, []byte("tasks of a worker that is killed")) {
 		t.Errorf("node --test = %v\n%s", err, output)
 	}
 	found, err := store.Check(t.Context())

@@ -17,7 +17,8 @@ function field(number: number, value: number | string | Buffer): Buffer {
   const varint = (n: bigint): number[] =>
     n > 0x7fn ? [Number(n & 0x7fn) | 0x80, ...varint(n >> 7n)] : [Number(n)];
   if (typeof value === "number") {
-    return Buffer.from([...varint(BigInt(number << 3)), ...varint(BigInt.asUintN(64, BigInt(value)))]);
+    const wrapped = BigInt.asUintN(64, BigInt(value));
+    return Buffer.from([...varint(BigInt(number << 3)), ...varint(wrapped)]);
   }
   const bytes = Buffer.from(value);
   return Buffer.concat([

@@ -85,7 +85,7 @@ export class Event<T = void> {
 
 export type Answered = [status: number, headers: Record<string, string>, body: unknown];
 
-/** A server of HTTP on a port of its own, until the end of the test. Without an answer it hangs up. */
+/** A server of HTTP on a port of its own, until the test ends. Without an answer it hangs up. */
 export class Server {
   url = "";
   hangUp = false; // whether it closes each connection after an answer, without saying so
@@ -140,8 +140,9 @@ export class Proxy extends Server {
         proxy.loseRequests--;
         return null;
       }
+      const isPassed = /^(content-type|connect-|authorization)/;
       const passed = Object.fromEntries(
-        Object.entries(headers).filter(([name]) => /^(content-type|connect|authorization)/.test(name)));
+        Object.entries(headers).filter(([name]) => isPassed.test(name)));
       let answer: Answered;
       try {
         const response = await fetch(target + path, {
