@@ -59,7 +59,7 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 // run, Node and that have to be there.
 func build(t *testing.T) {
 	t.Helper()
-	const supported = "process.exit(+process.versions.node.split('.')[0] < 20)"
+	const supported = "process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)"
 	if err := process.CommandContext(t.Context(), "node", "-e", supported).Run(); err != nil {
 		testrun.Missing(t, "there is no Node from 20 on here")
 	}
