@@ -557,6 +557,8 @@ class Worker:
         for task, verdict in zip(held, verdicts):
             if ambiguous and isinstance(verdict, AlreadyReturned):
                 continue  # by the call before
+            if isinstance(verdict, InvalidArgument):
+                raise verdict  # the outcome cannot be stored
             if isinstance(verdict, InvalidToken):
                 task.lost.set()
             if verdict is not None:

@@ -396,9 +396,11 @@ class WorkerTest(ServiceTest):
             worker.run()  # twice
 
     def test_a_result_that_the_store_refuses_is_a_failure(self):
-        self.insert("a")
-        self.run_worker(self.worker(lambda _: bytes(65 << 20)))
-        self.eventually(lambda: "could not be returned" in self.info("a").status)
+        results = bytes(65 << 20), "x" * ((64 << 20) + 1)  # by the service, and by the store
+        self.insert("a", "b")
+        self.run_worker(self.worker(lambda task: results[task.id == self.name("b")]))
+        for short in "ab":
+            self.eventually(lambda: "could not be returned" in self.info(short).status)
 
 
 @unittest.skipUnless(os.name == "posix", "signals are those of POSIX")

@@ -337,6 +337,7 @@ export class Worker {
     verdicts.forEach((verdict, at) => {
       const each = held[at]!;
       if (!verdict || (ambiguous && verdict instanceof AlreadyReturned)) return; // by a call before
+      if (verdict instanceof InvalidArgument) throw verdict; // the outcome cannot be stored
       if (verdict instanceof InvalidToken) each.losing.abort(new Lost("the task is lost"));
       each.endedAs = "lost";
       say(this.#logger, "warn", `task ${each.task.id} was not returned: ${verdict}`);

@@ -301,7 +301,11 @@ test("run throws what no repetition mends", async (t) => {
 
 test("a result that the store refuses is a failure", async (t) => {
   const s = new Service(t);
-  await s.insert(["a"]);
-  start(s, () => "x".repeat((64 << 20) + 1));
-  await eventually(async () => (await s.info("a")).status.includes("could not be returned"));
+  const results = new Map<string, string | Uint8Array>([
+    ["service", new Uint8Array(65 << 20)], ["store", "x".repeat((64 << 20) + 1)]]);
+  await s.insert([...results.keys()]);
+  start(s, (task) => results.get(task.id.split("/")[1]!));
+  for (const by of results.keys()) { // of what it could not pass on
+    await eventually(async () => (await s.info(by)).status.includes("could not be returned"));
+  }
 });
