@@ -9,6 +9,7 @@ import {
 } from "./errors.ts";
 import * as m from "./messages.ts";
 import { monotonic, pause, randomBits } from "./platform.ts";
+import { show, type Presence, type Watcher } from "./presence.ts";
 import type * as t from "./tasks.ts";
 
 // For how many seconds a call waits at the service at most; proxies cut off what is silent for
@@ -467,7 +468,7 @@ export class Client {
 
   /** Gives back in the background what was or will be handed out under a claim. */
   #releaseLater(actor: string, claim: string): void {
-    const releasing = repeat(() => this.#release(actor, claim), undefined, releaseFor)
+    const releasing = repeat(() => this.#release(actor, claim), undefined, releaseFor, true)
       .catch((error) => console.warn("stint: could not give back tasks that may have been " +
         `handed out; their leases expire: ${error}`))
       .finally(() => this.#releasing.delete(releasing));
@@ -573,6 +574,28 @@ export class Client {
   async recordedSteps(task: t.Performance, options: CallOptions = {}): Promise<m.Recorded[]> {
     const answer = await this.#call("WorkerService/ListSteps", m.fromPerformance(task), options);
     return (answer.steps ?? []).map(m.toRecorded);
+  }
+
+  /**
+   * Shows to the service by a stream that an actor of this process lives. It is for Worker, and
+   * returns null where there are no streams.
+   */
+  async attend(actor: string, actions: string[], watcher: Watcher): Promise<Presence | null> {
+    if (this.#connection.hasOwnFetch) return null; // which knows how the service is reached
+    const { url } = this.#connection;
+    const headers = await this.#connection.headersOfStream();
+    const failed = async (text: string, code: string) => {
+      watcher.failed(text, code);
+      if (code !== "unauthenticated") return;
+      try {
+        presence?.refresh(await this.#connection.headersOfStream());
+      } catch (error) {
+        watcher.failed(`no token: ${error}`, "");
+      }
+    };
+    const presence = await show(
+      { url, headers, session: this.#session, actor, actions }, { ...watcher, failed });
+    return presence;
   }
 }
 

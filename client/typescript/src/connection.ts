@@ -59,6 +59,8 @@ const unsent = new Set([
 /** Sends requests to a service. */
 export class Connection {
   readonly url: string;
+  /** Whether requests go by a function of the caller's. */
+  readonly hasOwnFetch: boolean;
   readonly #fetch: typeof fetch;
   readonly #timeout: number;
   readonly #read: (() => string | Promise<string>) | null;
@@ -77,6 +79,7 @@ export class Connection {
     }
     if (!(timeout > 0)) throw new InvalidArgument("timeout must be positive");
     this.url = at.origin + at.pathname.replace(/\/+$/, "");
+    this.hasOwnFetch = options.fetch !== undefined;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     this.#timeout = timeout;
     this.#read = null;
@@ -109,14 +112,10 @@ export class Connection {
     return this.#answer(procedure, body, this.#token, how);
   }
 
-  /** The headers of a request with the token of the client. */
-  headers(token = this.#token): Record<string, string> {
-    const headers: Record<string, string> = {
-      "Content-Type": "application/json", "Connect-Protocol-Version": "1",
-      "User-Agent": "stint-typescript",
-    };
-    if (token !== null) headers.Authorization = `Bearer ${token}`;
-    return headers;
+  /** The headers of a stream, with the token that there is now. */
+  async headersOfStream(): Promise<Record<string, string>> {
+    if (this.#read) this.#token = checkedToken(await this.#read());
+    return headersWith(this.#token);
   }
 
   async #answer(
@@ -151,7 +150,8 @@ export class Connection {
     until(silence + (how.wait ?? 0) + Math.floor(body.length / mib)); // a second more for a MiB
     try {
       const response = await this.#fetch(`${this.url}/stint.v1.${procedure}`, {
-        method: "POST", body, headers: this.headers(token), signal: ending.signal,
+        method: "POST", body, signal: ending.signal,
+        headers: { ...headersWith(token), "content-type": "application/json" },
         redirect: "manual", credentials: "omit", cache: "no-store",
       });
       const text = await readAll(response, () => until(silence));
@@ -164,6 +164,11 @@ export class Connection {
       how.signal?.removeEventListener("abort", passOn);
     }
   }
+}
+
+function headersWith(token: string | null): Record<string, string> {
+  const headers = { "connect-protocol-version": "1", "user-agent": "stint-typescript" };
+  return token === null ? headers : { ...headers, authorization: `Bearer ${token}` };
 }
 
 /** Reads an answer, and tells of each part of it. */
@@ -228,7 +233,8 @@ function lost(error: unknown): Unavailable {
   const text = (error as Error)?.message ?? String(error);
   const why = cause?.message || cause?.code || "";
   // Deno says it in the text.
-  const notSent = unsent.has(cause?.code ?? "") || text.includes("client error (Connect)");
+  const notSent = unsent.has(cause?.code ?? "") || why === "bad port" ||
+    text.includes("client error (Connect)");
   const said = notSent ? "no connection" : "no answer";
   return unavailable(`${said}: ${text}${why && `: ${why}`}`, !notSent, error);
 }
@@ -253,10 +259,12 @@ function failure(status: number, fields: Headers, answer: Message): StintError {
 
 /**
  * Makes a call until the service has answered it, or some seconds have passed since it failed. The
- * attempt is told whether one before may have taken effect.
+ * attempt is told whether one before may have taken effect. In the background, the pauses do not
+ * keep a process alive.
  */
 export async function repeat<T>(
   attempt: (ambiguous: boolean) => Promise<T>, signal?: AbortSignal, seconds = repeatFor,
+  background = false,
 ): Promise<T> {
   let ambiguous = false;
   let giveUp: number | undefined;
@@ -273,7 +281,7 @@ export async function repeat<T>(
       giveUp ??= monotonic() + seconds;
       if (monotonic() + wait > giveUp) throw error;
     }
-    await pause(wait, signal);
+    await pause(wait, signal, background);
   }
 }
 

@@ -55,8 +55,13 @@ export function randomUUID(): string {
   return text.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/** Waits, or until the signal is aborted: it throws the reason of that. */
-export function pause(seconds: number, signal?: AbortSignal): Promise<void> {
+/**
+ * Waits, or until the signal is aborted: it throws the reason of that. In the background, it does
+ * not keep a process of Node alive.
+ */
+export function pause(
+  seconds: number, signal?: AbortSignal, background = false,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     const aborted = () => {
@@ -67,6 +72,7 @@ export function pause(seconds: number, signal?: AbortSignal): Promise<void> {
       signal?.removeEventListener("abort", aborted);
       resolve();
     }, seconds * 1000);
+    if (background && typeof timer === "object") timer.unref();
     signal?.addEventListener("abort", aborted, { once: true });
   });
 }

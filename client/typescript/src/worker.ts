@@ -11,6 +11,7 @@ import {
 import { Failures, cut, say, toConsole, type Logger } from "./log.ts";
 import { Performances, addressOf, serve, type MetricsServer } from "./metrics.ts";
 import { builtin, monotonic, nodeProcess, pause, randomBits } from "./platform.ts";
+import type { Presence, Watcher } from "./presence.ts";
 import { returnOf, type Content, type Duration, type Outcome, type Return } from "./tasks.ts";
 
 // For how many seconds a call waits for tasks.
@@ -80,6 +81,7 @@ export class Worker {
   readonly #ended = new AbortController(); // nobody extends leases any more
   #actor: string;
   #metrics: MetricsServer | null = null; // as long as it runs
+  #presence: Presence | null = null; // the same
   #began = false;
   #waiting: (() => void)[] = []; // who wants to know that fewer tasks are held
 
@@ -134,21 +136,45 @@ export class Worker {
     this.#began = true;
     if (this.#handlers.size === 0) throw new InvalidArgument("the worker has no handlers");
     this.#actor ||= await anActor();
-    if (this.#metricsAt) this.#metrics = await serve(this.#performances, this.#metricsAt);
     const restore = onSignals(() => this.stop());
-    const beating = this.#beat();
+    let beating: Promise<void> | undefined;
     try {
+      if (this.#metricsAt) this.#metrics = await serve(this.#performances, this.#metricsAt);
+      this.#presence = await this.#client.attend(
+        this.#actor, [...this.#handlers.keys()], this.#watcher());
+      beating = this.#beat();
       await this.#ask();
     } finally {
       this.stop();
       await this.#finish();
       this.#ended.abort();
       await beating;
+      await this.#presence?.leave();
       this.#failures.tell(Infinity);
       this.#metrics?.close();
       this.#metrics = null;
       restore();
     }
+  }
+
+  /** What becomes of the stream that shows that this worker lives. */
+  #watcher(): Watcher {
+    let said: "nothing" | "why not" | "it stood" = "nothing";
+    return {
+      stood: () => { said = "it stood"; },
+      lost: (token) => {
+        const held = this.#held.get(token);
+        if (held) this.#lose(held);
+      },
+      failed: (why) => {
+        const text = `the service does not see that this worker lives: ${why}`;
+        if (said === "it stood") return this.#failures.failed("presence", text);
+        // It may never do so, behind a proxy that does not speak HTTP/2.
+        say(this.#logger, said === "nothing" ? "warn" : "debug",
+          `${text}; if it dies, its tasks are handed on when their leases expire`);
+        said = "why not";
+      },
+    };
   }
 
   get #stopped(): boolean {
@@ -171,6 +197,7 @@ export class Worker {
         const until = monotonic() + this.#lease;
         const all = owned.map((task) => hold(task, this.#client, this.#logger, until));
         for (const held of all) this.#held.set(held.task.token, held);
+        if (all.length > 0) this.#presence?.hold(owned);
         if (this.#stopped) return; // finish gives them back
         for (const held of all) void this.#work(held);
       } catch (error) {
@@ -201,6 +228,7 @@ export class Worker {
 
   #drop(held: Held): void {
     if (!this.#held.delete(held.task.token)) return;
+    this.#presence?.done(held.task);
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const wake of waiting) wake();
@@ -389,13 +417,19 @@ export class Worker {
     all.forEach((held, at) => {
       if (kept[at]) {
         held.until = sent + this.#lease;
-      } else if (!held.returning && this.#held.has(held.task.token)) {
-        say(this.#logger, "warn", `task ${held.task.id} is lost`);
-        held.handedOn = true;
-        held.losing.abort(new Lost("the task is lost"));
+      } else {
+        this.#lose(held);
       }
     });
     return false;
+  }
+
+  /** Notes that the service has said that somebody else has a task, or nobody. */
+  #lose(held: Held): void {
+    if (held.returning || held.handedOn || !this.#held.has(held.task.token)) return;
+    say(this.#logger, "warn", `task ${held.task.id} is lost`);
+    held.handedOn = true;
+    held.losing.abort(new Lost("the task is lost"));
   }
 }
 

@@ -1,6 +1,7 @@
 // Answers that are lost, on a service: whatever happens on the way, a call is made once.
 
 import assert from "node:assert/strict";
+import net from "node:net";
 import { test, type TestContext } from "node:test";
 import * as stint from "@stint-tasks/client";
 import { returnOf } from "@stint-tasks/client";
@@ -163,10 +164,19 @@ test("a connection that was closed meanwhile is not used", async (t) => {
   assert.deepEqual(proxy.calls, ["ReplaceTasks", "ReplaceTasks", "ReplaceTasks"]);
 });
 
+/** A port on which nobody listens. */
+async function aFreePort(): Promise<number> {
+  const server = net.createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as net.AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
 test("a service that is not there is unavailable, and nothing has happened", async (t) => {
   const s = new Service(t);
   const began = Date.now();
-  await assert.rejects(s.connect("http://127.0.0.1:1").insert(s.task("a")),
+  await assert.rejects(s.connect(`http://127.0.0.1:${await aFreePort()}`).insert(s.task("a")),
     (error) => error instanceof stint.Unavailable && !error.ambiguous);
   assert(Date.now() - began > 5000); // it was repeated
 });

@@ -1,0 +1,187 @@
+// The program of a thread that shows to the service, by a stream, that its worker lives. It is a
+// thread of its own since the service asks for a sign of life every second, and a handler may keep
+// the event loop of the worker busy for longer. Streams need HTTP/2, which fetch does not speak.
+
+import http2 from "node:http2";
+import { parentPort, workerData } from "node:worker_threads";
+import type { Performance } from "./tasks.ts";
+
+/** What the thread is given. */
+export interface Attendance {
+  url: string;
+  headers: Record<string, string>;
+  session: string;
+  actor: string;
+  actions: string[];
+}
+
+/** What the worker tells. */
+export interface Change {
+  held?: Performance[];
+  done?: Performance[];
+  /** In the place of those before. */
+  headers?: Record<string, string>;
+  leave?: boolean;
+}
+
+/** What the thread tells. */
+export interface Told {
+  stood?: boolean;
+  /** Tokens of tasks. */
+  lost?: string[];
+  failed?: string;
+  /** With failed: the code of the Connect protocol, or empty. */
+  code?: string;
+}
+
+/** How a stream ended. */
+interface End {
+  stood: boolean;
+  text: string;
+  code: string;
+}
+
+// The longest pause before a stream that broke is opened again, in milliseconds: the service hands
+// tasks on when three quarters of a second have passed.
+const comeBackFirst = 50;
+const comeBackMost = 2000;
+// The same if no stream has ever stood: a proxy may speak HTTP/1.1 only.
+const tryMost = 60_000;
+const welcomeMost = 10_000;
+// How often the connection is asked for a sign of life, and for how long it may be silent.
+const pingEvery = 1000;
+const silenceMost = 2500;
+// How long a message may be.
+const messageMost = 16 << 20;
+// Flags of a message.
+const compressed = 1;
+const last = 2;
+const stopping = "the service stops"; // another one takes the next stream
+
+const { url, session, actor, actions, ...given } = workerData as Attendance;
+let headers = given.headers;
+const port = parentPort!;
+const held = new Map<string, Performance>(); // by token
+let stream: http2.ClientHttp2Stream | null = null;
+let leaving = false;
+
+const tell = (told: Told) => port.postMessage(told);
+
+function send(message: object): void {
+  const text = Buffer.from(JSON.stringify(message));
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(text.length, 1);
+  stream?.write(Buffer.concat([head, text]));
+}
+
+port.on("message", (change: Change) => {
+  headers = change.headers ?? headers;
+  for (const task of change.held ?? []) held.set(task.token, task);
+  const done = (change.done ?? []).filter((task) => held.delete(task.token));
+  if (change.held || done.length > 0) send({ held: change.held ?? [], done });
+  if (change.leave) {
+    leaving = true;
+    if (!stream) return port.close();
+    send({ leave: true });
+    stream.end(); // the service has noted it when it ends the stream, too
+  }
+});
+
+/** Opens a stream, and keeps it until it ends. */
+function attend(): Promise<End> {
+  return new Promise((resolve) => {
+    const at = new URL(url);
+    const connection = http2.connect(at.origin);
+    let stood = false;
+    let heard = performance.now();
+    const welcome = setTimeout(() => end("no answer in time"), welcomeMost);
+    const pinging = setInterval(() => {
+      if (stood && performance.now() - heard > silenceMost) return end("the connection is silent");
+      if (stood) connection.ping((error) => { if (!error) heard = performance.now(); });
+    }, pingEvery);
+    let over = false;
+    const end = (text: string, code = "") => {
+      if (over) return; // what is destroyed ends, too, when the next stream may stand
+      over = true;
+      clearTimeout(welcome);
+      clearInterval(pinging);
+      stream = null;
+      connection.destroy();
+      resolve({ stood, text, code });
+    };
+    connection.on("error", (error) => end(error.message));
+    connection.on("close", () => end("the connection was closed"));
+    stream = connection.request({
+      ...headers, "content-type": "application/connect+json", ":method": "POST",
+      ":path": `${at.pathname.replace(/\/$/, "")}/stint.v1.WorkerService/Attend`,
+    }, { endStream: false });
+    const arrived = reader((flags, message) => {
+      if (over) return;
+      if (flags & compressed) return end("a message is compressed");
+      if (flags & last) {
+        const { code = "", message: text = "the stream has ended" } = message.error ?? {};
+        return end(text, code);
+      }
+      if (message.welcome && !stood) {
+        stood = true;
+        heard = performance.now();
+        clearTimeout(welcome);
+        tell({ stood });
+      }
+      const lost = (message.lost ?? []).filter((token: string) => held.delete(token));
+      if (lost.length > 0) tell({ lost });
+      if (message.stopping) end(stopping);
+    });
+    stream.on("response", (fields) => {
+      const isStream = String(fields["content-type"]).startsWith("application/connect+json");
+      if (fields[":status"] !== 200 || !isStream) {
+        end(`HTTP status ${fields[":status"]}, not a stream of a service of Stint`,
+          fields[":status"] === 401 ? "unauthenticated" : "");
+      }
+    });
+    stream.on("data", (bytes: Buffer) => {
+      try {
+        arrived(bytes);
+      } catch (error) {
+        end(`what arrives is no message: ${error}`);
+      }
+    });
+    stream.on("error", (error) => end(error.message));
+    stream.on("close", () => end("the stream was closed"));
+    // Numbers the streams of the session, in whichever thread: each has a larger one.
+    const epoch = String(process.hrtime.bigint());
+    send({ hello: { actor, session, epoch, actions }, held: [...held.values()] });
+  });
+}
+
+/** Returns a function that takes bytes, and calls for each message that they complete. */
+function reader(call: (flags: number, message: any) => void): (bytes: Buffer) => void {
+  let rest = Buffer.alloc(0);
+  return (bytes) => {
+    rest = Buffer.concat([rest, bytes]);
+    while (rest.length >= 5) {
+      const size = rest.readUInt32BE(1);
+      if (size > messageMost) throw new Error(`it has ${size} bytes`);
+      if (rest.length < 5 + size) return;
+      const [flags, text] = [rest[0]!, rest.subarray(5, 5 + size)];
+      rest = rest.subarray(5 + size);
+      call(flags, flags & compressed ? {} : JSON.parse(text.toString() || "{}"));
+    }
+  };
+}
+
+let everStood = false;
+for (let most = comeBackFirst; !leaving; ) {
+  const { stood, text, code } = await attend();
+  if (leaving) break;
+  if (code === "aborted") { // another worker of the same client has the name
+    tell({ failed: text, code });
+    break;
+  }
+  everStood ||= stood;
+  if (stood) most = comeBackFirst;
+  if (text !== stopping) tell({ failed: text, code });
+  await new Promise((resolve) => setTimeout(resolve, Math.random() * most));
+  most = Math.min(2 * most, everStood ? comeBackMost : tryMost);
+}
+port.close();

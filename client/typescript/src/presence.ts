@@ -1,0 +1,58 @@
+// How a worker shows to the service that it lives.
+
+import type { Attendance, Change, Told } from "./attend.ts";
+import { builtin, nodeProcess, pause } from "./platform.ts";
+import type { Performance } from "./tasks.ts";
+
+// For how many seconds a worker that leaves waits until the service knows.
+const leaveMost = 1;
+
+/** Who wants to know what becomes of a stream. */
+export interface Watcher {
+  lost(token: string): void;
+  stood(): void;
+  failed(text: string, code: string): void;
+}
+
+/** The stream of a worker, which is opened again whenever it breaks. */
+export interface Presence {
+  hold(tasks: Performance[]): void;
+  done(task: Performance): void;
+  /** With the headers of its next streams, after those before were refused. */
+  refresh(headers: Record<string, string>): void;
+  /** Tells the service, for a second at most, and ends the stream. */
+  leave(): Promise<void>;
+}
+
+/**
+ * Starts the thread that keeps the stream. It returns null where there are no threads of Node:
+ * tasks are handed on when their leases expire then.
+ */
+export async function show(given: Attendance, watcher: Watcher): Promise<Presence | null> {
+  if (!nodeProcess()) return null;
+  const { Worker } = await builtin<typeof import("node:worker_threads")>("node:worker_threads");
+  const program = new URL("./attend.js", import.meta.url);
+  const thread = new Worker(program, { workerData: given, execArgv: [] });
+  thread.unref(); // it keeps no process alive
+  const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+  thread.on("error", (error) => watcher.failed(`the thread has failed: ${error}`, ""));
+  thread.on("message", ({ stood, lost = [], failed, code = "" }: Told) => {
+    if (stood) watcher.stood();
+    for (const token of lost) watcher.lost(token);
+    if (failed !== undefined) watcher.failed(failed, code);
+  });
+  const tell = (change: Change) => thread.postMessage(change);
+  const named = ({ id, token }: Performance) => ({ id, token });
+  return {
+    hold: (tasks) => tell({ held: tasks.map(named) }),
+    done: (task) => tell({ done: [named(task)] }),
+    refresh: (headers) => tell({ headers }),
+    leave: async () => {
+      tell({ leave: true });
+      const over = new AbortController();
+      await Promise.race([exited, pause(leaveMost, over.signal).catch(() => undefined)]);
+      over.abort();
+      await thread.terminate();
+    },
+  };
+}
