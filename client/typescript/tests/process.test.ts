@@ -12,16 +12,19 @@ class Program {
   readonly process: ChildProcess;
   readonly #lines: AsyncIterator<string>;
 
-  private constructor(s: Service, lease: number, grace: number) {
+  private constructor(s: Service, lease: number, grace: number, url: string) {
     const file = fileURLToPath(new URL("program.js", import.meta.url));
-    this.process = spawn(process.execPath, [file, s.server, s.action, `${lease}`, `${grace}`],
-      { stdio: ["pipe", "pipe", "inherit"] });
+    const options = [file, url, s.action, `${lease}`, `${grace}`];
+    this.process = spawn(process.execPath, options, {
+      stdio: ["pipe", "pipe", "inherit"] });
     s.t.after(() => this.process.kill("SIGKILL"));
     this.#lines = createInterface(this.process.stdout!)[Symbol.asyncIterator]();
   }
 
-  static async start(s: Service, lease: number, grace: number): Promise<Program> {
-    const program = new Program(s, lease, grace);
+  static async start(
+    s: Service, lease: number, grace: number, { url } = { url: s.server },
+  ): Promise<Program> {
+    const program = new Program(s, lease, grace, url);
     await program.says("runs");
     return program;
   }
@@ -40,15 +43,35 @@ class Program {
   }
 }
 
-test("tasks of a worker that is killed are handed on", async (t) => {
+test("tasks of a worker that is killed are handed on before their leases expire", async (t) => {
   const s = new Service(t);
   await s.client.insert(s.task("a", "for ever"));
-  const program = await Program.start(s, 1, 1);
+  const program = await Program.start(s, 3600, 1);
+  await program.says(`began ${s.name("a")}`);
+  await s.sees();
+  program.process.kill("SIGKILL");
+  const [task] = await s.client.own("other", s.action, { wait: 120 });
+  assert.deepEqual([task!.id, task!.try], [s.name("a"), 2]);
+});
+
+test("tasks of a worker without a stream are handed on when their leases expire", async (t) => {
+  const s = new Service(t);
+  await s.client.insert(s.task("a", "for ever"));
+  const program = await Program.start(s, 1, 1, await s.proxy()); // which speaks HTTP/1.1
   await program.says(`began ${s.name("a")}`);
   program.process.kill("SIGKILL");
   const [task] = await s.client.own("other", s.action, { wait: 120 });
   assert.equal(task!.id, s.name("a"));
   assert(task!.try >= 2); // more if the lease expired before
+});
+
+test("a handler that keeps the event loop busy keeps its task", async (t) => {
+  const s = new Service(t);
+  await s.client.insert(s.task("a", "busy", { postResult: true }));
+  const program = await Program.start(s, 3600, 1);
+  await program.says(`began ${s.name("a")}`, "looks up");
+  const [done] = await s.client.wait(s.name("a"));
+  assert.deepEqual([done!.state, done!.tries], ["completed", 1]);
 });
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {

@@ -6,6 +6,7 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { Client, Worker, textOf } from "@stint-tasks/client";
+import { pause } from "./services.js";
 
 const [url, action, lease, grace] = process.argv.slice(2);
 const say = (text: string) => process.stdout.write(`${text}\n`);
@@ -20,7 +21,8 @@ class Told extends Worker {
   }
 }
 
-const worker = new Told(new Client(url!), {
+const client = new Client(url!);
+const worker = new Told(client, {
   actor: "program", lease: Number(lease), grace: Number(grace),
 });
 worker.handles(action!, async (task) => {
@@ -33,6 +35,15 @@ worker.handles(action!, async (task) => {
       await once(task.signal, "abort");
       say("lost");
       break;
+    case "busy": { // for longer than the service waits for a sign of life
+      const seen = async () => (await client.actors()).some(
+        (each) => each.actions.includes(action!));
+      while (!(await seen())) await pause(10);
+      const until = Date.now() + 4000;
+      while (Date.now() < until);
+      say("looks up");
+      break;
+    }
     case "for ever":
       await new Promise((resolve) => setTimeout(resolve, 2 ** 31 - 1));
   }

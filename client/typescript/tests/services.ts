@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import http from "node:http";
-import type { AddressInfo } from "node:net";
+import net, { type AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { Client, type OwnOptions, type Task, type TaskInfo } from "@stint-tasks/client";
 
@@ -53,6 +53,13 @@ export class Service {
 
   async state(short: string): Promise<string> {
     return (await this.info(short)).state;
+  }
+
+  /** Waits until the service sees, or does not see, that an actor with the action lives. */
+  async sees(lives = true): Promise<void> {
+    const seen = async () => (await this.client.actors()).some(
+      (each) => each.actions.includes(this.action));
+    await eventually(async () => (await seen()) === lives);
   }
 
   /** Puts a proxy before the service, and makes it what the client calls. */
@@ -122,6 +129,42 @@ export class Server {
       server.closeAllConnections();
     });
     return this;
+  }
+}
+
+/** Passes on bytes of connections to a service, whatever they mean, until it is cut. */
+export class Wire {
+  url = "";
+  isCut = false;
+  connections = 0; // that were accepted
+  readonly #sockets = new Set<net.Socket>();
+
+  static async before(t: TestContext, target: string): Promise<Wire> {
+    const wire = new Wire();
+    const server = net.createServer((near) => {
+      if (wire.isCut) return near.destroy();
+      wire.connections++;
+      const far = net.connect(Number(new URL(target).port), "127.0.0.1");
+      for (const [one, other] of [[near, far], [far, near]] as const) {
+        wire.#sockets.add(one);
+        one.pipe(other);
+        one.on("error", () => {});
+        one.on("close", () => other.destroy());
+      }
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    wire.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    t.after(() => {
+      server.close();
+      wire.cut();
+    });
+    return wire;
+  }
+
+  /** Breaks all connections. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
   }
 }
 

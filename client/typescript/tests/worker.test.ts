@@ -7,7 +7,7 @@ import http from "node:http";
 import { test } from "node:test";
 import * as stint from "@stint-tasks/client";
 import { Worker, textOf, type Handler, type WorkerOptions } from "@stint-tasks/client";
-import { Event, Service, eventually } from "./services.js";
+import { Event, Service, Wire, eventually } from "./services.js";
 
 const quiet = { warn: () => {}, error: () => {} };
 
@@ -199,6 +199,87 @@ test("a task that is aborted is lost and not returned", async (t) => {
   assert(!proxy.calls.includes("ReturnTasks"));
 });
 
+test("a worker shows that it lives until it ends, and learns at once what it has lost", async (t) => {
+  const s = new Service(t);
+  const [began, lost] = [new Event(), new Event<unknown>()];
+  await s.insert(["a"]);
+  const { end } = start(s, async (task) => {
+    began.happen();
+    await once(task.signal, "abort");
+    lost.happen(task.signal.reason);
+  }, { lease: 3600 });
+  await Promise.all([began.happened, s.sees()]);
+  await s.client.abort(s.name("a"));
+  assert((await lost.happened) instanceof stint.Lost);
+  await end();
+  await s.sees(false);
+});
+
+test("a worker that is cut off loses its tasks, and comes back", async (t) => {
+  const s = new Service(t);
+  const wire = await Wire.before(t, s.server);
+  const [began, lost] = [new Event(), new Event<unknown>()];
+  await s.insert(["a"]);
+  const near = s.client;
+  s.client = s.connect(wire.url);
+  const { end } = start(s, async (task) => {
+    if (task.id !== s.name("a")) return "after that";
+    began.happen();
+    await once(task.signal, "abort");
+    lost.happen(task.signal.reason);
+  }, { lease: 3600 });
+  s.client = near;
+  await Promise.all([began.happened, s.sees()]);
+  wire.isCut = true;
+  wire.cut();
+  const [task] = await s.client.own("other", s.action, { wait: 120 });
+  assert.deepEqual([task!.id, task!.try], [s.name("a"), 2]);
+  wire.isCut = false;
+  assert((await lost.happened) instanceof stint.Lost);
+  await s.insert(["b"], { postResult: true });
+  const [done] = await s.client.wait(s.name("b"));
+  assert.equal(textOf(done!.result), "after that");
+  await end(); // while the service can be reached
+});
+
+test("a worker whose stream breaks opens another one, and keeps its tasks", async (t) => {
+  const s = new Service(t);
+  const wire = await Wire.before(t, s.server);
+  const [began, go] = [new Event(), new Event()];
+  await s.insert(["a"], { postResult: true });
+  const near = s.client;
+  s.client = s.connect(wire.url);
+  const { end } = start(s, async (task) => {
+    began.happen();
+    await go.happened;
+    return String(task.signal.aborted);
+  }, { lease: 3600 });
+  s.client = near;
+  await Promise.all([began.happened, s.sees()]);
+  for (let times = 0; times < 3; times++) {
+    const before = wire.connections;
+    wire.cut();
+    await eventually(() => wire.connections > before);
+  }
+  // What was handed on would have another try by now: it is handed on in 0.75 s.
+  const until = Date.now() + 1500;
+  await eventually(async () => Date.now() > until && (await s.state("a")) === "in-progress");
+  await s.sees();
+  go.happen();
+  const [done] = await s.client.wait(s.name("a"));
+  assert.deepEqual([textOf(done!.result), done!.tries], ["false", 1]);
+  await end();
+});
+
+test("a worker with a fetch of its own has no stream", async (t) => {
+  const s = new Service(t);
+  s.client = new stint.Client(s.server, { fetch: (input, init) => fetch(input, init) });
+  await s.insert(["a"], { postResult: true });
+  start(s, () => {});
+  await s.client.wait(s.name("a"));
+  assert(!(await s.client.actors()).some((each) => each.actions.includes(s.action)));
+});
+
 test("a task is lost when its lease expires unheard", async (t) => {
   const s = new Service(t);
   const proxy = await s.proxy();
@@ -222,9 +303,10 @@ test("a service that is away is asked again", async (t) => {
   await s.insert(["a"], { postResult: true });
   proxy.loseRequests = 3;
   proxy.loseAnswers = 3;
-  start(s, () => "done");
+  const { end } = start(s, () => "done");
   const [done] = await s.client.wait(s.name("a"));
   assert.deepEqual([textOf(done!.result), done!.tries], ["done", 1]);
+  await end();
 });
 
 test("metrics are those that alerts ask for", async (t) => {
