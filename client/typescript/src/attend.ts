@@ -32,6 +32,8 @@ export interface Told {
   failed?: string;
   /** With failed: the code of the Connect protocol, or empty. */
   code?: string;
+  /** There will be no stream any more. */
+  over?: boolean;
 }
 
 /** How a stream ended. */
@@ -81,7 +83,7 @@ port.on("message", (change: Change) => {
   if (change.held || done.length > 0) send({ held: change.held ?? [], done });
   if (change.leave) {
     leaving = true;
-    if (!stream) return port.close();
+    if (!stream) return tell({ over: true });
     send({ leave: true });
     stream.end(); // the service has noted it when it ends the stream, too
   }
@@ -184,4 +186,4 @@ for (let most = comeBackFirst; !leaving; ) {
   await new Promise((resolve) => setTimeout(resolve, Math.random() * most));
   most = Math.min(2 * most, everStood ? comeBackMost : tryMost);
 }
-port.close();
+tell({ over: true }); // the thread is ended by who started it

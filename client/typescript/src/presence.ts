@@ -30,13 +30,22 @@ export interface Presence {
  */
 export async function show(given: Attendance, watcher: Watcher): Promise<Presence | null> {
   if (!nodeProcess()) return null;
-  const { Worker } = await builtin<typeof import("node:worker_threads")>("node:worker_threads");
   const program = new URL("./attend.js", import.meta.url);
-  const thread = new Worker(program, { workerData: given, execArgv: [] });
+  let thread: import("node:worker_threads").Worker;
+  try {
+    const { Worker } = await builtin<typeof import("node:worker_threads")>("node:worker_threads");
+    thread = new Worker(program, { workerData: given, execArgv: [] });
+  } catch (error) {
+    watcher.failed(`no thread can be started: ${error}`, "");
+    return null;
+  }
   thread.unref(); // it keeps no process alive
-  const exited = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
+  let isOver!: () => void;
+  const over = new Promise<void>((resolve) => { isOver = resolve; });
+  thread.once("exit", isOver);
   thread.on("error", (error) => watcher.failed(`the thread has failed: ${error}`, ""));
-  thread.on("message", ({ stood, lost = [], failed, code = "" }: Told) => {
+  thread.on("message", ({ stood, lost = [], failed, code = "", over = false }: Told) => {
+    if (over) isOver();
     if (stood) watcher.stood();
     for (const token of lost) watcher.lost(token);
     if (failed !== undefined) watcher.failed(failed, code);
@@ -49,9 +58,9 @@ export async function show(given: Attendance, watcher: Watcher): Promise<Presenc
     refresh: (headers) => tell({ headers }),
     leave: async () => {
       tell({ leave: true });
-      const over = new AbortController();
-      await Promise.race([exited, pause(leaveMost, over.signal).catch(() => undefined)]);
-      over.abort();
+      const inTime = new AbortController();
+      await Promise.race([over, pause(leaveMost, inTime.signal).catch(() => undefined)]);
+      inTime.abort();
       await thread.terminate();
     },
   };

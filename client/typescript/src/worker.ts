@@ -479,8 +479,13 @@ async function anActor(): Promise<string> {
   const number = randomBits(32).toString(16);
   const process = nodeProcess();
   if (!process) return `page-${number}`;
-  const os = await builtin<typeof import("node:os")>("node:os");
-  return `${os.hostname()}-${process.pid}-${number}`;
+  let host = "deno";
+  try {
+    host = (await builtin<typeof import("node:os")>("node:os")).hostname();
+  } catch {
+    // Deno keeps it from programs without --allow-sys.
+  }
+  return `${host}-${process.pid}-${number}`;
 }
 
 /**
