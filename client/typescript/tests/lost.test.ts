@@ -153,6 +153,18 @@ test("a service is reached by TLS, if its certificate is trusted", async (t) => 
   });
 });
 
+test("a worker shows by TLS that it lives", async (t) => {
+  const s = new Service(t);
+  const client = s.connect(process.env.STINT_TLS_SERVER!);
+  const worker = new stint.Worker(client, { logger: { warn: () => {}, error: () => {} } });
+  worker.handles(s.action, () => {});
+  const running = worker.run();
+  await s.sees();
+  worker.stop();
+  await running;
+  await s.sees(false);
+});
+
 test("a connection that was closed meanwhile is not used", async (t) => {
   const s = new Service(t);
   const proxy = await s.proxy();
