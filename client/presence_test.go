@@ -44,6 +44,7 @@ func (r *remote) waits(t *testing.T) time.Duration {
 	return time.Since(began)
 }
 
+// Proves G210.
 func TestRegisterActor_HandsOnWhatADeadOrFrozenProcessOwns(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -71,7 +71,7 @@ func run(t *testing.T, dir, name string, arguments ...string) string {
 }
 
 // The tests of the package, which are in TypeScript, pass on a service.
-// Proves G113.
+// Proves G113, G210.
 func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -120,6 +120,7 @@ func TestPackage_WorksWithWhatAPageHas(t *testing.T) {
 	}
 }
 
+// Proves G30, G210.
 func TestWorker_GoesOnWhenAnotherServiceTakesThePlaceOfItsOwn(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
