@@ -638,7 +638,7 @@ def to_dependencies(messages: Iterable[Message]) -> List[Dependency]:
 def to_affected(m: Optional[Mapping[str, Any]]) -> Affected:
     m = m or {}
     return Affected(tuple(m.get("tasks", ())), int(m.get("others", 0)),
-                    int(m.get("inProgress", 0)))
+                    int(m.get("in_progress", 0)))
 
 
 _TIMES = ("deadline", "inserted_at", "not_before", "finished_at", "owned_at", "lease_until")

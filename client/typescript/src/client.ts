@@ -4,8 +4,8 @@ import {
   Connection, repeat, type Attempt, type CallOptions, type ClientOptions,
 } from "./connection.ts";
 import {
-  AlreadyReturned, ClaimSpent, InvalidArgument, Limited, Refused, ScheduleNotFound, SchemaVersion,
-  StintError, TaskExists, TaskNotFound, TimeoutError, Unavailable, newError,
+  AlreadyReturned, ClaimSpent, InvalidArgument, ScheduleNotFound, TaskExists, TaskNotFound,
+  TimeoutError, Unavailable, nothingHandedOut, type StintError,
 } from "./errors.ts";
 import * as m from "./messages.ts";
 import { monotonic, pause, randomBits } from "./platform.ts";
@@ -23,6 +23,12 @@ const page = 1000;
 const releaseFor = 60;
 // How long close waits for claims to be released.
 const closeFor = 5;
+
+/** How abort, retry and delete are called. */
+export interface ChangeOptions extends CallOptions {
+  /** Only say what the call would do: the service does the work in a transaction, and undoes it. */
+  dryRun?: boolean;
+}
 
 /** How own asks for tasks. */
 export interface OwnOptions extends CallOptions {
@@ -136,10 +142,10 @@ export class Client {
    * was lost, the result lacks what that attempt has aborted.
    */
   async abort(
-    ids: t.Some<string>, status = "", options: CallOptions = {},
+    ids: t.Some<string>, status = "", { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
     const answer = await this.#call(
-      "TaskService/AbortTasks", { ids: m.namesOf(ids), status }, options);
+      "TaskService/AbortTasks", { ids: m.namesOf(ids), status, dry_run: dryRun }, options);
     return m.toAffected(answer.aborted);
   }
 
@@ -153,15 +159,18 @@ export class Client {
   ): Promise<(StintError | null)[]> {
     const answer = await this.#call("TaskService/AnswerTasks",
       { actor, answers: m.listOf(answers).map(m.fromAnswer) }, options);
-    return verdicts(answer);
+    return m.toVerdicts(answer);
   }
 
   /**
    * Opens finished tasks again, with what was aborted because of them. If the answer to an attempt
    * was lost, the result lacks what that attempt has opened.
    */
-  async retry(ids: t.Some<string>, options: CallOptions = {}): Promise<t.Affected> {
-    const answer = await this.#call("TaskService/RetryTasks", { ids: m.namesOf(ids) }, options);
+  async retry(
+    ids: t.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
+  ): Promise<t.Affected> {
+    const answer = await this.#call(
+      "TaskService/RetryTasks", { ids: m.namesOf(ids), dry_run: dryRun }, options);
     return m.toAffected(answer.retried);
   }
 
@@ -170,17 +179,19 @@ export class Client {
    * attempt was lost, and a repetition finds none of the tasks, the first one has deleted them: the
    * result then has the IDs.
    */
-  async delete(ids: t.Some<string>, options: CallOptions = {}): Promise<t.Affected> {
-    const request = { ids: m.namesOf(ids) };
+  async delete(
+    ids: t.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
+  ): Promise<t.Affected> {
+    const request = { ids: m.namesOf(ids), dry_run: dryRun };
     const distinct = [...new Set(request.ids)];
     return repeat(async (ambiguous) => {
       try {
         const answer = await this.#connection.call("TaskService/DeleteTasks", request, options);
         return m.toAffected(answer.deleted);
       } catch (error) {
-        const done = ambiguous && error instanceof TaskNotFound && error.total === distinct.length;
-        if (!done) throw error;
-        return { tasks: distinct, others: 0 };
+        const gone = error instanceof TaskNotFound && error.total === distinct.length;
+        if (dryRun || !ambiguous || !gone) throw error;
+        return { tasks: distinct, others: 0, inProgress: 0 };
       }
     }, options.signal);
   }
@@ -526,7 +537,7 @@ export class Client {
     const request = { returns: m.listOf(returns).map(m.fromReturn), promptly };
     return repeat(async (ambiguous) => {
       const answer = await this.#connection.call("WorkerService/ReturnTasks", request, { signal });
-      return verdicts(answer).map(
+      return m.toVerdicts(answer).map(
         (each) => (ambiguous && each instanceof AlreadyReturned ? null : each));
     }, signal);
   }
@@ -580,32 +591,7 @@ export class Client {
    * Shows to the service by a stream that an actor of this process lives. It is for Worker, and
    * returns null where there are no streams.
    */
-  async attend(actor: string, actions: string[], watcher: Watcher): Promise<Presence | null> {
-    if (this.#connection.hasOwnFetch) return null; // which knows how the service is reached
-    const { url } = this.#connection;
-    const headers = await this.#connection.headersOfStream();
-    const failed = async (text: string, code: string) => {
-      watcher.failed(text, code);
-      if (code !== "unauthenticated") return;
-      try {
-        presence?.refresh(await this.#connection.headersOfStream());
-      } catch (error) {
-        watcher.failed(`no token: ${error}`, "");
-      }
-    };
-    const presence = await show(
-      { url, headers, session: this.#session, actor, actions }, { ...watcher, failed });
-    return presence;
+  attend(actor: string, actions: string[], watcher: Watcher): Promise<Presence | null> {
+    return show(this.#connection, { session: this.#session, actor, actions }, watcher);
   }
-}
-
-/** Whether an error of an attempt to own says that nothing was handed out. */
-function nothingHandedOut(error: unknown): boolean {
-  return [ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion].some(
-    (known) => error instanceof known);
-}
-
-function verdicts(answer: m.Message): (StintError | null)[] {
-  return (answer.verdicts ?? []).map((each: m.Message) =>
-    each.error === undefined ? null : newError("", each.message ?? "", each.error));
 }

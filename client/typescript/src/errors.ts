@@ -213,3 +213,9 @@ export function errorOfAnswer(answer: Record<string, unknown>): StintError {
   const code = String(answer.code ?? "unknown");
   return newError(code, String(answer.message || code), detail);
 }
+
+/** Whether an error of an attempt to own tasks says that nothing was handed out. */
+export function nothingHandedOut(error: unknown): boolean {
+  return [ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion].some(
+    (known) => error instanceof known);
+}

@@ -9,7 +9,7 @@
  * The package needs the platform only: Node, Deno or a browser. It speaks JSON by fetch.
  */
 
-export { Client, type OwnOptions } from "./client.ts";
+export { Client, type ChangeOptions, type OwnOptions } from "./client.ts";
 export type { CallOptions, ClientOptions } from "./connection.ts";
 export {
   AlreadyReturned, Busy, ClaimSpent, Cycle, InvalidAnswerKey, InvalidArgument, InvalidToken,

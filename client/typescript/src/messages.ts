@@ -1,6 +1,6 @@
 // The form that tasks have in JSON: that of the messages in api/proto/stint/v1.
 
-import { InvalidArgument } from "./errors.ts";
+import { InvalidArgument, newError, type StintError } from "./errors.ts";
 import { fromBase64, randomUUID, toBase64 } from "./platform.ts";
 import type * as t from "./tasks.ts";
 import { withToken } from "./tasks.ts";
@@ -154,7 +154,7 @@ const returnFields: Fields = {
 };
 const answerFields: Fields = { id: text, code: text, status: text, result, key: text };
 const dependencyFields: Fields = { predecessor: text, dependent: text };
-const affectedFields: Fields = { tasks: texts, others: number };
+const affectedFields: Fields = { tasks: texts, others: number, inProgress: number };
 const inputFields: Fields = {
   id: text, action: text, statusCode: text, abortCause: text, status: text, result,
 };
@@ -330,6 +330,9 @@ export const fromSchedules = (given: t.Some<t.Schedule>): Message[] =>
 export const toInfos = (messages: Message[] = []): t.TaskInfo[] =>
   messages.map((each) => decode(infoFields, each));
 export const toAffected = (m: Message = {}): t.Affected => decode(affectedFields, m);
+export const toVerdicts = (m: Message): (StintError | null)[] =>
+  (m.verdicts ?? []).map((each: Message) =>
+    each.error === undefined ? null : newError("", each.message ?? "", each.error));
 export const toInput = (m: Message): t.Input => decode(inputFields, m);
 export const toExplanation = (m: Message): t.Explanation => decode(explanationFields, m);
 export const toHistory = (m: Message): t.History => decode(historyFields, m);

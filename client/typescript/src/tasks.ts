@@ -143,6 +143,8 @@ export interface Dependency {
 export interface Affected {
   tasks: string[];
   others: number;
+  /** How many of the tasks were in progress when they were aborted. */
+  inProgress: number;
 }
 
 /** What a transaction does, in this order. */

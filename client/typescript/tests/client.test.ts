@@ -182,11 +182,18 @@ test("tasks are aborted, retried and deleted", async (t) => {
   const s = new Service(t);
   const [a, b] = [s.name("a"), s.name("b")];
   await s.client.insert([s.task("a"), s.task("b", null, { after: [a] })]);
-  assert.deepEqual(await s.client.abort(a, "why"), { tasks: [a], others: 1 });
+  const both = { tasks: [a], others: 1, inProgress: 0 };
+  for (let times = 0; times < 2; times++) {
+    assert.deepEqual(await s.client.abort(a, "", { dryRun: true }), both);
+    assert.deepEqual(await s.client.delete(a, { dryRun: true }), both);
+    assert.deepEqual((await s.client.retry(a, { dryRun: true })).tasks, []);
+  }
+  await s.own();
+  assert.deepEqual(await s.client.abort(a, "why"), { ...both, inProgress: 1 });
   assert.deepEqual([await s.state("b"), (await s.info("a")).status], ["aborted", "why"]);
   assert.equal((await s.client.explain(b)).becauseOf[0]!.id, a);
-  assert.deepEqual(await s.client.retry([a]), { tasks: [a], others: 1 });
-  assert.deepEqual(await s.client.delete(a), { tasks: [a], others: 1 });
+  assert.deepEqual(await s.client.retry([a]), both);
+  assert.deepEqual(await s.client.delete(a), both);
   await assert.rejects(s.client.get([a, b]), (error) => {
     assert(error instanceof stint.TaskNotFound);
     assert.deepEqual([error.ids, error.total], [[a, b], 2]);
@@ -225,9 +232,9 @@ test("a transaction does all or nothing", async (t) => {
     hold: [task!], mustExist: other!.id, insert: s.task("b"), abort: [other!.id],
     abortStatus: "why", return: returnOf(task!),
   });
-  const nothing = { tasks: [], others: 0 };
+  const nothing = { tasks: [], others: 0, inProgress: 0 };
   assert.deepEqual(done, {
-    ids: [s.name("b")], retried: nothing, aborted: { tasks: [other!.id], others: 0 },
+    ids: [s.name("b")], retried: nothing, aborted: { tasks: [other!.id], others: 0, inProgress: 1 },
     deleted: nothing, changesKnown: true,
   });
   const states = await Promise.all(["a", "b", "c"].map((short) => s.state(short)));

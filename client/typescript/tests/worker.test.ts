@@ -199,7 +199,7 @@ test("a task that is aborted is lost and not returned", async (t) => {
   assert(!proxy.calls.includes("ReturnTasks"));
 });
 
-test("a worker shows that it lives until it ends, and learns at once what it has lost", async (t) => {
+test("a worker shows that it lives until it ends, and learns what it has lost", async (t) => {
   const s = new Service(t);
   const [began, lost] = [new Event(), new Event<unknown>()];
   await s.insert(["a"]);
