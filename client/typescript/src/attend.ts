@@ -176,14 +176,10 @@ let everStood = false;
 for (let most = comeBackFirst; !leaving; ) {
   const { stood, text, code } = await attend();
   if (leaving) break;
-  if (code === "aborted") { // another worker of the same client has the name
-    tell({ failed: text, code });
-    break;
-  }
   everStood ||= stood;
   if (stood) most = comeBackFirst;
   if (text !== stopping) tell({ failed: text, code });
   await new Promise((resolve) => setTimeout(resolve, Math.random() * most));
   most = Math.min(2 * most, everStood ? comeBackMost : tryMost);
 }
-tell({ over: true }); // the thread is ended by who started it
+tell({ over: true }); // who has started the thread ends it

@@ -5,7 +5,7 @@ import {
   errorOfAnswer, isError, newError,
 } from "./errors.ts";
 import type { Message } from "./messages.ts";
-import { builtin, monotonic, pause } from "./platform.ts";
+import { builtin, monotonic, pause, timerMost } from "./platform.ts";
 
 /** How a client reaches its service. */
 export interface ClientOptions {
@@ -145,7 +145,7 @@ export class Connection {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const until = (seconds: number) => {
       clearTimeout(timer);
-      timer = setTimeout(late, Math.min(seconds * 1000, 2 ** 31 - 1));
+      timer = setTimeout(late, Math.min(seconds * 1000, timerMost));
     };
     until(silence + (how.wait ?? 0) + Math.floor(body.length / mib)); // a second more for a MiB
     try {

@@ -15,6 +15,8 @@ export function nodeProcess(): NodeJS.Process | undefined {
 }
 
 const chunk = 0x8000; // arguments of a call at most
+/** The longest time of a timer, in milliseconds; a longer one is over at once. */
+export const timerMost = 2 ** 31 - 1;
 
 /** Returns bytes in base64. */
 export function toBase64(bytes: Uint8Array): string {
@@ -56,8 +58,8 @@ export function randomUUID(): string {
 }
 
 /**
- * Waits, or until the signal is aborted: it throws the reason of that. In the background, it does
- * not keep a process of Node alive.
+ * Waits, for 24 days at most, or until the signal is aborted: it throws the reason of that. In the
+ * background, it does not keep a process of Node alive.
  */
 export function pause(
   seconds: number, signal?: AbortSignal, background = false,
@@ -71,7 +73,7 @@ export function pause(
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", aborted);
       resolve();
-    }, seconds * 1000);
+    }, Math.min(seconds * 1000, timerMost));
     if (background && typeof timer === "object") timer.unref();
     signal?.addEventListener("abort", aborted, { once: true });
   });

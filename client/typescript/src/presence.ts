@@ -36,10 +36,10 @@ export async function show(
   const workerData: Attendance = {
     url: connection.url, headers: await connection.headersOfStream(), ...who,
   };
-  const program = new URL("./attend.js", import.meta.url);
   let thread: import("node:worker_threads").Worker;
   try {
     const { Worker } = await builtin<typeof import("node:worker_threads")>("node:worker_threads");
+    const program = new URL("./attend.js", import.meta.url);
     thread = new Worker(program, { workerData, execArgv: [] });
   } catch (error) {
     watcher.failed(`no thread can be started: ${error}`);

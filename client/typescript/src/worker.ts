@@ -215,7 +215,7 @@ export class Worker {
   async #fewerThan(number: number, seconds?: number): Promise<void> {
     const over = new AbortController();
     const late = seconds === undefined ? null
-      : pause(Math.min(seconds, 2 ** 31 / 1000 - 1), over.signal).catch(() => undefined);
+      : pause(seconds, over.signal).catch(() => undefined);
     const stop = seconds === undefined ? aborted(this.#stopping.signal, over.signal) : null;
     let isLate = false;
     void late?.then(() => { isLate = true; });

@@ -114,7 +114,7 @@ test("a step that cannot be recorded is not taken, or aborts the task", async (t
   assert.deepEqual(calls, []);
 });
 
-test("a task sleeps without a worker, and a sleep is no step", async (t) => {
+test("a task sleeps without a worker", async (t) => {
   const s = new Service(t);
   let slept = 0;
   await s.insert(["a"], { postResult: true });
@@ -133,6 +133,24 @@ test("a task sleeps without a worker, and a sleep is no step", async (t) => {
   const [done] = await s.client.wait(s.name("a"));
   assert.equal(textOf(done!.result), "1");
   assert(slept >= 1);
+});
+
+test("a step and a sleep are told apart", async (t) => {
+  const s = new Service(t);
+  await s.insert(["a"], { postResult: true });
+  start(s, async (task) => {
+    const step = (name: string) => task.step(name, () => 7);
+    const sleep = (name: string) => task.sleep(name, 0.001);
+    if (task.try === 1) {
+      await step("one");
+      await sleep("two").catch((error) => assert(error instanceof stint.Snooze));
+      throw new stint.Retry("again", { after: 0 });
+    }
+    await assert.rejects(sleep("one"), /one.* is recorded as a step/);
+    await assert.rejects(step("two"), /two.* is recorded as a sleep/);
+  });
+  const [done] = await s.client.wait(s.name("a"));
+  assert.deepEqual([done!.state, done!.tries, done!.status], ["completed", 2, ""]);
 });
 
 test("the history tells of each try with its log", async (t) => {
@@ -178,6 +196,17 @@ test("leases are extended for as long as a handler works", async (t) => {
   }, { lease: 10 });
   const [done] = await s.client.wait(s.name("a"));
   assert.deepEqual([textOf(done!.result), done!.tries], ["false", 1]);
+});
+
+test("a lease that is longer than a timer extends no leases all the time", async (t) => {
+  const s = new Service(t);
+  const proxy = await s.proxy();
+  await s.insert(["a"], { postResult: true });
+  const { end } = start(s, () => new Promise((resolve) => setTimeout(resolve, 100)),
+    { lease: 365 * 24 * 3600 });
+  await s.client.wait(s.name("a"));
+  await end();
+  assert(!proxy.calls.includes("ExtendTasksOwnership"));
 });
 
 test("a task that is aborted is lost and not returned", async (t) => {
@@ -307,6 +336,29 @@ test("a service that is away is asked again", async (t) => {
   const [done] = await s.client.wait(s.name("a"));
   assert.deepEqual([textOf(done!.result), done!.tries], ["done", 1]);
   await end();
+});
+
+test("a task that a call without an answer has returned is not lost", async (t) => {
+  const s = new Service(t);
+  let calls = 0;
+  class Losing extends stint.Client {
+    override async returnTasks(...given: Parameters<stint.Client["returnTasks"]>) {
+      const verdicts = await super.returnTasks(...given);
+      if (++calls === 1) throw new stint.Unavailable("for longer than a call is repeated");
+      return verdicts;
+    }
+  }
+  const warnings: string[] = [];
+  const logger = { warn: (text: string) => warnings.push(text), error: () => {} };
+  s.client = new Losing(s.server);
+  await s.insert(["a"]);
+  let signal: AbortSignal | undefined;
+  const { end } = start(s, (task) => { signal = task.signal; }, { logger, grace: 120 });
+  await eventually(() => calls === 2);
+  await end();
+  assert(!warnings.some((text) => text.includes("was not returned")), warnings.join("\n"));
+  assert.equal(signal!.aborted, false);
+  assert.equal(await s.state("a"), "completed");
 });
 
 test("metrics are those that alerts ask for", async (t) => {
