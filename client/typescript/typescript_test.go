@@ -13,6 +13,7 @@ import (
 	"os"
 	process "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,8 +82,9 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := process.CommandContext(t.Context(), "node",
-		append([]string{"--test", "--test-reporter=tap", "--test-timeout=120000"}, files...)...)
+	cmd := process.CommandContext(t.Context(), "node", append([]string{
+		"--test", "--test-reporter=tap", "--test-timeout=120000", "--test-concurrency=5",
+	}, files...)...) // they wait more than they work
 	cmd.Env = append(os.Environ(), "STINT_SERVER="+r.address, "STINT_TLS_SERVER="+tlsAddress,
 		"NODE_EXTRA_CA_CERTS="+certificate)
 	output, err := cmd.CombinedOutput()
@@ -139,6 +141,7 @@ func TestWorker_GoesOnWhenAnotherServiceTakesThePlaceOfItsOwn(t *testing.T) {
 			r.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true})
 			said("began a")
 			r.completes(t, "a")
+			r.sees(t, "program")
 			other, _ := testservice.Start(t, r.pool, r.store, service.Options{})
 			proxy.Aim(strings.TrimPrefix(other, "http://"))
 			if err := end(r, proxy); err != nil {
@@ -163,6 +166,21 @@ func (r *remote) insert(t *testing.T, task stint.Task) {
 	t.Helper()
 	if err := r.store.InsertTasks(t.Context(), []stint.Task{task}); err != nil {
 		t.Fatalf("InsertTasks = %v", err)
+	}
+}
+
+// sees waits until a service attends an actor.
+func (r *remote) sees(t *testing.T, actor stint.ActorID) {
+	t.Helper()
+	for {
+		actors, err := r.store.ListActors(t.Context())
+		if err != nil {
+			t.Fatalf("ListActors = %v", err)
+		}
+		if slices.ContainsFunc(actors, func(a stint.ActorInfo) bool { return a.Actor == actor }) {
+			return
+		}
+		<-time.After(10 * time.Millisecond)
 	}
 }
 
