@@ -230,7 +230,8 @@ func build(t *testing.T) {
 }
 
 var compiled = sync.OnceValue(func() error {
-	output, err := process.Command("npm", "run", "pretest").CombinedOutput() //nolint:noctx // for all
+	cmd := process.Command("npm", "run", "pretest") //nolint:noctx // it is for all tests
+	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("npm run pretest: %w\n%s", err, output)
 	}
