@@ -1,6 +1,9 @@
 // The program of a thread that shows to the service, by a stream, that its worker lives. It is a
 // thread of its own since the service asks for a sign of life every second, and a handler may keep
 // the event loop of the worker busy for longer. Streams need HTTP/2, which fetch does not speak.
+//
+// The thread also makes the calls that wait for tasks, over the same connection: the service ends
+// them when it is silent. Otherwise a worker that is cut off would still be handed tasks.
 
 import http2 from "node:http2";
 import { parentPort, workerData } from "node:worker_threads";
@@ -21,7 +24,28 @@ export interface Change {
   done?: Performance[];
   /** In the place of those before. */
   headers?: Record<string, string>;
+  /** Makes a call. */
+  call?: Call;
+  /** Ends a call with this number. */
+  cancel?: number;
   leave?: boolean;
+}
+
+/** A call, which the thread answers once. */
+export interface Call {
+  number: number;
+  path: string;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** The answer to a call, or why there is none. */
+export interface Answer {
+  number: number;
+  status?: number;
+  headers?: Record<string, string>;
+  text?: string;
+  lost?: string;
 }
 
 /** What the thread tells. */
@@ -32,6 +56,9 @@ export interface Told {
   failed?: string;
   /** With failed: the code of the Connect protocol, or empty. */
   code?: string;
+  /** The stream has ended. */
+  fell?: boolean;
+  answer?: Answer;
   /** There will be no stream any more. */
   over?: boolean;
 }
@@ -64,7 +91,9 @@ const { url, session, actor, actions, ...given } = workerData as Attendance;
 let headers = given.headers;
 const port = parentPort!;
 const held = new Map<string, Performance>(); // by token
+let connection: http2.ClientHttp2Session | null = null; // of the stream
 let stream: http2.ClientHttp2Stream | null = null;
+const calls = new Map<number, http2.ClientHttp2Stream>();
 let leaving = false;
 
 const tell = (told: Told) => port.postMessage(told);
@@ -81,6 +110,8 @@ port.on("message", (change: Change) => {
   for (const task of change.held ?? []) held.set(task.token, task);
   const done = (change.done ?? []).filter((task) => held.delete(task.token));
   if (change.held || done.length > 0) send({ held: change.held ?? [], done });
+  if (change.call) answer(change.call);
+  if (change.cancel !== undefined) calls.get(change.cancel)?.close(http2.constants.NGHTTP2_CANCEL);
   if (change.leave) {
     leaving = true;
     if (!stream) return tell({ over: true });
@@ -89,17 +120,47 @@ port.on("message", (change: Change) => {
   }
 });
 
+/** Makes a call over the connection of the stream. */
+function answer({ number, path, headers, body }: Call): void {
+  if (!connection || connection.destroyed) {
+    return tell({ answer: { number, lost: "the stream has ended" } });
+  }
+  const call = connection.request({ ...headers, ":method": "POST", ":path": path });
+  calls.set(number, call);
+  const parts: Buffer[] = [];
+  let lost = "the connection was closed";
+  let fields: http2.IncomingHttpHeaders & http2.IncomingHttpStatusHeader | null = null;
+  let whole = false;
+  call.on("response", (given) => { fields = given; });
+  call.on("data", (part: Buffer) => parts.push(part));
+  call.on("end", () => { whole = true; });
+  call.on("error", (error) => { lost = error.message; });
+  call.on("close", () => {
+    calls.delete(number);
+    if (!fields || !whole || call.rstCode !== http2.constants.NGHTTP2_NO_ERROR) {
+      return tell({ answer: { number, lost } });
+    }
+    const passed: Record<string, string> = {};
+    if (fields["retry-after"]) passed["retry-after"] = fields["retry-after"];
+    tell({ answer: {
+      number, status: fields[":status"]!, headers: passed, text: Buffer.concat(parts).toString(),
+    } });
+  });
+  call.end(body);
+}
+
 /** Opens a stream, and keeps it until it ends. */
 function attend(): Promise<End> {
   return new Promise((resolve) => {
     const at = new URL(url);
-    const connection = http2.connect(at.origin);
+    const opened = http2.connect(at.origin);
+    connection = opened;
     let stood = false;
     let heard = performance.now();
     const welcome = setTimeout(() => end("no answer in time"), welcomeMost);
     const pinging = setInterval(() => {
       if (stood && performance.now() - heard > silenceMost) return end("the connection is silent");
-      if (stood) connection.ping((error) => { if (!error) heard = performance.now(); });
+      if (stood) opened.ping((error) => { if (!error) heard = performance.now(); });
     }, pingEvery);
     let over = false;
     const end = (text: string, code = "") => {
@@ -107,16 +168,23 @@ function attend(): Promise<End> {
       over = true;
       clearTimeout(welcome);
       clearInterval(pinging);
-      stream = null;
-      connection.destroy();
+      [connection, stream] = [null, null];
+      if (text === stopping) { // calls under way may end
+        mine.end();
+        opened.close();
+      } else {
+        opened.destroy();
+      }
+      if (stood) tell({ fell: true });
       resolve({ stood, text, code });
     };
-    connection.on("error", (error) => end(error.message));
-    connection.on("close", () => end("the connection was closed"));
-    stream = connection.request({
+    opened.on("error", (error) => end(error.message));
+    opened.on("close", () => end("the connection was closed"));
+    const mine = opened.request({
       ...headers, "content-type": "application/connect+json", ":method": "POST",
       ":path": `${at.pathname.replace(/\/$/, "")}/stint.v1.WorkerService/Attend`,
     }, { endStream: false });
+    stream = mine;
     const arrived = reader((flags, message) => {
       if (over) return;
       if (flags & compressed) return end("a message is compressed");
@@ -134,22 +202,22 @@ function attend(): Promise<End> {
       if (lost.length > 0) tell({ lost });
       if (message.stopping) end(stopping);
     });
-    stream.on("response", (fields) => {
+    mine.on("response", (fields) => {
       const isStream = String(fields["content-type"]).startsWith("application/connect+json");
       if (fields[":status"] !== 200 || !isStream) {
         end(`HTTP status ${fields[":status"]}, not a stream of a service of Stint`,
           fields[":status"] === 401 ? "unauthenticated" : "");
       }
     });
-    stream.on("data", (bytes: Buffer) => {
+    mine.on("data", (bytes: Buffer) => {
       try {
         arrived(bytes);
       } catch (error) {
         end(`what arrives is no message: ${error}`);
       }
     });
-    stream.on("error", (error) => end(error.message));
-    stream.on("close", () => end("the stream was closed"));
+    mine.on("error", (error) => end(error.message));
+    mine.on("close", () => end("the stream was closed"));
     // Numbers the streams of the session, in whichever thread: each has a larger one.
     const epoch = String(process.hrtime.bigint());
     send({ hello: { actor, session, epoch, actions }, held: [...held.values()] });

@@ -38,6 +38,8 @@ export interface OwnOptions extends CallOptions {
   lease?: t.Duration;
   /** For how long to wait for tasks if there are none. Default: 0, with which it looks once. */
   wait?: t.Duration;
+  /** In the place of the client's: it is for Worker. */
+  fetch?: typeof fetch;
 }
 
 /**
@@ -442,7 +444,7 @@ export class Client {
   async #own(
     actor: string, actions: string[], options: OwnOptions & { wait: number },
   ): Promise<t.OwnedTask[]> {
-    const { maxTasks = 1, lease = 30, wait, signal } = options;
+    const { maxTasks = 1, lease = 30, wait, signal, fetch } = options;
     const request: m.Message = {
       actor, session: this.#session, max_tasks: maxTasks, actions,
       lease: m.fromDuration(lease, "lease"), wait: m.fromDuration(wait, "wait"),
@@ -451,7 +453,7 @@ export class Client {
     const attempt = async (again: boolean) => {
       try {
         return await this.#connection.call("WorkerService/OwnTasks",
-          again ? { ...request, repeated: true } : request, { signal, wait });
+          again ? { ...request, repeated: true } : request, { signal, wait, fetch });
       } catch (error) {
         if (error instanceof Unavailable) {
           unseen ||= error.ambiguous;

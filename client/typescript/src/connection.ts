@@ -31,6 +31,8 @@ export interface Attempt extends CallOptions {
   wait?: number;
   /** In the place of the client's. */
   timeout?: number;
+  /** The same. */
+  fetch?: typeof fetch;
 }
 
 // For how many seconds a call is repeated after its first failure: longer than a service takes to
@@ -149,7 +151,7 @@ export class Connection {
     };
     until(silence + (how.wait ?? 0) + Math.floor(body.length / mib)); // a second more for a MiB
     try {
-      const response = await this.#fetch(`${this.url}/stint.v1.${procedure}`, {
+      const response = await (how.fetch ?? this.#fetch)(`${this.url}/stint.v1.${procedure}`, {
         method: "POST", body, signal: ending.signal,
         headers: { ...headersWith(token), "content-type": "application/json" },
         redirect: "manual", credentials: "omit", cache: "no-store",

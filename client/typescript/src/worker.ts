@@ -191,6 +191,7 @@ export class Worker {
       try {
         const owned = await this.#client.own(this.#actor, this.#handlers.keys(), {
           maxTasks, lease: this.#lease, wait: poll, signal: this.#stopping.signal,
+          fetch: this.#presence?.fetch,
         });
         between = 0;
         // The leases began a little earlier. If it was more than a little, a heartbeat tells.

@@ -136,6 +136,7 @@ export class Server {
 export class Wire {
   url = "";
   isCut = false;
+  isFrozen = false;
   connections = 0; // that were accepted
   readonly #sockets = new Set<net.Socket>();
 
@@ -143,11 +144,12 @@ export class Wire {
     const wire = new Wire();
     const server = net.createServer((near) => {
       if (wire.isCut) return near.destroy();
+
       wire.connections++;
       const far = net.connect(Number(new URL(target).port), "127.0.0.1");
       for (const [one, other] of [[near, far], [far, near]] as const) {
         wire.#sockets.add(one);
-        one.pipe(other);
+        one.on("data", (part) => { if (!wire.isFrozen) other.write(part); });
         one.on("error", () => {});
         one.on("close", () => other.destroy());
       }

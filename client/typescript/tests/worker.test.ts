@@ -244,32 +244,35 @@ test("a worker shows that it lives until it ends, and learns what it has lost", 
   await s.sees(false);
 });
 
-test("a worker that is cut off loses its tasks, and comes back", async (t) => {
-  const s = new Service(t);
-  const wire = await Wire.before(t, s.server);
-  const [began, lost] = [new Event(), new Event<unknown>()];
-  await s.insert(["a"]);
-  const near = s.client;
-  s.client = s.connect(wire.url);
-  const { end } = start(s, async (task) => {
-    if (task.id !== s.name("a")) return "after that";
-    began.happen();
-    await once(task.signal, "abort");
-    lost.happen(task.signal.reason);
-  }, { lease: 3600 });
-  s.client = near;
-  await Promise.all([began.happened, s.sees()]);
-  wire.isCut = true;
-  wire.cut();
-  const [task] = await s.client.own("other", s.action, { wait: 120 });
-  assert.deepEqual([task!.id, task!.try], [s.name("a"), 2]);
-  wire.isCut = false;
-  assert((await lost.happened) instanceof stint.Lost);
-  await s.insert(["b"], { postResult: true });
-  const [done] = await s.client.wait(s.name("b"));
-  assert.equal(textOf(done!.result), "after that");
-  await end(); // while the service can be reached
-});
+for (const [how, said] of [["isCut", "cut"], ["isFrozen", "silent"]] as const) {
+  test(`a worker whose network is ${said} loses its tasks, and comes back`, async (t) => {
+    const s = new Service(t);
+    const wire = await Wire.before(t, s.server);
+    const [began, lost] = [new Event(), new Event<unknown>()];
+    await s.insert(["a"]);
+    const near = s.client;
+    s.client = s.connect(wire.url);
+    const { end } = start(s, async (task) => {
+      if (task.id !== s.name("a")) return "after that";
+      began.happen();
+      await once(task.signal, "abort");
+      lost.happen(task.signal.reason);
+    }, { lease: 3600 });
+    s.client = near;
+    await Promise.all([began.happened, s.sees()]);
+    wire[how] = true;
+    if (how === "isCut") wire.cut();
+    const [task] = await s.client.own("other", s.action, { wait: 120 });
+    assert.deepEqual([task!.id, task!.try], [s.name("a"), 2]);
+    wire[how] = false;
+    wire.cut();
+    assert((await lost.happened) instanceof stint.Lost);
+    await s.insert(["b"], { postResult: true });
+    const [done] = await s.client.wait(s.name("b"));
+    assert.equal(textOf(done!.result), "after that");
+    await end(); // while the service can be reached
+  });
+}
 
 test("a worker whose stream breaks opens another one, and keeps its tasks", async (t) => {
   const s = new Service(t);
