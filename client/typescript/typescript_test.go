@@ -112,16 +112,6 @@ func TestPackage_WorksInDeno(t *testing.T) {
 	}
 }
 
-// It has fetch, and neither process nor threads.
-func TestPackage_WorksWithWhatAPageHas(t *testing.T) {
-	t.Parallel()
-	testrun.Long(t)
-	r := newRemote(t)
-	if said := run(t, ".", "node", "build/page.js", r.address); said != "done\n" {
-		t.Errorf("the program has written %q", said)
-	}
-}
-
 // Proves G30, G210.
 func TestWorker_GoesOnWhenAnotherServiceTakesThePlaceOfItsOwn(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,76 @@
+package typescript_test
+
+import (
+	"io"
+	"net/http"
+	process "os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
+)
+
+const page = `<!doctype html>
+<script type="importmap">{"imports": {"@stint-tasks/client": "/files/dist/index.js"}}</script>
+<script type="module">
+const say = (text) => fetch("/said", { method: "POST", body: text });
+try {
+  const { smoke } = await import("/files/build/smoke.js");
+  await smoke(location.origin, false);
+  await say("done");
+} catch (error) {
+  await say(String(error.stack));
+}
+</script>`
+
+// The page comes from the origin of the service, which refuses others.
+func TestPackage_WorksInABrowser(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	chromium, err := process.LookPath("chromium")
+	if err != nil {
+		testrun.Missing(t, "there is no browser here: apt-get install chromium")
+	}
+	r := newRemote(t)
+	said := make(chan string, 1)
+	files := http.StripPrefix("/files/", http.FileServer(http.Dir(".")))
+	front := func(s http.Handler) http.Handler {
+		mux := http.NewServeMux()
+		mux.Handle("/", s)
+		mux.Handle("/files/", files)
+		mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, page)
+		})
+		mux.HandleFunc("/said", func(_ http.ResponseWriter, request *http.Request) {
+			text, _ := io.ReadAll(request.Body)
+			said <- string(text)
+		})
+		return mux
+	}
+	address, _ := testservice.StartBehind(t, r.pool, r.store, service.Options{}, front)
+	cmd := process.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox",
+		"--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), address+"/page")
+	var errors strings.Builder
+	cmd.Stderr = &errors
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	select {
+	case text := <-said:
+		if text != "done" {
+			t.Errorf("the page has said %s", text)
+		}
+	case err := <-ended:
+		ended <- err
+		t.Errorf("the browser has ended: %v\n%s", err, errors.String())
+	}
+}
