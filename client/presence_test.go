@@ -44,7 +44,7 @@ func (r *remote) waits(t *testing.T) time.Duration {
 	return time.Since(began)
 }
 
-// Proves G210.
+// Proves G211.
 func TestRegisterActor_HandsOnWhatADeadOrFrozenProcessOwns(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

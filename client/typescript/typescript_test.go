@@ -72,7 +72,7 @@ func run(t *testing.T, dir, name string, arguments ...string) string {
 }
 
 // The tests of the package, which are in TypeScript, pass on a service.
-// Proves G113, G210.
+// Proves G113, G211.
 func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -112,7 +112,7 @@ func TestPackage_WorksInDeno(t *testing.T) {
 	}
 }
 
-// Proves G30, G210.
+// Proves G30, G211.
 func TestWorker_GoesOnWhenAnotherServiceTakesThePlaceOfItsOwn(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
