@@ -77,6 +77,8 @@ const comeBackMost = 2000;
 // The same if no stream has ever stood: a proxy may speak HTTP/1.1 only.
 const tryMost = 60_000;
 const welcomeMost = 10_000;
+// How long calls may take that are under way when the service stops.
+const stoppingMost = 10_000;
 // How often the connection is asked for a sign of life, and for how long it may be silent.
 const pingEvery = 1000;
 const silenceMost = 2500;
@@ -122,10 +124,13 @@ port.on("message", (change: Change) => {
 
 /** Makes a call over the connection of the stream. */
 function answer({ number, path, headers, body }: Call): void {
-  if (!connection || connection.destroyed) {
-    return tell({ answer: { number, lost: "the stream has ended" } });
+  let call: http2.ClientHttp2Stream;
+  try {
+    if (!connection) throw new Error("the stream has ended");
+    call = connection.request({ ...headers, ":method": "POST", ":path": path });
+  } catch (error) { // the service may have said that it ends the connection
+    return tell({ answer: { number, lost: String(error) } });
   }
-  const call = connection.request({ ...headers, ":method": "POST", ":path": path });
   calls.set(number, call);
   const parts: Buffer[] = [];
   let lost = "the connection was closed";
@@ -172,6 +177,7 @@ function attend(): Promise<End> {
       if (text === stopping) { // calls under way may end
         mine.end();
         opened.close();
+        setTimeout(() => opened.destroy(), stoppingMost);
       } else {
         opened.destroy();
       }
