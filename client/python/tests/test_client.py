@@ -181,7 +181,7 @@ class VerbsTest(ServiceTest):
             hold=[task], must_exist=other.id, insert=self.task("b"), abort=[other.id],
             abort_status="why", returns=[Return.of(task)])
         self.assertEqual(done, stint.Transacted(
-            [self.name("b")], aborted=stint.Affected((other.id,), 0)))
+            [self.name("b")], aborted=stint.Affected((other.id,), 0, in_progress=1)))
         self.assertEqual([self.info(short).state for short in "abc"],
                          ["completed", "ready", "aborted"])
         again = stint.Debounced(self.task("e"), quiet=3600, at_most=7200)
