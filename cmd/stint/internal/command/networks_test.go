@@ -227,6 +227,7 @@ func (b *bulk) change(verb bulkVerb) string {
 	}
 	others()
 	slices.Sort(affected.Tasks)
+	affected.InProgress = 0 // depends on who owned tasks between two batches
 	found, err := b.db.direct.Check(b.Context())
 	b.ok(err)
 	return fmt.Sprint(affected, " left: ", left, "\n", found, "\n", b.tables())
