@@ -6,15 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
 )
 
 func (p *program) abortCommand() *cobra.Command {
 	var status string
 	abort := &change{
 		verb: "abort", done: "aborted", unchanged: "had finished already", interrupts: true,
-		states: []stint.State{
-			stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
-		},
+		states: bulk.Abortable(),
 		do: func(
 			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {

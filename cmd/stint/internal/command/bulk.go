@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/internal/recheck"
 )
 
 // A change is what a sub-command does to the tasks whose IDs it is given, or that pass its filters.
@@ -28,7 +28,7 @@ type change struct {
 	states, also []stint.State
 	// skip leaves out a task that passes the filters.
 	skip func(task *stint.TaskInfo, now time.Time) bool
-	do   func(ctx context.Context, store changer, ids []stint.TaskID) (stint.Affected, error)
+	do   bulk.Change
 
 	filter   filterFlags
 	yes      bool
@@ -178,53 +178,29 @@ func (p *program) where(db *database) string {
 	return fmt.Sprintf("in the schema %q of %s", p.schema, db.name())
 }
 
-// A foundTask is a task as it was when it passed the filters.
-type foundTask struct {
-	id                 stint.TaskID
-	inserted, finished time.Time
-}
-
 // find returns the tasks that pass the filters, each once, and how many it has skipped because they
-// were aborted because of others. All are found before any is changed, which takes some 200 bytes
-// of memory for each.
+// were aborted because of others. All are found before any is changed.
 func (c *change) find(
 	ctx context.Context, db *database, filter stint.Filter,
-) (tasks []foundTask, skipped int, err error) {
-	const pageTasksMax = 1000
+) (tasks []bulk.Task, skipped int, err error) {
 	now, err := db.now(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	filter.Limit = pageTasksMax
-	for {
-		page, err := db.store.ListTasks(ctx, filter)
-		if err != nil {
-			return nil, 0, err
+	found, err := bulk.Find(ctx, db.store, filter, 0, func(task *stint.TaskInfo) bool {
+		skip := c.skip != nil && c.skip(task, now)
+		if skip && task.AbortCause == stint.CauseDependency {
+			skipped++
 		}
-		for i := range page.Tasks {
-			task := &page.Tasks[i]
-			switch {
-			case c.skip == nil || !c.skip(task, now):
-				tasks = append(tasks, foundTask{task.ID, task.InsertedAt, task.FinishedAt})
-			case task.AbortCause == stint.CauseDependency:
-				skipped++
-			}
-		}
-		if page.Next == "" {
-			break
-		}
-		filter.After = page.Next
-	}
-	byID := func(a, b foundTask) int { return strings.Compare(string(a.id), string(b.id)) }
-	slices.SortFunc(tasks, byID)
-	same := func(a, b foundTask) bool { return a.id == b.id }
-	return slices.CompactFunc(tasks, same), skipped, nil
+		return skip
+	}, nil)
+	return found.Tasks, skipped, err
 }
 
 // inBatches changes tasks batch by batch, and tells between two how many it has changed. The tasks
 // because of which a batch is refused are left out of it. Refusal says why.
 func (c *change) inBatches(
-	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask, tell func(done int),
+	ctx context.Context, db *database, filter stint.Filter, tasks []bulk.Task, tell func(done int),
 ) (all stint.Affected, refusal, err error) {
 	batches, err := c.cut(ctx, db, tasks)
 	if err != nil {
@@ -234,103 +210,31 @@ func (c *change) inBatches(
 		if i > 0 {
 			tell(len(all.Tasks))
 		}
-		for {
-			affected, err := c.changeBatch(ctx, db, filter, batch)
-			if err == nil {
-				all.Tasks = append(all.Tasks, affected.Tasks...)
-				all.Others += affected.Others
-				all.InProgress += affected.InProgress
-				break
-			}
-			refused, findErr := refusedBy(ctx, db.store, err)
-			if findErr != nil {
-				return all, nil, findErr
-			}
-			rest := slices.DeleteFunc(slices.Clone(batch), func(task foundTask) bool {
-				return refused[task.id]
+		affected, refused, err := bulk.LeavingOut(ctx, db.store, batch,
+			func(ctx context.Context, batch []bulk.Task) (stint.Affected, error) {
+				return c.changeBatch(ctx, db, filter, batch)
 			})
-			if len(rest) == len(batch) {
-				return all, nil, err
-			}
-			batch, refusal = rest, err
+		if err != nil {
+			return all, nil, err
 		}
+		if len(refused) > 0 {
+			refusal = refused[len(refused)-1].Err
+		}
+		all.Tasks = append(all.Tasks, affected.Tasks...)
+		all.Others += affected.Others
+		all.InProgress += affected.InProgress
 	}
 	return all, refusal, nil
-}
-
-// refusedBy returns the tasks because of which a change was refused: those that the error names or,
-// where it names aborted predecessors, what these keep aborted.
-func refusedBy(
-	ctx context.Context, store verbs, err error,
-) (map[stint.TaskID]bool, error) {
-	refused := map[stint.TaskID]bool{}
-	var named *stint.TaskError
-	if !errors.As(err, &named) {
-		return refused, nil
-	}
-	if !errors.Is(err, stint.ErrPredecessorAborted) {
-		for _, id := range named.IDs {
-			refused[id] = true
-		}
-		return refused, nil
-	}
-	looked := map[stint.TaskID]bool{}
-	for _, id := range named.IDs {
-		if looked[id] {
-			continue
-		}
-		graph, err := store.Graph(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		for _, task := range graph.Tasks {
-			looked[task.ID] = !graph.Cut
-		}
-		keptAborted(graph, named.IDs, refused)
-	}
-	return refused, nil
-}
-
-// keptAborted adds to kept the aborted tasks of a graph that stay aborted with the tasks given.
-func keptAborted(graph *stint.Graph, with []stint.TaskID, kept map[stint.TaskID]bool) {
-	follows := map[stint.TaskID]bool{} // those that do not run anyway
-	for _, task := range graph.Tasks {
-		follows[task.ID] = task.State == stint.StateAborted && task.OnAbort == stint.AbortToo
-	}
-	behind := map[stint.TaskID][]stint.TaskID{}
-	for _, dependency := range graph.Dependencies {
-		if follows[dependency.Dependent] {
-			before := dependency.Predecessor
-			behind[before] = append(behind[before], dependency.Dependent)
-		}
-	}
-	for queue := slices.Clone(with); len(queue) > 0; queue = queue[1:] {
-		for _, id := range behind[queue[0]] {
-			if !kept[id] {
-				kept[id] = true
-				queue = append(queue, id)
-			}
-		}
-	}
 }
 
 // changeBatch changes those tasks that still are as they were when they passed the filters: the
 // user may have taken a while to answer.
 func (c *change) changeBatch(
-	ctx context.Context, db *database, filter stint.Filter, batch []foundTask,
+	ctx context.Context, db *database, filter stint.Filter, batch []bulk.Task,
 ) (affected stint.Affected, err error) {
-	infos, ids := make([]stint.TaskInfo, len(batch)), make([]stint.TaskID, len(batch))
-	for i, task := range batch {
-		ids[i] = task.id
-		infos[i] = stint.TaskInfo{
-			ID: task.id, InsertedAt: task.inserted, FinishedAt: task.finished,
-		}
-	}
-	switch {
-	case db.client != nil && c.dryRun:
-		return c.do(ctx, db.client.DryRun(), ids)
-	case db.client != nil:
-		return c.do(ctx, guarded{db.client, filter.States, infos}, ids)
+	if db.client != nil {
+		seen := db.client.AsSeen(filter.States, bulk.Infos(batch), c.dryRun)
+		return c.do(ctx, seen, bulk.IDs(batch))
 	}
 	tx, err := c.begin(ctx, db)
 	if err != nil {
@@ -338,11 +242,7 @@ func (c *change) changeBatch(
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	store := db.direct.WithTx(tx)
-	still, err := recheck.Unchanged(ctx, store, filter.States, infos)
-	if err != nil || len(still) == 0 {
-		return affected, err
-	}
-	if affected, err = c.do(ctx, store, still); err != nil {
+	if affected, err = bulk.Unchanged(ctx, store, store, filter.States, batch, c.do); err != nil {
 		return affected, err
 	}
 	// An interruption does not cut a commit off, so that the report tells all that has changed.

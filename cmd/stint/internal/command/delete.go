@@ -6,15 +6,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
 )
 
 func (p *program) deleteCommand() *cobra.Command {
 	remove := &change{
 		verb: "delete", done: "deleted",
-		states: []stint.State{
-			stint.StateReady, stint.StateScheduled, stint.StateBlocked, stint.StateAborted,
-			stint.StateCompleted,
-		},
+		states: bulk.Deletable(),
 		do: func(
 			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {

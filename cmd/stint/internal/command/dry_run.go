@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 )
 
@@ -37,7 +38,7 @@ func (c *change) begin(ctx context.Context, db *database) (pgx.Tx, error) {
 
 // tryFiltered says what the change of the tasks found would do.
 func (p *program) tryFiltered(
-	ctx context.Context, c *change, db *database, filter stint.Filter, tasks []foundTask,
+	ctx context.Context, c *change, db *database, filter stint.Filter, tasks []bulk.Task,
 ) error {
 	affected, refusal, err := c.try(ctx, db, filter, tasks)
 	if err != nil {
@@ -53,7 +54,7 @@ func (p *program) tryFiltered(
 
 // try makes the change of the tasks found, all in one transaction, and undoes it.
 func (c *change) try(
-	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask,
+	ctx context.Context, db *database, filter stint.Filter, tasks []bulk.Task,
 ) (affected stint.Affected, refusal, err error) {
 	trial := *c
 	trial.dryRun = true
@@ -69,7 +70,7 @@ func (c *change) try(
 
 // question asks whether to change the tasks found. Of few it says what would change with them.
 func (c *change) question(
-	ctx context.Context, db *database, filter stint.Filter, tasks []foundTask,
+	ctx context.Context, db *database, filter stint.Filter, tasks []bulk.Task,
 ) string {
 	count := display.Count(int64(len(tasks)), "task")
 	if len(tasks) <= batchTasksMax {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/askdb"
+	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/sqlfile"
 )
@@ -25,19 +26,19 @@ const batchTasksMax = 10_000
 // one batch, however many they are. A service does not tell what hangs together: it is sent all in
 // one request.
 func (c *change) cut(
-	ctx context.Context, db *database, tasks []foundTask,
-) (batches [][]foundTask, err error) {
+	ctx context.Context, db *database, tasks []bulk.Task,
+) (batches [][]bulk.Task, err error) {
 	switch {
 	case db.client != nil:
-		return [][]foundTask{tasks}, db.checkRequest(ctx, c, tasks)
+		return [][]bulk.Task{tasks}, db.checkRequest(ctx, c, tasks)
 	case len(tasks) <= c.batchMax:
-		return [][]foundTask{tasks}, nil
+		return [][]bulk.Task{tasks}, nil
 	}
 	networks, err := db.networks(ctx, tasks)
 	if err != nil {
 		return nil, err
 	}
-	var batch []foundTask
+	var batch []bulk.Task
 	for _, network := range networks {
 		if len(batch) > 0 && len(batch)+len(network) > c.batchMax {
 			batches, batch = append(batches, batch), nil
@@ -48,7 +49,7 @@ func (c *change) cut(
 }
 
 // checkRequest refuses a change that is too large for one request to the service.
-func (db *database) checkRequest(ctx context.Context, c *change, tasks []foundTask) error {
+func (db *database) checkRequest(ctx context.Context, c *change, tasks []bulk.Task) error {
 	info, err := db.client.ServiceInfo(ctx)
 	if err != nil || info.RequestBytesMax == 0 {
 		return err
@@ -59,7 +60,7 @@ func (db *database) checkRequest(ctx context.Context, c *change, tasks []foundTa
 	)
 	bytes := int64(0)
 	for i := range tasks {
-		bytes += names*int64(len(tasks[i].id)) + bytesOther
+		bytes += names*int64(len(tasks[i].ID)) + bytesOther
 	}
 	if bytes <= info.RequestBytesMax {
 		return nil
@@ -72,11 +73,11 @@ func (db *database) checkRequest(ctx context.Context, c *change, tasks []foundTa
 // networks returns the tasks, those together that hang together, in the order of their first ones.
 // Tasks that are gone meanwhile are alone.
 func (db *database) networks(
-	ctx context.Context, tasks []foundTask,
-) (networks [][]foundTask, err error) {
+	ctx context.Context, tasks []bulk.Task,
+) (networks [][]bulk.Task, err error) {
 	ids := make([]string, len(tasks))
 	for i, task := range tasks {
-		ids[i] = string(task.id)
+		ids[i] = string(task.ID)
 	}
 	joined := forest{}
 	keys := make([]int64, len(tasks)) // 0 is none

@@ -83,8 +83,8 @@ func bulkVerbs() []bulkVerb {
 	}
 }
 
-// A bulk is a random network whose tasks are changed.
-type bulk struct {
+// A bulkPlay is a random network whose tasks are changed.
+type bulkPlay struct {
 	*testing.T
 
 	db    *database
@@ -96,9 +96,9 @@ type bulk struct {
 	interrupted int // after so many batches
 }
 
-func newBulk(t *testing.T, pool *pgxpool.Pool, seed uint64) *bulk {
+func newBulk(t *testing.T, pool *pgxpool.Pool, seed uint64) *bulkPlay {
 	t.Helper()
-	b := &bulk{
+	b := &bulkPlay{
 		T: t, db: &database{pool: pool}, seed: seed,
 		draw: rand.New(rand.NewPCG(seed, 0)),
 	}
@@ -115,7 +115,7 @@ func newBulk(t *testing.T, pool *pgxpool.Pool, seed uint64) *bulk {
 	return b
 }
 
-func (b *bulk) ok(err error) {
+func (b *bulkPlay) ok(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -123,7 +123,7 @@ func (b *bulk) ok(err error) {
 }
 
 // play inserts a network, and performs some of it.
-func (b *bulk) play() {
+func (b *bulkPlay) play() {
 	b.Helper()
 	n := 2 + b.draw.IntN(40)
 	names := b.draw.Perm(n) // so that the order of IDs says nothing
@@ -159,7 +159,7 @@ func (b *bulk) play() {
 }
 
 // ids are those of the tasks in a state.
-func (db *database) ids(b *bulk, state stint.State) (ids []stint.TaskID) {
+func (db *database) ids(b *bulkPlay, state stint.State) (ids []stint.TaskID) {
 	page, err := db.direct.ListTasks(b.Context(), stint.Filter{States: []stint.State{state}})
 	b.ok(err)
 	for _, task := range page.Tasks {
@@ -169,7 +169,7 @@ func (db *database) ids(b *bulk, state stint.State) (ids []stint.TaskID) {
 }
 
 // perform owns all that is ready, and ends most of it.
-func (b *bulk) perform() {
+func (b *bulkPlay) perform() {
 	b.Helper()
 	owned := b.own()
 	for _, task := range owned {
@@ -184,7 +184,7 @@ func (b *bulk) perform() {
 	}
 }
 
-func (b *bulk) own() []stint.OwnedTask {
+func (b *bulkPlay) own() []stint.OwnedTask {
 	b.Helper()
 	owned, err := b.db.direct.OwnTasks(b.Context(), "actor", 100, []string{"in", "out"}, time.Hour)
 	b.ok(err)
@@ -196,7 +196,7 @@ func (b *bulk) own() []stint.OwnedTask {
 
 // change changes the tasks with the action "in" and tells all that has come of it. Between the
 // batches others own what is ready, unless the change is one that spares tasks in progress.
-func (b *bulk) change(verb bulkVerb) string {
+func (b *bulkPlay) change(verb bulkVerb) string {
 	b.Helper()
 	others := func() {
 		if !strings.HasPrefix(verb.name, "delete") {
@@ -223,6 +223,7 @@ func (b *bulk) change(verb bulkVerb) string {
 		more, leftAgain := b.changeAll(b.Context(), c, verb.states)
 		affected.Tasks = append(affected.Tasks, more.Tasks...)
 		affected.Others += more.Others
+		affected.InProgress += more.InProgress
 		left = leftAgain
 	}
 	others()
@@ -235,7 +236,7 @@ func (b *bulk) change(verb bulkVerb) string {
 
 // changeAll is one run of the command. It says how many tasks it has left out, all of them because
 // of a refusal.
-func (b *bulk) changeAll(
+func (b *bulkPlay) changeAll(
 	ctx context.Context, c *change, states []stint.State,
 ) (affected stint.Affected, left int) {
 	b.Helper()
@@ -256,7 +257,7 @@ func (b *bulk) changeAll(
 
 // tables tells the states of all tasks, and the dependencies. Of several aborted tasks that needed
 // one, any may be the first to take it along, so the status does not say which it was.
-func (b *bulk) tables() string {
+func (b *bulkPlay) tables() string {
 	b.Helper()
 	rows, err := b.db.pool.Query(b.Context(), `
 		SELECT format('%s %s %s %s', id, state, tries,

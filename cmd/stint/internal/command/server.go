@@ -223,37 +223,3 @@ func (p patient) WaitForTasks(
 		}
 	}
 }
-
-// A guarded client changes only those tasks that still are as they were seen.
-type guarded struct {
-	client *client.Client
-	states []stint.State
-	seen   []stint.TaskInfo
-}
-
-func (g guarded) transact(
-	ctx context.Context, t client.Transaction,
-) (client.Transacted, error) {
-	t.Seen, t.SeenStates = g.seen, g.states
-	return g.client.Transact(ctx, t)
-}
-
-// AbortTasks is that of the client.
-func (g guarded) AbortTasks(
-	ctx context.Context, ids []stint.TaskID, status string,
-) (stint.Affected, error) {
-	done, err := g.transact(ctx, client.Transaction{Abort: ids, AbortStatus: status})
-	return done.Aborted, err
-}
-
-// RetryTasks is that of the client.
-func (g guarded) RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error) {
-	done, err := g.transact(ctx, client.Transaction{Retry: ids})
-	return done.Retried, err
-}
-
-// DeleteTasks is that of the client.
-func (g guarded) DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error) {
-	done, err := g.transact(ctx, client.Transaction{Delete: ids})
-	return done.Deleted, err
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/cmd/stint/internal/top"
+	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/doctor"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -59,13 +60,7 @@ type taskVerbs interface {
 }
 
 // A changer has the verbs that change tasks of others.
-type changer interface {
-	AbortTasks(
-		ctx context.Context, ids []stint.TaskID, status string,
-	) (stint.Affected, error)
-	RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
-	DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
-}
+type changer = bulk.Changer
 
 // task returns a task, with its body and result.
 func (db *database) task(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error) {
