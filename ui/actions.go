@@ -30,17 +30,19 @@ func actions(h *Handler, r *request) (view, error) {
 }
 
 type actionData struct {
-	Name    string
-	Known   bool
-	Row     actionRow
-	Spark   spark
-	Limits  *limitRow // nil if there are none
-	Errors  []stint.ErrorGroup
-	Slow    []stint.TaskInfo
-	Failing []stint.TaskInfo
-	Actors  []stint.ActorInfo
-	Command string
-	Now     time.Time
+	Name     string
+	Known    bool
+	Row      actionRow
+	Spark    spark
+	Limits   *limitRow // nil if there are none
+	Errors   []stint.ErrorGroup
+	Slow     []stint.TaskInfo
+	Failing  []stint.TaskInfo
+	Actors   []stint.ActorInfo
+	Command  string
+	Offer    *offer // what can be done with the action
+	PauseKey *offer
+	Now      time.Time
 }
 
 // action shows what is known of an action.
@@ -68,8 +70,16 @@ func action(h *Handler, r *request) (view, error) {
 	}
 	if limits != nil {
 		row := newLimitRow(limits)
-		data.Limits = &row
+		h.offerLimits(r, &row)
+		data.Limits, data.Offer = &row, row.Offer
+	} else {
+		row := limitRow{ActionLimits: stint.ActionLimits{Action: data.Name}}
+		h.offerLimits(r, &row)
+		data.Offer = row.Offer
 	}
+	data.PauseKey = h.offer(r, []field{
+		{"action", packText(data.Name)}, {"back", here(r)},
+	}, "pause").called("Pause the key")
 	for _, row := range actionRows(stats, &h.asked.rates) {
 		if row.Action == data.Name {
 			data.Row, data.Known = row, true

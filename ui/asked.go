@@ -24,6 +24,7 @@ type asked struct {
 	lists     recent[stint.TaskPage]
 	values    values
 	rates     rates
+	change    taskChange // nil if the store cannot say what changes of tasks would do
 }
 
 const (
@@ -43,7 +44,7 @@ const (
 
 func newAsked(store Store, options Options) *asked {
 	a := &asked{
-		Store:  store,
+		Store: store, change: taskChangeOf(store),
 		limits: limitsOf(store, options), schedules: schedulesOf(store, options),
 		tasks: recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
 		lists: recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
@@ -193,4 +194,19 @@ func (a *asked) list(ctx context.Context, filter stint.Filter) (stint.TaskPage, 
 		shorten(page.Tasks)
 		return page, err
 	})
+}
+
+// forget has the store asked anew, after a change.
+func (a *asked) forget() {
+	a.stats.forget()
+	a.problems.forget()
+	a.tasks.forget()
+	a.lists.forget()
+	a.graphs.recent.forget()
+	if a.limits != nil {
+		a.limits.forget()
+	}
+	if a.schedules != nil {
+		a.schedules.forget()
+	}
 }

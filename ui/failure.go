@@ -29,11 +29,71 @@ var (
 	errMethod = &refusal{
 		http.StatusMethodNotAllowed, "Not possible", "Pages can only be looked at.",
 	}
+	errOnlyForm = &refusal{
+		http.StatusMethodNotAllowed, "Not possible", "Forms of other pages lead here.",
+	}
 	errLongQuery = &refusal{
 		http.StatusRequestURITooLong, "Not possible", "The address is too long.",
 	}
 	errNotText = &refusal{
-		http.StatusBadRequest, "Not understood", "The address holds what is no text.",
+		http.StatusBadRequest, "Not understood", "The address or the form holds what is no text.",
+	}
+	errOtherSite = &refusal{
+		http.StatusForbidden, "Not allowed", "The form was sent by another site, or by way of a " +
+			"proxy that hides under which name the pages were opened. Nothing was changed.",
+	}
+	errBadForm = &refusal{
+		http.StatusBadRequest, "Not understood", "The form is not one of these pages. Nothing " +
+			"was changed.",
+	}
+	errLargeForm = &refusal{
+		http.StatusRequestEntityTooLarge, "Too much", "The form is too large. Nothing was changed.",
+	}
+	errManyTasks = &refusal{
+		http.StatusRequestEntityTooLarge, "Too much", "No more than 10,000 tasks are changed at " +
+			"once. Nothing was changed.",
+	}
+	errOldForm = &refusal{
+		http.StatusConflict, "Too late", "What you agreed to was shown more than an hour ago. " +
+			"Nothing was changed. Go back, and look again.",
+	}
+	errNothingNamed = &refusal{
+		http.StatusBadRequest, "Not understood", "There is no name of what to change. Nothing " +
+			"was changed.",
+	}
+	errLimitsChanged = &refusal{
+		http.StatusConflict, "Too late", "Somebody has changed these limits since you saw them. " +
+			"Nothing was changed. Go back, and look again.",
+	}
+	errTriggered = &refusal{
+		http.StatusConflict, "Triggered already", "The schedule was triggered since you saw it, " +
+			"perhaps by the same form. It was not triggered again.",
+	}
+	errNoSchedule = &refusal{
+		http.StatusNotFound, "No such schedule", "There is no such schedule any more.",
+	}
+	errAnswered = &refusal{
+		http.StatusConflict, "Not answered", "The task has ended or changed since you saw it, " +
+			"perhaps by the same form.",
+	}
+	errTooEarly = &refusal{
+		http.StatusConflict, "Not answered", "The task waits for others, or for its time: answer " +
+			"it later.",
+	}
+	errNoCode = &refusal{
+		http.StatusBadRequest, "Not answered", "Choose whether it was done or not.",
+	}
+	errNotExternal = &refusal{
+		http.StatusConflict, "Not possible", "The task takes no answers from outside.",
+	}
+	errOldStores = &refusal{
+		http.StatusConflict, "Not possible", "Programs with a release are connected that does " +
+			"not know of limits and pauses. Nothing was changed.",
+	}
+	errUnknownOutcome = &refusal{
+		http.StatusBadGateway, "No answer", "The store did not answer. The change may have taken " +
+			"place, or not: go back, and look. Tasks that it has changed are not changed again " +
+			"if you send the same form once more.",
 	}
 	errManyArrows = &refusal{
 		http.StatusBadRequest, "Too much", "The network has too many arrows for a picture.",
@@ -87,6 +147,10 @@ func refusalOf(err error) *refusal {
 		return already
 	case errors.Is(err, stint.ErrTaskNotFound):
 		return &refusal{http.StatusNotFound, "No such task", "There is no such task."}
+	case errors.Is(err, stint.ErrScheduleNotFound):
+		return errNoSchedule
+	case errors.Is(err, stint.ErrSchemaVersion):
+		return errOldStores
 	case errors.As(err, &wrong):
 		return &refusal{
 			http.StatusBadRequest, "Not understood", wrong.Argument + " " + wrong.Problem + ".",

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 )
 
@@ -22,6 +23,7 @@ func functions() template.FuncMap {
 		"words":     func(status string) string { return shownText(firstWords(status)) },
 		"lines":     display.Lines,
 		"stateName": stateName,
+		"stateOf":   func(name string) stint.State { return stint.State(name) },
 		"origin":    originText,
 		"tries":     func(task stint.TaskInfo) string { return display.Tries(&task) },
 		"moment":    newMoment,
@@ -36,8 +38,12 @@ func functions() template.FuncMap {
 		"plus":      func(a, b int) int { return a + b },
 		"pair":      func(task stint.TaskInfo, now time.Time) taskAt { return taskAt{task, now} },
 		"tasklist": func(tasks []stint.TaskInfo, now time.Time) taskList {
-			return taskList{tasks, now}
+			return taskList{tasks, now, false}
 		},
+		"picklist": func(tasks []stint.TaskInfo, now time.Time) taskList {
+			return taskList{tasks, now, true}
+		},
+		"seen": func(task stint.TaskInfo) string { return packTasks(bulk.NewTask(&task)) },
 	}
 }
 
@@ -161,6 +167,7 @@ type (
 	taskList struct {
 		Tasks []stint.TaskInfo
 		Now   time.Time
+		Picks bool // they can be selected
 	}
 )
 

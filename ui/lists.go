@@ -66,12 +66,14 @@ type limitRow struct {
 	Paused     []pausedKey
 	PausedMore int
 	Weighted   []weightedKey
+	Offer      *offer // what can be done with the action
 }
 
 type pausedKey struct {
 	Key   string
 	Since time.Time
 	Link  string
+	Offer *offer
 }
 
 type weightedKey struct {
@@ -94,7 +96,8 @@ func newLimitRow(l *stint.ActionLimits) limitRow {
 			break
 		}
 		row.Paused = append(row.Paused, pausedKey{
-			key, l.PausedKeys[key], link("tasks", "action", l.Action, "key", key),
+			Key: key, Since: l.PausedKeys[key],
+			Link: link("tasks", "action", l.Action, "key", key),
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.Weights)) {
@@ -131,6 +134,7 @@ func rateText(r stint.Rate) string {
 type limitsData struct {
 	Limits []limitRow
 	More   int
+	Offers bool // something can be done
 	Now    time.Time
 }
 
@@ -145,9 +149,34 @@ func limits(h *Handler, r *request) (view, error) {
 		found, data.More = found[:actionsMax], len(found)-actionsMax
 	}
 	for i := range found {
-		data.Limits = append(data.Limits, newLimitRow(&found[i]))
+		row := newLimitRow(&found[i])
+		h.offerLimits(r, &row)
+		data.Offers = data.Offers || row.Offer != nil
+		data.Limits = append(data.Limits, row)
 	}
 	return view{name: "limits", data: data}, nil
+}
+
+// offerLimits offers what can be done with an action and its keys.
+func (h *Handler) offerLimits(r *request, row *limitRow) {
+	of := func(key string) []field {
+		return append(target{action: row.Action, key: key}.fields(), field{"back", here(r)})
+	}
+	row.Offer = h.offer(r, of(""), pauseOr(row.PausedSince), "limit")
+	if row.Offer != nil && h.offers(r, "limit") {
+		row.Offer.Buttons[len(row.Offer.Buttons)-1].Text = "Limits…"
+	}
+	for i := range row.Paused {
+		row.Paused[i].Offer = h.offer(r, of(row.Paused[i].Key), "resume")
+	}
+}
+
+// pauseOr is the end of a pause, if there is one.
+func pauseOr(since time.Time) string {
+	if since.IsZero() {
+		return "pause"
+	}
+	return "resume"
 }
 
 // A scheduleRow is a schedule in the list.
@@ -156,11 +185,13 @@ type scheduleRow struct {
 	Next    []time.Time
 	Actions string
 	Link    string // of the tasks that it has inserted
+	Offer   *offer
 }
 
 type schedulesData struct {
 	Schedules []scheduleRow
 	More      int
+	Offers    bool // something can be done
 	Now       time.Time
 }
 
@@ -194,6 +225,9 @@ func schedules(h *Handler, r *request) (view, error) {
 			}
 		}
 		row.Actions = strings.Join(actions, ", ")
+		row.Offer = h.offer(r, append(target{schedule: row.Name}.fields(),
+			field{"back", here(r)}), pauseOr(row.PausedSince), "trigger")
+		data.Offers = data.Offers || row.Offer != nil
 		data.Schedules = append(data.Schedules, row)
 	}
 	return view{name: "schedules", data: data}, nil

@@ -111,7 +111,7 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Stint-Now", f.Now)
-	if code == http.StatusOK {
+	if code == http.StatusOK && r.Method != http.MethodPost {
 		tag := tagOf(text.Bytes())
 		header.Set("ETag", tag)
 		if r.Header.Get("If-None-Match") == tag {

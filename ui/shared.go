@@ -78,6 +78,13 @@ func (s *shared[T]) renew(ctx context.Context, begun time.Time, asking chan stru
 	found.value, found.err = s.ask(ctx)
 }
 
+// forget has the next one who asks get a new answer.
+func (s *shared[T]) forget() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.last.until = time.Time{}
+}
+
 // recent are answers to questions that differ: those that were asked for last.
 type recent[T any] struct {
 	most    int
@@ -114,6 +121,13 @@ func (r *recent[T]) find(key string, ask func(ctx context.Context) (T, error)) *
 	}
 	r.known = append(r.known, found)
 	return found
+}
+
+// forget forgets all answers.
+func (r *recent[T]) forget() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.known = nil
 }
 
 // processNow is the time of this process, for how long something takes.

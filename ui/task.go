@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 )
 
@@ -33,6 +34,7 @@ type taskData struct {
 	SaveBody     string
 	SaveResult   string
 	Commands     []string
+	Offers       []*offer // what can be done
 	Now          time.Time
 }
 
@@ -70,6 +72,7 @@ func task(h *Handler, r *request) (view, error) {
 		Progress: e.Task.Progress, MayReadBody: r.may(ReadBodies),
 		NetworkLink: link("network", "id", string(id)), Commands: commandsFor(&e.Task),
 	}
+	data.Offers = h.taskOffers(r, &e)
 	data.Timeline, data.TriesMissing = timeline(&e.Task, found.history.Tries, e.Now)
 	if graph, err := h.asked.graphs.get(ctx, id); err == nil {
 		data.Before, data.After = around(graph, id)
@@ -84,6 +87,42 @@ func task(h *Handler, r *request) (view, error) {
 		}
 	}
 	return view{name: "task", title: shownText(id), data: data}, nil
+}
+
+// taskOffers are what can be done with a task, and with what holds it up.
+func (h *Handler) taskOffers(r *request, e *stint.Explanation) (offers []*offer) {
+	task, back := &e.Task, field{"back", link("task", "id", string(e.Task.ID))}
+	add := func(o *offer) {
+		if o != nil {
+			offers = append(offers, o)
+		}
+	}
+	var names []string
+	if task.Action == stint.External && task.State == stint.StateReady {
+		names = append(names, "answer")
+	}
+	for _, name := range []string{"retry", "abort", "delete"} {
+		if k, _ := kindNamed(name); slices.Contains(k.states, task.State) {
+			names = append(names, name)
+		}
+	}
+	add(h.offer(r, []field{{"task", packTasks(bulk.NewTask(task))}, back}, names...))
+	if e.Limits == nil {
+		return offers
+	}
+	of := func(key string) []field {
+		return append(target{action: task.Action, key: key}.fields(), back)
+	}
+	if !e.Limits.PausedSince.IsZero() {
+		add(h.offer(r, of(""), "resume").called("Resume the action"))
+	}
+	if !e.Limits.KeyPausedSince.IsZero() {
+		add(h.offer(r, of(task.Key), "resume").called("Resume the key"))
+	}
+	if e.Limits.Limits != (stint.Limits{}) {
+		add(h.offer(r, of(""), "limit").called("Set the limits"))
+	}
+	return offers
 }
 
 // addValues adds the body and the result.

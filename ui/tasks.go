@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ type tasksData struct {
 	Filtered bool
 	Actions  []string // to choose from
 	Command  string
+	Picking  *offer // what can be done with tasks; nil if nothing
 	Now      time.Time
 }
 
@@ -127,6 +129,9 @@ func tasks(h *Handler, r *request) (view, error) {
 		Cut: found.Next != "" && len(found.Tasks) < filter.Size, Now: r.now,
 		Command: commandOf(filter, asked),
 	}
+	data.Picking = h.offer(r, []field{
+		{"filter", withoutCursor(query).Encode()}, {"back", here(r)},
+	}, "retry", "abort", "delete")
 	if found.Next != "" {
 		data.Next = withCursor(query, string(found.Next))
 	}
@@ -139,6 +144,13 @@ func tasks(h *Handler, r *request) (view, error) {
 		}
 	}
 	return view{name: "tasks", data: data}, nil
+}
+
+// withoutCursor is the filter of the address of a page.
+func withoutCursor(query url.Values) url.Values {
+	query = maps.Clone(query)
+	query.Del("after")
+	return query
 }
 
 // withCursor is the address of the same list from a cursor on.

@@ -11,6 +11,11 @@
 // Whoever can reach the handler may look at all tasks, bodies included, and change nothing, unless
 // [Options.Authorize] says otherwise. So mount it behind what tells users of the service apart.
 //
+// To those who may, pages offer to abort, retry and delete tasks, to pause and resume, to set limits,
+// to trigger schedules, and to answer tasks. Before each change a page says what it would do, asked
+// of the database; then only those tasks are changed that still are as they were seen. No request
+// but those of forms changes anything, and none that comes from another site.
+//
 // However many people look, the store is asked for each kind of overview once a second at most, and
 // less often if it takes long to answer. A page that nobody sees asks for nothing.
 package ui
@@ -22,6 +27,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -31,7 +37,7 @@ import (
 
 // A Store has the verbs that the pages ask by: a [*stint.Store], or a client of package client. The
 // pages of limits and schedules are there if it also has the verbs ListLimits and ListSchedules, as
-// both have.
+// both have, and changes are offered whose verbs it has.
 type Store interface {
 	Stats(ctx context.Context) (stint.Stats, error)
 	Problems(ctx context.Context, limit int) (stint.Problems, error)
@@ -54,7 +60,22 @@ const (
 	Read Verb = "read"
 	// ReadBodies looks at bodies and results.
 	ReadBodies Verb = "read-bodies"
+	// Abort, Retry and Delete do that to tasks of whatever action.
+	Abort  Verb = "abort"
+	Retry  Verb = "retry"
+	Delete Verb = "delete"
+	// Pause pauses and resumes actions, keys and schedules.
+	Pause Verb = "pause"
+	// Limit sets the limits of actions.
+	Limit Verb = "limit"
+	// Trigger has schedules insert their tasks now.
+	Trigger Verb = "trigger"
+	// Answer says how tasks ended whose action is [stint.External].
+	Answer Verb = "answer"
 )
+
+// Changes reports whether a verb changes anything.
+func (v Verb) Changes() bool { return v != Read && v != ReadBodies }
 
 // Options are what a handler does otherwise than by default.
 type Options struct {
@@ -62,9 +83,14 @@ type Options struct {
 	Title string
 
 	// Authorize says whether whoever sent a request may have a page do something for him. It is
-	// called for each request, before the store is asked. Default: everybody may do everything that
-	// changes nothing.
+	// called for each request, before the store is asked, and for what a page may offer. Default:
+	// everybody may do everything that changes nothing ([Verb.Changes]).
 	Authorize func(r *http.Request, verb Verb) bool
+
+	// User names whoever sent a request, such as "ann@example.com". The name is logged with each
+	// change, is in the status of tasks that he aborts, and is the actor of his answers. Default:
+	// nobody is named.
+	User func(r *http.Request) string
 
 	// Format makes the body or the result of a task readable, such as a message of Protocol Buffers
 	// or something encrypted: it returns text or JSON. It is called with values of up to 64 KiB, by
@@ -84,8 +110,9 @@ type Options struct {
 	// Timeout is how long the store may take to answer for a page. Default: 5 s.
 	Timeout time.Duration
 
-	// Logger logs why the store did not answer; a page only says that it did not. Default:
-	// [slog.Default] as of [New], for warnings and errors.
+	// Logger logs why the store did not answer; a page only says that it did not. At the level of
+	// Info it logs each change: what, by whom and why, and how many tasks. Default: [slog.Default]
+	// as of [New], for changes, warnings and errors.
 	Logger *slog.Logger
 }
 
@@ -94,9 +121,13 @@ const timeoutDefault = 5 * time.Second
 // A Handler serves the pages.
 type Handler struct {
 	options Options
+	changes *slog.Logger
 	asked   *asked
 	pages   map[string]page
 	served  http.Handler
+
+	changing   chan struct{} // has room for those that are under way
+	triggering sync.Mutex
 }
 
 // A page is one of the handler's.
@@ -104,6 +135,7 @@ type page struct {
 	name  string
 	title string // in the navigation, where it is empty for pages that are not in it
 	needs Verb
+	post  bool // it is for forms that are sent, and for nothing else
 
 	// serve answers a request.
 	serve func(h *Handler, w http.ResponseWriter, r *request) error
@@ -119,39 +151,49 @@ func New(store Store, options Options) *Handler {
 		options.Timeout = timeoutDefault
 	}
 	if options.Authorize == nil {
-		options.Authorize = func(*http.Request, Verb) bool { return true }
+		options.Authorize = func(_ *http.Request, verb Verb) bool { return !verb.Changes() }
 	}
 	if options.Missing == nil {
 		options.Missing = func() []string { return nil }
 	}
+	changes := options.Logger
+	if changes == nil {
+		changes = slog.Default()
+	}
 	options.Logger = warnlog.Or(options.Logger)
 	h := &Handler{
 		options: options, asked: newAsked(store, options), pages: map[string]page{},
+		changes: warnlog.Or(changes), changing: make(chan struct{}, changesMax),
 	}
 	for _, p := range allPages() {
 		if h.asked.has(p.name) {
 			h.pages[p.name] = p
 		}
 	}
-	h.served = http.NewCrossOriginProtection().Handler(http.HandlerFunc(h.serve))
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(h.serveOtherSite))
+	h.served = protection.Handler(http.HandlerFunc(h.serve))
 	return h
 }
 
 // allPages are the pages, those of the navigation in its order.
 func allPages() []page {
 	return []page{
-		{"", "Overview", Read, shown(overview)},
-		{"problems", "Problems", Read, shown(problems)},
-		{"tasks", "Tasks", Read, shown(tasks)},
-		{"actions", "Actions", Read, shown(actions)},
-		{"actors", "Actors", Read, shown(actors)},
-		{"limits", "Limits", Read, shown(limits)},
-		{"schedules", "Schedules", Read, shown(schedules)},
-		{"task", "", Read, shown(task)},
-		{"action", "", Read, shown(action)},
-		{"network", "", Read, shown(network)},
-		{"layout", "", Read, boxPlaces},
-		{"value", "", ReadBodies, value},
+		{"", "Overview", Read, false, shown(overview)},
+		{"problems", "Problems", Read, false, shown(problems)},
+		{"tasks", "Tasks", Read, false, shown(tasks)},
+		{"actions", "Actions", Read, false, shown(actions)},
+		{"actors", "Actors", Read, false, shown(actors)},
+		{"limits", "Limits", Read, false, shown(limits)},
+		{"schedules", "Schedules", Read, false, shown(schedules)},
+		{"task", "", Read, false, shown(task)},
+		{"action", "", Read, false, shown(action)},
+		{"network", "", Read, false, shown(network)},
+		{"layout", "", Read, false, boxPlaces},
+		{"value", "", ReadBodies, false, value},
+		{"preview", "", Read, true, preview},
+		{"change", "", Read, true, change},
+		{"changed", "", Read, false, shown(changed)},
 	}
 }
 
@@ -181,18 +223,33 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	case serveAsset(w, r, name):
 		return
 	}
+	h.servePage(w, r, name)
+}
+
+// servePage answers a request for the page of a name.
+func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string) {
 	asked := &request{Request: r, may: func(verb Verb) bool { return h.options.Authorize(r, verb) }}
-	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
+	found, ok := h.pages[name]
+	timeout := h.options.Timeout
+	if found.post {
+		timeout = max(timeout, changeTimeout)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	asked.Request = r.WithContext(ctx)
 	asked.now = h.asked.clock.now(ctx)
 	var err error
-	switch found, ok := h.pages[name]; {
+	switch {
 	case !asked.may(Read):
 		err = errForbidden
 	case !ok:
 		err = errNoPage
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+	case found.post && !mayChange(asked):
+		err = errForbidden
+	case found.post && r.Method != http.MethodPost:
+		w.Header().Set("Allow", "POST")
+		err = errOnlyForm
+	case !found.post && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		err = errMethod
 	case len(r.URL.RawQuery) > queryBytesMax:
@@ -208,6 +265,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		h.serveError(w, asked, err)
 	}
+}
+
+// serveOtherSite answers a form that another site has sent.
+func (h *Handler) serveOtherSite(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	asked := &request{Request: r, may: func(Verb) bool { return false }}
+	asked.now = h.asked.clock.now(r.Context())
+	h.serveError(w, asked, errOtherSite)
 }
 
 // isText reports whether parameters are what the verbs of the store take.

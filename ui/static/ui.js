@@ -92,7 +92,7 @@ function drop(node) {
 
 // Attributes that the script or the browser set are left alone.
 function patchAttributes(old, next) {
-	const own = ["open", "hidden", "tabindex", "data-took"];
+	const own = ["open", "hidden", "tabindex", "data-took", "data-sent", "aria-disabled"];
 	if (old.id === "network") own.push("width", "height");
 	if (old.classList.contains("canvas")) own.push("class");
 	for (const { name, value } of next.attributes) {
@@ -238,7 +238,7 @@ function drag(canvas) {
 
 // prepare shows what works only with the script, also in what has come since.
 function prepare() {
-	for (const button of document.querySelectorAll("[data-copy], [data-copy-from], .zoom")) button.hidden = false;
+	for (const button of document.querySelectorAll("[data-copy], [data-copy-from], [data-pick-all], .zoom")) button.hidden = false;
 	showLarge().catch(() => {}); // the next look tries again
 	const canvas = document.querySelector(".canvas:not(.grab, .large)");
 	if (!canvas) return;
@@ -268,8 +268,42 @@ document.addEventListener("click", async (event) => {
 	}
 });
 
+// Selecting. All of a page by one box, and those between two by Shift, as in lists elsewhere.
+
+let picked = null; // the box that was clicked last
+
+document.addEventListener("click", (event) => {
+	const boxes = [...document.querySelectorAll("td.pick input")];
+	if (event.target.matches?.("[data-pick-all]")) {
+		for (const box of boxes) box.checked = event.target.checked;
+	}
+	const to = boxes.indexOf(event.target);
+	if (to < 0) return;
+	const from = boxes.indexOf(picked);
+	if (event.shiftKey && from >= 0) {
+		for (const box of boxes.slice(Math.min(from, to), Math.max(from, to))) box.checked = event.target.checked;
+	}
+	picked = event.target;
+});
+
+// A second click sends nothing: the answer to the first is on its way.
+
+document.addEventListener("submit", (event) => {
+	if (event.target.method !== "post") return;
+	if (event.target.dataset.sent) event.preventDefault();
+	event.target.dataset.sent = "true";
+	event.submitter?.setAttribute("aria-disabled", "true");
+});
+
+addEventListener("pageshow", () => { // also when somebody has come back to it
+	for (const form of document.querySelectorAll("[data-sent]")) {
+		delete form.dataset.sent;
+		form.querySelector("[aria-disabled]")?.removeAttribute("aria-disabled");
+	}
+});
+
 document.addEventListener("keydown", (event) => {
-	if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+	if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), select, textarea")) return;
 	const links = [...document.querySelectorAll("tbody td.id a")];
 	const at = links.indexOf(document.activeElement);
 	switch (event.key) {
@@ -284,6 +318,9 @@ document.addEventListener("keydown", (event) => {
 		break;
 	case "k":
 		links[Math.max(at - 1, 0)]?.focus();
+		break;
+	case "x":
+		document.activeElement.closest("tr")?.querySelector("td.pick input")?.click();
 		break;
 	case "+": case "=": case "-":
 		scaleBy(event.key === "-" ? 0.8 : 1.25);

@@ -1,0 +1,124 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+// An answerForm is how a task ended that nobody is given, as somebody says it.
+type answerForm struct{ ResultMax int }
+
+// resultMax is how many bytes a result may have that somebody types.
+const resultMax = 64 << 10
+
+// asSeen returns the only task of a form, as it is now. It must be as it was seen.
+func (h *Handler) asSeen(ctx context.Context, r *request) (*stint.Explanation, bulk.Task, error) {
+	tasks, err := unpackTasks(r.PostForm["task"])
+	if err != nil || len(tasks) != 1 {
+		return nil, bulk.Task{}, errBadForm
+	}
+	now, err := h.asked.Explain(ctx, tasks[0].ID)
+	if err != nil {
+		return nil, tasks[0], err
+	}
+	if !now.Task.InsertedAt.Equal(tasks[0].Inserted) ||
+		!now.Task.FinishedAt.Equal(tasks[0].Finished) {
+		return nil, tasks[0], errAnswered
+	}
+	return &now, tasks[0], nil
+}
+
+// previewAnswer is the form of an answer, with what becomes of the tasks behind.
+func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
+	now, task, err := h.asSeen(r.Context(), r)
+	if err != nil {
+		return data, err
+	}
+	if now.Task.Action != stint.External {
+		return data, errNotExternal
+	}
+	data = previewData{
+		Heading: "Answer " + shownText(task.ID), Button: "Answer", Asks: "What to say, for people",
+		Sentence: say("It is answered once. The tasks that wait for it go on when it is " +
+			"completed."),
+		Fields: []field{{"task", packTasks(task)}}, Answer: &answerForm{resultMax},
+	}
+	if h.asked.change != nil {
+		abort, _ := kindNamed("abort")
+		would, err := h.asked.change(r.Context(), abort.states, []bulk.Task{task}, true,
+			abort.change(""))
+		if err == nil && would.Others > 0 {
+			data.Details = append(data.Details, say("If it is aborted, "+
+				display.Count(int64(would.Others), "task")+" behind it are aborted, too."))
+		}
+	}
+	if now.Task.State == stint.StateBlocked || now.Task.State == stint.StateScheduled {
+		data.Details = append(data.Details, say("It waits itself, and takes no answer yet."))
+	}
+	return data, nil
+}
+
+// answer answers a task.
+func (h *Handler) answer(ctx context.Context, r *request) (made, error) {
+	form := r.PostForm
+	_, task, err := h.asSeen(ctx, r)
+	m := made{
+		told: url.Values{"id": {string(task.ID)}},
+		what: []slog.Attr{
+			slog.String("task", string(task.ID)), slog.String("code", form.Get("code")),
+		},
+	}
+	if err != nil {
+		return m, err
+	}
+	answer := stint.Answer{
+		ID: task.ID, Key: stint.AnswerKey(form.Get("answer-key")),
+		Status: clean(form.Get("reason"), reasonMax),
+		Result: []byte(strings.ReplaceAll(form.Get("result"), "\r\n", "\n")),
+	}
+	switch form.Get("code") {
+	case "completed":
+		answer.Code = stint.StatusCompleted
+	case "aborted":
+		answer.Code = stint.StatusAborted
+	default:
+		return m, errNoCode
+	}
+	if len(answer.Result) > resultMax {
+		return m, errLargeForm
+	}
+	by, ok := h.asked.Store.(answerer)
+	if !ok {
+		return m, errBadForm
+	}
+	who := h.who(r)
+	if who == "" {
+		who = "web interface"
+	}
+	verdicts, err := by.AnswerTasks(ctx, stint.ActorID(who), []stint.Answer{answer})
+	if err == nil && len(verdicts) == 1 {
+		err = verdicts[0]
+	}
+	var wrong *stint.ArgumentError
+	isKey := errors.As(err, &wrong) && wrong.Argument == "Answer.Key"
+	switch {
+	case errors.Is(err, stint.ErrTaskFinished):
+		err = errAnswered
+	case errors.Is(err, stint.ErrTaskBlocked):
+		err = errTooEarly
+	case errors.Is(err, stint.ErrInvalidAnswerKey) || isKey:
+		err = &refusal{
+			http.StatusConflict, "Not answered", "The task takes answers with its key only, " +
+				"and this is not the one.",
+		}
+	}
+	return m, err
+}

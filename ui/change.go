@@ -1,0 +1,301 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+// A made change is what a request has changed: the address of the page that tells of it, and what
+// is logged.
+type made struct {
+	told url.Values
+	what []slog.Attr
+}
+
+// change makes a change that somebody has agreed to, and leads to the page that tells of it, so
+// that to load that page again changes nothing.
+func change(h *Handler, w http.ResponseWriter, r *request) error {
+	k, err := h.readForm(w, r)
+	if err != nil {
+		return err
+	}
+	if _, err := agreedAt(r); err != nil {
+		return err
+	}
+	done, err := h.awaitChanging(r.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	// Whoever closes the page now does not undo what he has agreed to, nor leave it unknown.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), changeTimeout)
+	defer cancel()
+	reason := clean(r.PostForm.Get("reason"), reasonMax)
+	var m made
+	switch k.name {
+	case "limit":
+		m, err = h.setLimits(ctx, r)
+	case "answer":
+		m, err = h.answer(ctx, r)
+	case "trigger":
+		m, err = h.trigger(ctx, r)
+	case "pause", "resume":
+		m, err = h.pause(ctx, r, &k)
+	default:
+		m, err = h.changeTasks(ctx, r, &k, reason)
+	}
+	var again *invalidForm
+	if errors.As(err, &again) { // nothing was changed: the form is shown with what is wrong
+		data := again.data
+		data.Back = h.localLink(r.PostForm.Get("back"))
+		data.Fields = h.agreed(r, &k, data.Fields...)
+		return h.write(w, r, http.StatusBadRequest, view{
+			name: "preview", title: data.Heading, data: data, still: true,
+		})
+	}
+	h.logChange(ctx, r, &k, reason, m, err)
+	h.asked.forget()
+	if err != nil {
+		return outcomeOf(err)
+	}
+	m.told.Set("do", k.name)
+	m.told.Set("back", h.localLink(r.PostForm.Get("back")))
+	w.Header().Set("Location", "./changed?"+m.told.Encode())
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// logChange logs who changed what, and why.
+func (h *Handler) logChange(
+	ctx context.Context, r *request, k *kind, reason string, m made, err error,
+) {
+	attrs := append([]slog.Attr{
+		slog.String("change", k.name), slog.String("by", h.who(r)), slog.String("reason", reason),
+	}, m.what...)
+	level, text := slog.LevelInfo, "the web interface changed something"
+	if err != nil {
+		level, text = slog.LevelWarn, "a change by the web interface failed"
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	h.changes.LogAttrs(ctx, level, text, attrs...)
+}
+
+// outcomeOf is the page for an error of a change.
+func outcomeOf(err error) error {
+	err = refusalToChange(err)
+	if why := refusalOf(err); why.code < http.StatusInternalServerError {
+		return err
+	}
+	return errors.Join(errUnknownOutcome, err)
+}
+
+// changeTasks aborts, retries or deletes the tasks of a form that still are as they were seen.
+func (h *Handler) changeTasks(
+	ctx context.Context, r *request, k *kind, reason string,
+) (made, error) {
+	form := r.PostForm
+	m := made{told: url.Values{}}
+	tasks, err := unpackTasks(form["task"])
+	if err != nil {
+		return m, err
+	}
+	if len(tasks) == 0 {
+		return m, errBadForm
+	}
+	var states []stint.State
+	for name := range strings.SplitSeq(form.Get("states"), ",") {
+		if !slices.Contains(k.states, stint.State(name)) {
+			return m, errBadForm
+		}
+		states = append(states, stint.State(name))
+	}
+	m.what = append(m.what, slog.Int("asked", len(tasks)),
+		slog.Any("first", bulk.IDs(tasks[:min(len(tasks), namedMax)])))
+	change := k.change(statusOf(reason, h.who(r)))
+	affected, refused, err := bulk.LeavingOut(ctx, h.asked, tasks,
+		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
+			return h.asked.change(ctx, states, tasks, false, change)
+		})
+	m.what = append(m.what, slog.Int("tasks", len(affected.Tasks)),
+		slog.Int("in_progress", affected.InProgress), slog.Int("others", affected.Others))
+	if err != nil {
+		return m, err
+	}
+	number := func(name string, n int) {
+		if n > 0 {
+			m.told.Set(name, strconv.Itoa(n))
+		}
+	}
+	number("tasks", len(affected.Tasks))
+	number("in-progress", affected.InProgress)
+	number("others", affected.Others)
+	for _, left := range leftOuts(k, tasks, affected, refused) {
+		number("left-"+leftWords(k, left.Why), left.Tasks+formInt(m.told, "left-"+
+			leftWords(k, left.Why)))
+		m.name("left", left.IDs)
+	}
+	m.name("id", affected.Tasks[:min(len(affected.Tasks), namedMax)])
+	if filter, err := url.ParseQuery(form.Get("filter")); err == nil && len(filter) > 0 &&
+		isText(filter) && len(form.Get("filter")) < toldMax {
+		m.told.Set("filter", filter.Encode())
+	}
+	return m, nil
+}
+
+// toldMax is how long the address of the page may become by the names of tasks. Proxies take some
+// 4 KiB of headers.
+const toldMax = 1200
+
+// name adds tasks to the address of the page that tells of a change, as far as there is room.
+func (m *made) name(as string, ids []stint.TaskID) {
+	for _, id := range ids {
+		if len(m.told.Encode())+len(url.QueryEscape(string(id))) > toldMax {
+			return
+		}
+		m.told.Add(as, string(id))
+	}
+}
+
+// leftWords is a word for why tasks were left out.
+func leftWords(k *kind, why string) string {
+	switch {
+	case why == k.unfit:
+		return "changed"
+	case why == "in progress":
+		return "busy"
+	case why == "gone":
+		return why
+	}
+	return "behind"
+}
+
+// whyLeft says what such a word means.
+func whyLeft(k *kind, word string) string {
+	switch word {
+	case "changed":
+		return k.unfit
+	case "busy":
+		return "in progress"
+	case "gone":
+		return word
+	}
+	return "behind a task that was aborted, too"
+}
+
+func formInt(values url.Values, name string) int {
+	const most = 1_000_000_000
+	n, err := strconv.Atoi(values.Get(name))
+	if err != nil || n < 0 || n > most {
+		return 0
+	}
+	return n
+}
+
+// A changedData is what a page tells of a change.
+type changedData struct {
+	Sentence  sentence
+	Details   []sentence
+	Left      []leftOut
+	LeftNamed []stint.TaskID
+	State     sentence // that of the task, if it was one
+	Tasks     []stint.TaskID
+	More      int
+	GoOn      *offer
+	Back      string
+}
+
+// changed tells of a change what its address says.
+func changed(h *Handler, r *request) (view, error) {
+	query := r.URL.Query()
+	k, ok := kindNamed(query.Get("do"))
+	if !ok {
+		return view{}, errNoPage
+	}
+	if !r.may(k.needs) {
+		return view{}, errForbidden
+	}
+	data := changedData{Back: h.localLink(query.Get("back"))}
+	if k.isOfTasks() {
+		h.tellTasks(r, &k, query, &data)
+	} else {
+		tellOther(&k, query, &data)
+	}
+	return view{name: "changed", title: k.done, data: data}, nil
+}
+
+// tellTasks tells of tasks that were changed.
+func (h *Handler) tellTasks(r *request, k *kind, query url.Values, data *changedData) {
+	affected := stint.Affected{
+		Tasks:  make([]stint.TaskID, min(formInt(query, "tasks"), tasksAtOnce)),
+		Others: formInt(query, "others"), InProgress: formInt(query, "in-progress"),
+	}
+	data.Sentence = say(k.done + " " + countOf(k, affected) + ".")
+	if len(affected.Tasks) == 0 {
+		data.Sentence = say("Nothing was changed.")
+	}
+	for _, word := range []string{"changed", "busy", "gone", "behind"} {
+		if n := formInt(query, "left-"+word); n > 0 {
+			data.Left = append(data.Left, leftOut{Tasks: n, Why: whyLeft(k, word)})
+		}
+	}
+	if formInt(query, "left-changed") > 0 {
+		data.Details = append(data.Details, say("What was changed by the same form before, such "+
+			"as by a second click, counts as changed since."))
+	}
+	data.LeftNamed = idsOf(query["left"])
+	data.Tasks = idsOf(query["id"])
+	data.More = max(len(affected.Tasks)-len(data.Tasks), 0)
+	if len(affected.Tasks) == 1 && len(data.Tasks) == 1 && k.name != "delete" {
+		if now, err := h.asked.task(r.Context(), data.Tasks[0]); err == nil {
+			data.State = why(&now.why).Headline
+		}
+	}
+	if filter := query.Get("filter"); filter != "" {
+		data.GoOn = h.offer(r, []field{
+			{"of", "all"}, {"filter", filter}, {"back", data.Back},
+		}, k.name).called("Go on with the next")
+	}
+}
+
+func idsOf(texts []string) []stint.TaskID {
+	texts = texts[:min(len(texts), namedMax)]
+	ids := make([]stint.TaskID, len(texts))
+	for i := range texts {
+		ids[i] = stint.TaskID(texts[i])
+	}
+	return ids
+}
+
+// tellOther tells of a change of anything else.
+func tellOther(k *kind, query url.Values, data *changedData) {
+	of := actionPart(query.Get("action"))
+	switch {
+	case query.Get("schedule") != "" && k.name == "trigger":
+		id := query.Get("id")
+		data.Sentence = say("Triggered the schedule ", display.Text(query.Get("schedule")),
+			": it has inserted ", part{Text: display.Text(id), Link: link("tasks", "prefix", id)},
+			".")
+	case query.Get("schedule") != "":
+		data.Sentence = say(k.done, " the schedule ", display.Text(query.Get("schedule")), ".")
+	case k.name == "answer":
+		id := query.Get("id")
+		data.Sentence = say(
+			part{Text: display.Text(id), Link: link("task", "id", id)}, " is answered.")
+	case query.Get("key") != "":
+		data.Sentence = say(k.done, " the key ", display.Text(query.Get("key")), " of ", of, ".")
+	case k.name == "limit":
+		data.Sentence = say(k.done, " ", of, ".")
+	default:
+		data.Sentence = say(k.done, " the action ", of, ".")
+	}
+}

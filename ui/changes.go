@@ -1,0 +1,269 @@
+package ui
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+)
+
+// A kind is a change that pages offer, by the name that forms have for it.
+type kind struct {
+	name  string
+	needs Verb
+
+	text, will, done string // Abort, aborts, aborted
+	// states are those of tasks that it is for, and change is what it does to them. Both are nil if
+	// it is not about tasks.
+	states []stint.State
+	change func(status string) bulk.Change
+	// others is what becomes of dependents, and unfit why tasks are left out that have changed.
+	others, unfit string
+	removes       bool // what it ends is gone, or begins anew at the least
+}
+
+func kinds() []kind {
+	return []kind{
+		{
+			name: "abort", needs: Abort, text: "Abort", will: "Aborts", done: "Aborted",
+			states: bulk.Abortable(), removes: true, others: "that depend on them",
+			unfit: "ended already, or changed since they were seen",
+			change: func(status string) bulk.Change {
+				return func(
+					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+				) (stint.Affected, error) {
+					return by.AbortTasks(ctx, ids, status)
+				}
+			},
+		},
+		{
+			name: "retry", needs: Retry, text: "Retry", will: "Retries", done: "Retried",
+			states: bulk.Retryable(), others: "that were aborted because of them",
+			unfit: "not ended, or changed since they were seen",
+			change: func(string) bulk.Change {
+				return func(
+					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+				) (stint.Affected, error) {
+					return by.RetryTasks(ctx, ids)
+				}
+			},
+		},
+		{
+			name: "delete", needs: Delete, text: "Delete", will: "Deletes", done: "Deleted",
+			states: bulk.Deletable(), removes: true,
+			others: "that would have nothing left to wait for",
+			unfit:  "in progress, gone, or changed since they were seen",
+			change: func(string) bulk.Change {
+				return func(
+					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+				) (stint.Affected, error) {
+					return by.DeleteTasks(ctx, ids)
+				}
+			},
+		},
+		{name: "pause", needs: Pause, text: "Pause", done: "Paused"},
+		{name: "resume", needs: Pause, text: "Resume", done: "Resumed"},
+		{name: "limit", needs: Limit, text: "Set the limits of", done: "Set the limits of"},
+		{name: "trigger", needs: Trigger, text: "Trigger", done: "Triggered"},
+		{name: "answer", needs: Answer, text: "Answer", done: "Answered"},
+	}
+}
+
+// kindNamed returns a kind by its name.
+func kindNamed(name string) (kind, bool) {
+	all := kinds()
+	i := slices.IndexFunc(all, func(k kind) bool { return k.name == name })
+	if i < 0 {
+		return kind{}, false
+	}
+	return all[i], true
+}
+
+// isOfTasks reports whether a change aborts, retries or deletes tasks.
+func (k *kind) isOfTasks() bool { return k.change != nil }
+
+// The verbs of a store that changes are made by. A store that lacks some does not offer them.
+type (
+	pauser interface {
+		Pause(ctx context.Context, actions ...string) error
+		Resume(ctx context.Context, actions ...string) error
+		PauseKeys(ctx context.Context, action string, keys ...string) error
+		ResumeKeys(ctx context.Context, action string, keys ...string) error
+	}
+	schedulePauser interface {
+		PauseSchedules(ctx context.Context, names ...string) error
+		ResumeSchedules(ctx context.Context, names ...string) error
+	}
+	limiter interface {
+		SetLimits(ctx context.Context, action string, limits stint.Limits) error
+		ListLimits(ctx context.Context, actions ...string) ([]stint.ActionLimits, error)
+	}
+	triggerer interface {
+		TriggerSchedule(ctx context.Context, name string) (stint.TaskID, error)
+		ListSchedules(ctx context.Context, names ...string) ([]stint.ScheduleInfo, error)
+	}
+	answerer interface {
+		AnswerTasks(
+			ctx context.Context, actor stint.ActorID, answers []stint.Answer,
+		) ([]error, error)
+	}
+	// A seer changes tasks as they were seen, as clients of services do.
+	seer interface {
+		AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) bulk.Changer
+	}
+	// A dryRunner is a store on a database.
+	dryRunner interface {
+		remoter
+		DryRun() *stint.DryRun
+	}
+)
+
+// A taskChange changes those tasks that still are as they were seen, all in one transaction, or
+// only says what that would do.
+type taskChange func(
+	ctx context.Context, states []stint.State, tasks []bulk.Task, dryRun bool, change bulk.Change,
+) (stint.Affected, error)
+
+// taskChangeOf returns how a store changes tasks; nil if it cannot say before what it would do.
+func taskChangeOf(store Store) taskChange {
+	switch store := store.(type) {
+	case seer:
+		return func(
+			ctx context.Context, states []stint.State, tasks []bulk.Task, dryRun bool,
+			change bulk.Change,
+		) (stint.Affected, error) {
+			return change(ctx, store.AsSeen(states, bulk.Infos(tasks), dryRun), bulk.IDs(tasks))
+		}
+	case dryRunner:
+		return func(
+			ctx context.Context, states []stint.State, tasks []bulk.Task, dryRun bool,
+			change bulk.Change,
+		) (affected stint.Affected, err error) {
+			err = store.Remote().Transact(ctx, func(within *stint.Store) error {
+				var by bulk.Changer = within
+				if dryRun {
+					by = within.DryRun()
+				}
+				affected, err = bulk.Unchanged(ctx, within, by, states, tasks, change)
+				return err
+			})
+			return affected, err
+		}
+	}
+	return nil
+}
+
+// can reports whether the store has the verbs of a change.
+func (a *asked) can(k *kind) bool {
+	ok := false
+	switch k.name {
+	case "pause", "resume":
+		_, ok = a.Store.(pauser)
+	case "limit":
+		_, ok = a.Store.(limiter)
+	case "trigger":
+		_, ok = a.Store.(triggerer)
+	case "answer":
+		_, ok = a.Store.(answerer)
+	default:
+		ok = a.change != nil
+	}
+	return ok
+}
+
+// offers reports whether a page offers a change to whoever sent a request.
+func (h *Handler) offers(r *request, name string) bool {
+	k, ok := kindNamed(name)
+	return ok && h.asked.can(&k) && r.may(k.needs)
+}
+
+// mayChange reports whether whoever sent a request may change anything.
+func mayChange(r *request) bool {
+	return slices.ContainsFunc(kinds(), func(k kind) bool { return r.may(k.needs) })
+}
+
+// An offer is a form that leads to what changes would do.
+type offer struct {
+	Fields  []field
+	Buttons []button
+}
+
+type (
+	field  struct{ Name, Value string }
+	button struct{ Do, Text string }
+)
+
+// offer is a form with those of the changes that are offered; nil if there are none.
+func (h *Handler) offer(r *request, fields []field, names ...string) *offer {
+	o := offer{Fields: fields}
+	for _, name := range names {
+		if h.offers(r, name) {
+			k, _ := kindNamed(name)
+			o.Buttons = append(o.Buttons, button{name, k.text + "…"})
+		}
+	}
+	if len(o.Buttons) == 0 {
+		return nil
+	}
+	return &o
+}
+
+// called is the same offer with other words on its only button.
+func (o *offer) called(text string) *offer {
+	if o != nil {
+		o.Buttons[0].Text = text + "…"
+	}
+	return o
+}
+
+const (
+	// changeTimeout is how long a change may take, and what would become of it.
+	changeTimeout = time.Minute
+	// changesMax is how many are under way at once, which hold tasks and write to the database.
+	changesMax = 2
+)
+
+// awaitChanging waits until a change may begin. Done says that it has ended.
+func (h *Handler) awaitChanging(ctx context.Context) (done func(), err error) {
+	select {
+	case h.changing <- struct{}{}:
+		return func() { <-h.changing }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+const (
+	whoMax    = 200     // bytes of a name
+	reasonMax = 4 << 10 // bytes of a reason
+)
+
+// who is the name of whoever sent a request; empty if the program does not know.
+func (h *Handler) who(r *request) string {
+	if h.options.User == nil {
+		return ""
+	}
+	return clean(h.options.User(r.Request), whoMax)
+}
+
+// clean is text as the store takes it, cut.
+func clean(text string, most int) string {
+	text = strings.ReplaceAll(text, "\x00", "")
+	text = strings.ToValidUTF8(text[:min(len(text), most)], "")
+	return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+}
+
+// statusOf is what a task says that was aborted by a page: why, and by whom.
+func statusOf(reason, who string) string {
+	by := "aborted by the web interface"
+	if who != "" {
+		by = "aborted by " + who + " in the web interface"
+	}
+	if reason == "" {
+		return by
+	}
+	return reason + " (" + by + ")"
+}

@@ -1,0 +1,535 @@
+package ui_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/service"
+	"github.com/stint-tasks/stint/ui"
+)
+
+// bothStores are a store, and the client of a service on it.
+func bothStores(t *testing.T) (*stint.Store, map[string]ui.Store) {
+	t.Helper()
+	pool := testdb.New(t)
+	store, err := stint.New(pool, stint.Options{History: stint.HistoryOptions{Tries: 10}})
+	wantNil(t, err)
+	t.Cleanup(func() { wantNil(t, store.Close(context.WithoutCancel(t.Context()))) })
+	at, _ := testservice.Start(t, pool, store, service.Options{})
+	return store, map[string]ui.Store{
+		"store": store, "client": testservice.Client(t, at, client.Options{}),
+	}
+}
+
+// states are the states of tasks, or that they are gone.
+func statesOf(t *testing.T, store *stint.Store, ids ...stint.TaskID) (states []stint.State) {
+	t.Helper()
+	found, err := store.GetTasks(t.Context(), ids)
+	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		i := slices.IndexFunc(found, func(task stint.TaskInfo) bool { return task.ID == id })
+		if i < 0 {
+			states = append(states, "gone")
+		} else {
+			states = append(states, found[i].State)
+		}
+	}
+	return states
+}
+
+func wantStates(t *testing.T, store *stint.Store, want stint.State, ids ...stint.TaskID) {
+	t.Helper()
+	for i, state := range statesOf(t, store, ids...) {
+		if state != want {
+			t.Errorf("%s is %s, want %s", ids[i], state, want)
+		}
+	}
+}
+
+// Of one task from its page, of those selected in a list, and of all that pass a filter: what the
+// page says before is what is changed, with whatever depends on it.
+// Proves G211.
+func TestChange_DoesWhatWasSaid(t *testing.T) {
+	t.Parallel()
+	store, stores := bothStores(t)
+	for name, shown := range stores {
+		h := ui.New(shown, open())
+		id := func(short string) stint.TaskID { return stint.TaskID(name + "/" + short) }
+		insert(t, store,
+			stint.Task{ID: id("a"), Action: name}, stint.Task{ID: id("b"), Action: name},
+			stint.Task{ID: id("c"), Action: name, NotBefore: time.Now().Add(time.Hour)},
+			stint.Task{ID: id("a+"), Action: "behind", After: []stint.TaskID{id("a")}},
+			stint.Task{ID: id("b+"), Action: "behind", After: []stint.TaskID{id("b")}},
+			stint.Task{ID: id("b++"), Action: "behind", After: []stint.TaskID{id("b+")}})
+		if owned := own(t, store, name); len(owned) != 2 {
+			t.Fatalf("%d tasks are owned", len(owned))
+		}
+		list := "/tasks?prefix=" + name + "/&action=" + name
+		selected := func(do string, ids ...string) string {
+			page := text(t, h, list)
+			form := formWith(t, page, do)
+			for i, row := range strings.Split(page, "<tr data-key=")[1:] {
+				for _, short := range ids {
+					if strings.HasPrefix(row, `"`+name+"/"+short+`"`) {
+						form.values.Add("task", form.boxes[i])
+					}
+				}
+			}
+			return previewOf(t, h, form)
+		}
+		all := func(do string) string {
+			return previewOf(t, h, formWith(t, text(t, h, list), do), "of", "all")
+		}
+		one := func(do, short string) string {
+			return previewOf(t, h, formWith(t, text(t, h, "/"+address("task", id(short))), do))
+		}
+		step := func(page, said string) {
+			t.Helper()
+			if got := sentenceOf(t, page); !strings.HasSuffix(got, " "+said+".") {
+				t.Errorf("%s: before, the page says %q, want %q", name, got, said)
+			}
+			if got := sentenceOf(t, strings.ReplaceAll(agree(t, h, page), `<p class="would">`,
+				"")); !strings.HasSuffix(got, " "+said+".") {
+				t.Errorf("%s: after, the page says %q, want %q", name, got, said)
+			}
+		}
+		step(all("abort"), "3 tasks, 2 of them in progress, and 3 that depend on them")
+		wantStates(t, store, stint.StateAborted, id("a"), id("b"), id("c"), id("a+"), id("b++"))
+		step(one("retry", "a"), "1 task, and 1 that were aborted because of them")
+		step(selected("retry", "b", "c"), "2 tasks, and 2 that were aborted because of them")
+		wantStates(t, store, stint.StateReady, id("a"), id("b"))
+		wantStates(t, store, stint.StateBlocked, id("a+"), id("b+"), id("b++"))
+		step(selected("abort", "b"), "1 task, and 2 that depend on them")
+		step(all("retry"), "1 task, and 2 that were aborted because of them")
+		step(one("delete", "b++"), "1 task")
+		step(all("delete"), "3 tasks, and 2 that would have nothing left to wait for")
+		wantStates(t, store, "gone", id("a"), id("b"), id("c"), id("a+"), id("b+"))
+	}
+}
+
+// Tasks because of which a change is refused are named, and the others are changed.
+func TestChange_NamesWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	store, stores := bothStores(t)
+	for name, shown := range stores {
+		h := ui.New(shown, open())
+		id := func(short string) stint.TaskID { return stint.TaskID(name + "/" + short) }
+		insert(t, store, stint.Task{ID: id("root"), Action: "other"},
+			stint.Task{ID: id("behind"), Action: name, After: []stint.TaskID{id("root")}},
+			stint.Task{ID: id("free"), Action: name}, stint.Task{ID: id("gone"), Action: name})
+		list := text(t, h, "/tasks?action="+name)
+		form := formWith(t, list, "delete")
+		form.values["task"] = form.boxes
+		_, err := store.DeleteTasks(t.Context(), []stint.TaskID{id("gone")})
+		wantNil(t, err)
+		own(t, store, name) // the free one
+		page := previewOf(t, h, form)
+		wantParts(t, page, "Deletes 1 task.", "Left out", string(id("gone")), string(id("free")))
+		wantParts(t, agree(t, h, page), "Deleted 1 task.", "Left out", string(id("free")))
+		insert(t, store, stint.Task{
+			ID: id("behind"), Action: name, After: []stint.TaskID{id("root")},
+		})
+		_, err = store.AbortTasks(t.Context(), []stint.TaskID{id("root"), id("free")}, "")
+		wantNil(t, err)
+		form = formWith(t, text(t, h, "/tasks?action="+name), "retry")
+		form.values["task"] = form.boxes
+		page = previewOf(t, h, form)
+		wantParts(t, page, "Retries 1 task.", "behind a task that was aborted, too",
+			string(id("root")))
+		wantParts(t, agree(t, h, page), "Retried 1 task.", "behind a task")
+		wantStates(t, store, stint.StateAborted, id("behind"))
+		wantParts(t, previewOf(t, h, formWith(t, text(t, h, "/tasks?action="+name), "abort")),
+			"No task is selected")
+	}
+}
+
+// A form that is sent again, by a second click, a reload or after a lost answer, changes nothing
+// but what was agreed to: tasks that are no longer as they were seen stay as they are.
+// Proves G211.
+func TestChange_IsMadeOnce(t *testing.T) {
+	t.Parallel()
+	store, stores := bothStores(t)
+	ctx := t.Context()
+	for name, shown := range stores {
+		h := ui.New(shown, open())
+		id := stint.TaskID(name)
+		insert(t, store, stint.Task{ID: id, Action: name, MaxTries: 1})
+		press := func(do string) sentForm {
+			return agreement(t, previewOf(t, h, formWith(t, text(t, h, "/"+address("task", id)),
+				do)))
+		}
+		nothing := func(form sentForm) {
+			t.Helper()
+			response := send(t, h, form)
+			wantParts(t, text(t, h, response.Header.Get("Location")[1:]), "Nothing was changed",
+				"changed since they were seen")
+		}
+		abort := press("abort")
+		send(t, h, abort)
+		wantStates(t, store, stint.StateAborted, id)
+		nothing(abort)
+		retry := press("retry")
+		send(t, h, retry)
+		wantStates(t, store, stint.StateReady, id)
+		nothing(retry)
+		owned := own(t, store, name)
+		wantNil(t, store.ReturnTask(ctx, id, owned[0].Token, "failed", stint.StatusAborted))
+		nothing(retry) // it has failed anew, which nobody has seen
+		wantStates(t, store, stint.StateAborted, id)
+		remove := press("delete")
+		send(t, h, remove)
+		insert(t, store, stint.Task{ID: id, Action: name})
+		nothing(remove) // it is another task
+		nothing(abort)
+		wantStates(t, store, stint.StateReady, id)
+	}
+}
+
+func TestChange_RefusesOldForms(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "mail"})
+	h := ui.New(store, open())
+	page := previewOf(t, h, formWith(t, text(t, h, "/task?id=a"), "abort"))
+	old := time.Now().Add(-2 * time.Hour).UnixMicro()
+	response := send(t, h, agreement(t, page), "at", strconv.FormatInt(old, 10))
+	if content := body(t, response); response.StatusCode != http.StatusConflict ||
+		!strings.Contains(content, "more than an hour ago") {
+		t.Errorf("an old form: %s\n%s", response.Status, content)
+	}
+	wantStates(t, store, stint.StateReady, "a")
+}
+
+// Who aborted a task, and why, is kept with it; and each change is logged.
+// Proves G213.
+func TestChange_TellsWhoAndWhy(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "mail"}, stint.Task{ID: "b", Action: "mail"},
+		stint.Task{ID: "asked", Action: stint.External})
+	var log bytes.Buffer
+	h := ui.New(store, ui.Options{
+		Authorize: everything, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		User: func(*http.Request) string { return "ann\x00\xff@example.com" },
+	})
+	press := func(id stint.TaskID, do string) string {
+		return previewOf(t, h, formWith(t, text(t, h, "/"+address("task", id)), do))
+	}
+	agree(t, h, press("a", "abort"), "reason", "no longer needed")
+	agree(t, h, press("b", "abort"))
+	agree(t, h, press("a", "delete"), "reason", "it is wrong")
+	agree(t, h, press("asked", "answer"), "code", "completed", "reason", "fine\r\nwith me",
+		"result", "a\r\nb")
+	found, err := store.GetTasks(t.Context(), []stint.TaskID{"b", "asked"})
+	wantNil(t, err)
+	if got := found[0].Status; got != "aborted by ann@example.com in the web interface" {
+		t.Errorf("the status is %q", got)
+	}
+	if a := found[1]; a.Actor != "ann@example.com" || a.Status != "fine\nwith me" ||
+		string(a.Result) != "a\nb" || a.State != stint.StateCompleted {
+		t.Errorf("the answer is %+v", a)
+	}
+	for _, want := range []string{
+		`change=abort by=ann@example.com reason="no longer needed"`, "tasks=1",
+		`change=delete by=ann@example.com reason="it is wrong"`,
+		"change=answer by=ann@example.com", "task=asked code=completed",
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+	if n := strings.Count(log.String(), "changed something"); n != 4 {
+		t.Errorf("%d changes are logged:\n%s", n, log.String())
+	}
+	insert(t, store, stint.Task{ID: "c", Action: "mail"})
+	agree(t, ui.New(store, open()), press("c", "abort"), "reason", "why not")
+	found, err = store.GetTasks(t.Context(), []stint.TaskID{"c"})
+	wantNil(t, err)
+	if got := found[0].Status; got != "why not (aborted by the web interface)" {
+		t.Errorf("the status is %q", got)
+	}
+}
+
+// Nothing but a form that somebody sends who may do so changes anything, and not by default.
+// Proves G212.
+func TestChange_IsForThoseWhoMay(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "mail"},
+		stint.Task{ID: "asked", Action: stint.External})
+	wantNil(t, store.PutSchedules(t.Context(), []stint.Schedule{{
+		Name: "nightly", Spec: "0 3 * * *", Tasks: []stint.Task{{Action: "report"}},
+	}}))
+	wantNil(t, store.Pause(t.Context(), "report"))
+	all := ui.New(store, open())
+	forms := map[string]sentForm{}
+	for page, names := range map[string][]string{
+		"/task?id=a": {"abort", "delete"}, "/task?id=asked": {"answer"}, "/tasks": {"retry"},
+		"/action?name=mail": {"pause", "limit"}, "/limits": {"resume"}, "/schedules": {"trigger"},
+	} {
+		for _, name := range names {
+			forms[name] = formWith(t, text(t, all, page), name)
+		}
+	}
+	verbs := []ui.Verb{
+		ui.Abort, ui.Retry, ui.Delete, ui.Pause, ui.Limit, ui.Trigger, ui.Answer, ui.Read,
+		ui.ReadBodies,
+	}
+	access := map[string][]ui.Verb{"nobody": nil, "all but reading": verbs[:7]}
+	for _, verb := range verbs {
+		access[string(verb)+" alone"] = []ui.Verb{ui.Read, verb}
+		access["all but "+string(verb)] = slices.DeleteFunc(slices.Clone(verbs),
+			func(v ui.Verb) bool { return v == verb })
+	}
+	needs := func(name string) ui.Verb {
+		if name == "resume" {
+			return ui.Pause
+		}
+		return ui.Verb(name)
+	}
+	for who, may := range access {
+		h := ui.New(store, ui.Options{Authorize: func(_ *http.Request, verb ui.Verb) bool {
+			return slices.Contains(may, verb)
+		}})
+		for name, form := range forms {
+			allowed := slices.Contains(may, ui.Read) && slices.Contains(may, needs(name))
+			for _, action := range []string{"preview", "change"} {
+				form.action = action
+				response := send(t, h, form)
+				if forbidden := response.StatusCode == http.StatusForbidden; forbidden == allowed {
+					t.Errorf("%s sends %s to %s: %s", who, name, action, response.Status)
+				}
+			}
+			response := get(t, h, "/changed?do="+name)
+			if forbidden := response.StatusCode == http.StatusForbidden; forbidden == allowed {
+				t.Errorf("%s looks at %s: %s", who, name, response.Status)
+			}
+		}
+		if !slices.Contains(may, ui.Read) {
+			continue
+		}
+		for _, name := range append(pageNames("a"), "task?id=asked") {
+			for _, form := range formsOf(t, body(t, get(t, h, "/"+name))) {
+				for _, button := range form.buttons {
+					if !slices.Contains(may, needs(button)) {
+						t.Errorf("%s is offered %s on %q", who, button, name)
+					}
+				}
+			}
+		}
+	}
+	// By default everybody is a reader.
+	h := ui.New(store, ui.Options{})
+	for _, name := range pageNames("a") {
+		if forms := formsOf(t, body(t, get(t, h, "/"+name))); len(forms) > 0 {
+			t.Errorf("by default, %q offers %v", name, forms)
+		}
+	}
+	for name, form := range forms {
+		for _, action := range []string{"preview", "change"} {
+			if form.action = action; send(t, h, form).StatusCode != http.StatusForbidden {
+				t.Errorf("by default, %s is not refused at %s", name, action)
+			}
+			// Links, reloads and other sites change nothing, whoever follows them.
+			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut} {
+				response := ask(t, all, method, "/"+action+"?"+form.values.Encode())
+				if response.StatusCode != http.StatusMethodNotAllowed {
+					t.Errorf("%s %s of %s: %s", method, action, name, response.Status)
+				}
+			}
+			for _, header := range [][]string{
+				{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+				{"Origin", "https://evil.example"},
+			} {
+				response := post(t, all, "/"+action, form.values.Encode(), header...)
+				if response.StatusCode != http.StatusForbidden {
+					t.Errorf("%v, %s of %s: %s", header, action, name, response.Status)
+				}
+				wantParts(t, body(t, response), "by another site")
+			}
+		}
+	}
+	wantStates(t, store, stint.StateReady, "a", "asked")
+}
+
+// Whatever IDs, keys and names hold, forms bring it to where it belongs.
+func TestChange_TakesAnyText(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	h := ui.New(store, open())
+	texts := append(hostileTexts(), "\r\n", "a\rb\n", "'\"", strings.Repeat("\U0001f600", 63))
+	for _, hostile := range texts {
+		id := stint.TaskID(hostile)
+		insert(t, store, stint.Task{ID: id, Action: hostile, Key: hostile})
+		page := previewOf(t, h, formWith(t, text(t, h, "/"+address("task", id)), "abort"))
+		agree(t, h, page, "reason", hostile)
+		wantStates(t, store, stint.StateAborted, id)
+		list := text(t, h, "/tasks?key="+url.QueryEscape(hostile))
+		form := formWith(t, list, "retry")
+		form.values["task"] = form.boxes
+		agree(t, h, previewOf(t, h, form))
+		wantStates(t, store, stint.StateReady, id)
+		agree(t, h, previewOf(t, h, formWith(t, list, "delete"), "of", "all"))
+		wantStates(t, store, "gone", id)
+		insert(t, store, stint.Task{ID: id, Action: hostile, Key: hostile})
+		action := "/action?name=" + url.QueryEscape(hostile)
+		agree(t, h, previewOf(t, h, formWith(t, text(t, h, action), "pause")))
+		wantNil(t, store.PauseKeys(t.Context(), hostile, hostile))
+		for range 2 { // the action, and its key
+			agree(t, h, previewOf(t, h, formWith(t, text(t, h, action), "resume")))
+		}
+		limits, err := store.ListLimits(t.Context(), hostile)
+		wantNil(t, err)
+		if len(limits) > 0 {
+			t.Errorf("%q is still paused: %+v", hostile, limits)
+		}
+		agree(t, h, previewOf(t, h, formWith(t, text(t, h, action), "limit")), "concurrency", "7")
+		limits, err = store.ListLimits(t.Context(), hostile)
+		wantNil(t, err)
+		if len(limits) != 1 || limits[0].Limits.Concurrency != 7 {
+			t.Errorf("the limits of %q are %+v", hostile, limits)
+		}
+	}
+}
+
+// Forms of a page with 1,000 tasks are read, and those that are too large or are not of these pages
+// are refused, with nothing changed.
+func TestChange_ReadsFormsWithinBounds(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	h := ui.New(store, ui.Options{Authorize: everything, Logger: slog.New(slog.DiscardHandler)})
+	const n = 1000
+	long := strings.Repeat("\U0001f600", 120)
+	tasks := make([]stint.Task, n)
+	for i := range tasks {
+		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprint(long, i)), Action: "mail"}
+	}
+	insert(t, store, tasks...)
+	form := formWith(t, text(t, h, "/tasks?size=1000"), "abort")
+	form.values["task"] = form.boxes
+	page := previewOf(t, h, form)
+	wantParts(t, page, "Aborts 1,000 tasks.")
+	agreed := agreement(t, page)
+	for what, change := range map[string]struct {
+		code int
+		edit func(url.Values)
+	}{
+		"a huge form": {http.StatusRequestEntityTooLarge, func(v url.Values) {
+			v.Set("reason", strings.Repeat("x", 9<<20))
+		}},
+		"too many tasks": {http.StatusRequestEntityTooLarge, func(v url.Values) {
+			v["task"] = slices.Repeat(v["task"], 11)
+		}},
+		"no UTF-8":       {http.StatusBadRequest, func(v url.Values) { v.Set("reason", "\xff") }},
+		"a zero":         {http.StatusBadRequest, func(v url.Values) { v.Set("reason", "a\x00") }},
+		"no tasks":       {http.StatusBadRequest, func(v url.Values) { v.Del("task") }},
+		"nonsense":       {http.StatusBadRequest, func(v url.Values) { v.Set("task", "%%%") }},
+		"a piece":        {http.StatusBadRequest, func(v url.Values) { v.Set("task", v.Get("task")[:40]) }},
+		"a zero in IDs":  {http.StatusBadRequest, func(v url.Values) { v.Set("task", "AQAAAA") }},
+		"other states":   {http.StatusBadRequest, func(v url.Values) { v.Set("states", "completed") }},
+		"no such change": {http.StatusBadRequest, func(v url.Values) { v.Set("do", "drop") }},
+		"no time":        {http.StatusBadRequest, func(v url.Values) { v.Del("at") }},
+	} {
+		values := url.Values{}
+		for name := range agreed.values {
+			values[name] = slices.Clone(agreed.values[name])
+		}
+		change.edit(values)
+		response := post(t, h, "/change", values.Encode())
+		if content := body(t, response); response.StatusCode != change.code {
+			t.Errorf("%s: %s\n%s", what, response.Status, content)
+		}
+	}
+	if response := post(t, h, "/change", "do=abort&%zz"); response.StatusCode !=
+		http.StatusBadRequest {
+		t.Errorf("a form with a bad escape: %s", response.Status)
+	}
+	wantStates(t, store, stint.StateReady, tasks[0].ID, tasks[n-1].ID)
+	wantParts(t, agree(t, h, page), "Aborted 1,000 tasks.")
+	wantStates(t, store, stint.StateAborted, tasks[0].ID, tasks[n-1].ID)
+}
+
+// Of more tasks than are changed at once, the page says how many are left, and goes on with them.
+func TestChange_GoesOnPieceByPiece(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store := newStore(t)
+	h := ui.New(store, open())
+	const n = 10_250
+	var tasks []stint.Task
+	for i := range n {
+		tasks = append(tasks, stint.Task{ID: stint.TaskID(fmt.Sprint("t/", i)), Action: "mail"})
+	}
+	insert(t, store, tasks...)
+	wantNil(t, store.Maintain(t.Context()))
+	page := previewOf(t, h, formWith(t, text(t, h, "/tasks?action=mail&state=ready"), "abort"),
+		"of", "all")
+	wantParts(t, page, "Aborts 10,000 tasks.", "These are the first 10,000", "more are left",
+		"stint abort --state=ready --action=mail")
+	told := agree(t, h, page)
+	wantParts(t, told, "Aborted 10,000 tasks.", "Go on with the next")
+	page = previewOf(t, h, formWith(t, told, "abort"))
+	wantParts(t, page, "Aborts 250 tasks.")
+	if told = agree(t, h, page); strings.Contains(told, "Go on") {
+		t.Errorf("it goes on without end:\n%s", told)
+	}
+	stats, err := store.Stats(t.Context())
+	wantNil(t, err)
+	if got := stats.Actions[0]; got.Ready != 0 {
+		t.Errorf("%d tasks are still ready", got.Ready)
+	}
+}
+
+// A store offers what it can do, and previews: shards and others that cannot offer less.
+func TestChange_OffersWhatTheStoreCan(t *testing.T) {
+	t.Parallel()
+	h := ui.New(aFake{}, open())
+	for _, name := range pageNames("a") {
+		if forms := formsOf(t, body(t, get(t, h, "/"+name))); len(forms) > 0 {
+			t.Errorf("%q offers %v", name, forms)
+		}
+	}
+	for _, do := range []string{"abort", "pause", "limit", "trigger", "answer"} {
+		if response := post(t, h, "/preview", "do="+do+"&task=AWEAAA&action=a"); response.StatusCode !=
+			http.StatusBadRequest {
+			t.Errorf("%s: %s", do, response.Status)
+		}
+	}
+}
+
+// Links back lead to pages of the handler's, whatever a form says.
+func TestChange_LeadsBackToItsPages(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "mail"})
+	h := ui.New(store, open())
+	form := formWith(t, text(t, h, "/task?id=a"), "abort")
+	for back, want := range map[string]string{
+		"tasks?key=%0A&action=b": "tasks?action=b&amp;key=%0A",
+		"https://evil.example/":  "./", "//evil.example/tasks": "./",
+		"javascript:alert(1)": "./", "change?do=abort": "./", "tasks?%zz": "./",
+		"../tasks": "./", "tasks/../..//evil": "./", "": "./", "task?id=%00": "./",
+	} {
+		page := previewOf(t, h, form, "back", back)
+		wantParts(t, page, `<a class="button quiet" href="`+want+`">Change nothing</a>`)
+		response := get(t, h, "/changed?do=abort&tasks=1&back="+url.QueryEscape(back))
+		wantParts(t, body(t, response), `href="`+want+`">`)
+	}
+}

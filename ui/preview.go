@@ -1,0 +1,336 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+// A previewData is what a page says before a change, with the form of somebody who agrees.
+type previewData struct {
+	Heading  string
+	Sentence sentence
+	Details  []sentence
+	Left     []leftOut
+	Tasks    []stint.TaskID // the first of those that are changed
+	More     int            // how many there are besides
+	Fields   []field
+	Asks     string // what the reason is for; empty if none is asked for
+	Button   string // empty if there is nothing to do
+	Removes  bool
+	Back     string
+	Command  string
+
+	Limits *limitForm
+	Answer *answerForm
+}
+
+// A leftOut is some tasks that are not changed, and why.
+type leftOut struct {
+	Tasks int
+	Why   string
+	IDs   []stint.TaskID // the first of them
+}
+
+// More is how many tasks there are that are not named.
+func (l leftOut) More() int { return l.Tasks - len(l.IDs) }
+
+// namedMax is how many tasks a preview names.
+const namedMax = 20
+
+// preview says what a change would do, and changes nothing.
+func preview(h *Handler, w http.ResponseWriter, r *request) error {
+	k, err := h.readForm(w, r)
+	if err != nil {
+		return err
+	}
+	done, err := h.awaitChanging(r.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	var data previewData
+	switch k.name {
+	case "limit":
+		data, err = h.previewLimits(r)
+	case "answer":
+		data, err = h.previewAnswer(r)
+	case "trigger":
+		data, err = h.previewTrigger(r)
+	case "pause", "resume":
+		data, err = h.previewPause(r, &k)
+	default:
+		data, err = h.previewTasks(r, &k)
+	}
+	if err != nil {
+		return err
+	}
+	data.Removes = k.removes
+	data.Back = h.localLink(r.PostForm.Get("back"))
+	data.Fields = h.agreed(r, &k, data.Fields...)
+	return h.write(w, r, http.StatusOK, view{
+		name: "preview", title: data.Heading, data: data, still: true,
+	})
+}
+
+// previewTasks says what would become of tasks that were selected, or that pass a filter.
+func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error) {
+	form := r.PostForm
+	states, found := k.states, bulk.Found{}
+	var filter url.Values
+	if form.Get("of") == "all" {
+		filter, err = url.ParseQuery(form.Get("filter"))
+		if err != nil || !isText(filter) {
+			return data, errBadForm
+		}
+		if found, states, err = h.findTasks(r.Context(), k, filter); err != nil {
+			return data, err
+		}
+	} else if found.Tasks, err = unpackTasks(form["task"]); err != nil {
+		return data, err
+	}
+	if len(found.Tasks) == 0 {
+		return nothingTo(k, filter != nil, found), nil
+	}
+	change := k.change(statusOf("", h.who(r)))
+	affected, refused, err := bulk.LeavingOut(r.Context(), h.asked, found.Tasks,
+		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
+			return h.asked.change(ctx, states, tasks, true, change)
+		})
+	if err != nil {
+		return data, refusalToChange(err)
+	}
+	number := display.Count(int64(len(affected.Tasks)), "task")
+	data = previewData{
+		Heading:  k.text + " " + number + "?",
+		Sentence: say(k.will + " " + countOf(k, affected) + "."),
+		Left:     leftOuts(k, found.Tasks, affected, refused),
+		Tasks:    affected.Tasks[:min(len(affected.Tasks), namedMax)],
+		More:     max(len(affected.Tasks)-namedMax, 0),
+		Asks:     "Reason, for the log", Button: k.text + " " + number,
+		Command: commandTo(k, filter, found.Tasks),
+	}
+	if k.name == "abort" {
+		data.Asks = "Reason, which the tasks keep"
+	}
+	if len(found.Tasks) == 1 {
+		data.Heading = k.text + " " + shownText(found.Tasks[0].ID) + "?"
+	}
+	if len(affected.Tasks) == 0 {
+		data.Heading, data.Button = "Nothing to "+k.name, ""
+		data.Sentence = say("No task would be changed.")
+	}
+	if found.Skipped > 0 {
+		data.Details = append(data.Details, say(display.Count(int64(found.Skipped), "task")+
+			" not counted here, aborted because of others: they are opened with these others."))
+	}
+	data.Fields = []field{
+		{"task", packTasks(found.Tasks...)}, {"states", joinStates(states)},
+	}
+	if found.More {
+		data.Details = append(data.Details, h.moreAre(r.Context(), filter, len(found.Tasks)))
+		data.Fields = append(data.Fields, field{"filter", filter.Encode()})
+	}
+	return data, nil
+}
+
+// moreAre says how many tasks pass a filter besides those that were found.
+func (h *Handler) moreAre(ctx context.Context, filter url.Values, found int) sentence {
+	text := "These are the first " + display.Number(int64(found)) + " that pass the filter. "
+	count, known := h.countOf(ctx, filter)
+	if left := count - int64(found); known && left > 0 {
+		text += "About " + display.Number(left) + " more are left"
+	} else {
+		text += "There may be more"
+	}
+	return say(text + ", with which you can go on. The command takes all of them as one plan.")
+}
+
+// countOf is about how many tasks pass a filter, if the counts of the store tell.
+func (h *Handler) countOf(ctx context.Context, filter url.Values) (count int64, known bool) {
+	f, asked := newTaskFilter(filter)
+	if f.Prefix != "" || f.Key != "" || f.Actor != "" || f.Age != "" || len(asked.States) == 0 {
+		return 0, false
+	}
+	stats, err := h.asked.stats.get(ctx)
+	if err != nil {
+		return 0, false
+	}
+	for _, row := range actionRows(stats, &h.asked.rates) {
+		if f.Action != "" && f.Action != row.Action {
+			continue
+		}
+		for _, tally := range row.States {
+			if f.States[tally.State] {
+				count += tally.Tasks
+			}
+		}
+	}
+	return count, true
+}
+
+// findTasks finds the tasks that pass a filter and can be changed, as many as are changed at once.
+// It also returns the states that it looked at.
+func (h *Handler) findTasks(
+	ctx context.Context, k *kind, query url.Values,
+) (found bulk.Found, states []stint.State, err error) {
+	_, filter := newTaskFilter(query)
+	filter.NewestFirst, filter.After = false, ""
+	states = k.states
+	if k.name == "retry" {
+		states = states[:1] // completed ones only if the filter says so
+	}
+	if len(filter.States) > 0 {
+		states = slices.DeleteFunc(slices.Clone(filter.States), func(state stint.State) bool {
+			return !slices.Contains(k.states, state)
+		})
+	}
+	if len(states) == 0 {
+		return found, states, nil
+	}
+	filter.States = states
+	skip := func(task *stint.TaskInfo) bool {
+		return k.name == "retry" && task.AbortCause == stint.CauseDependency
+	}
+	const looksMax = changeTimeout / 4
+	begun := processNow()
+	found, err = bulk.Find(ctx, h.asked, filter, tasksAtOnce, skip, func() bool {
+		return processNow().Sub(begun) > looksMax
+	})
+	return found, states, err
+}
+
+// nothingTo is the preview where there are no tasks to change.
+func nothingTo(k *kind, filtered bool, found bulk.Found) previewData {
+	data := previewData{
+		Heading: "Nothing to " + k.name, Sentence: say("No task is selected."),
+	}
+	switch {
+	case found.Skipped > 0:
+		data.Sentence = say("Only tasks pass the filter that were aborted because of others: " +
+			"retry these others, and they are opened with them.")
+	case filtered && k.name == "retry":
+		data.Sentence = say("No aborted task passes the filter. To retry completed tasks, filter " +
+			"by that state.")
+	case filtered:
+		data.Sentence = say("No task that can be " + strings.ToLower(k.done) +
+			" passes the filter.")
+	}
+	return data
+}
+
+// countOf says how many tasks are changed.
+func countOf(k *kind, affected stint.Affected) string {
+	text := display.Count(int64(len(affected.Tasks)), "task")
+	if affected.InProgress > 0 {
+		text += ", " + display.Number(int64(affected.InProgress)) + " of them in progress,"
+	}
+	if affected.Others > 0 {
+		if affected.InProgress == 0 {
+			text += ","
+		}
+		text += " and " + display.Number(int64(affected.Others)) + " " + k.others
+	}
+	return strings.TrimSuffix(text, ",")
+}
+
+// leftOuts are the tasks that are not changed, by reasons.
+func leftOuts(
+	k *kind, tasks []bulk.Task, affected stint.Affected, refused []bulk.Refusal,
+) (left []leftOut) {
+	known := map[stint.TaskID]bool{}
+	for _, id := range affected.Tasks {
+		known[id] = true
+	}
+	add := func(why string, ids []stint.TaskID) {
+		for _, id := range ids {
+			known[id] = true
+		}
+		i := slices.IndexFunc(left, func(l leftOut) bool { return l.Why == why })
+		if i < 0 {
+			i, left = len(left), append(left, leftOut{Why: why})
+		}
+		left[i].Tasks += len(ids)
+		left[i].IDs = append(left[i].IDs, ids...)
+		left[i].IDs = left[i].IDs[:min(len(left[i].IDs), namedMax)]
+	}
+	for _, r := range refused {
+		add(refusedBecause(r.Err), r.Tasks)
+	}
+	var others []stint.TaskID
+	for _, task := range tasks {
+		if !known[task.ID] {
+			others = append(others, task.ID)
+		}
+	}
+	if len(others) > 0 {
+		add(k.unfit, others)
+	}
+	return left
+}
+
+// refusedBecause says why tasks are left out.
+func refusedBecause(err error) string {
+	var named *stint.TaskError
+	switch {
+	case errors.Is(err, stint.ErrTaskInProgress):
+		return "in progress"
+	case errors.Is(err, stint.ErrTaskNotFound):
+		return "gone"
+	case errors.Is(err, stint.ErrPredecessorAborted) && errors.As(err, &named) &&
+		len(named.IDs) > 0:
+		why := "behind a task that was aborted, too: " + shownText(named.IDs[0])
+		if len(named.IDs) > 1 {
+			why += " and others"
+		}
+		return why
+	}
+	return "refused"
+}
+
+// refusalToChange is the page for an error of a change, or of its preview.
+func refusalToChange(err error) error {
+	var cycle *stint.CycleError
+	if errors.As(err, &cycle) {
+		return &refusal{
+			http.StatusConflict, "Not possible", shownText(cycle.Error()) + ".",
+		}
+	}
+	return err
+}
+
+func joinStates(states []stint.State) string {
+	names := make([]string, len(states))
+	for i := range states {
+		names[i] = string(states[i])
+	}
+	return strings.Join(names, ",")
+}
+
+// commandTo is the command line that does the same; empty where nobody can type it.
+func commandTo(k *kind, filter url.Values, tasks []bulk.Task) string {
+	if filter == nil {
+		if len(tasks) != 1 {
+			return ""
+		}
+		id, ok := word(string(tasks[0].ID))
+		if !ok {
+			return ""
+		}
+		return "stint " + k.name + " " + id
+	}
+	f, asked := newTaskFilter(filter)
+	asked.NewestFirst = false
+	line := commandOf(f, asked)
+	if line == "" || !f.Present {
+		return ""
+	}
+	return "stint " + k.name + strings.TrimPrefix(line, "stint ls")
+}

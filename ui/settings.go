@@ -1,0 +1,454 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+// A target is what is paused or resumed: an action, a key of it, or a schedule.
+type target struct{ action, key, schedule string }
+
+// targetOf reads what a form is about. Somebody may have typed the key.
+func targetOf(form url.Values) (t target, err error) {
+	if t.action, err = unpackText(form.Get("action")); err != nil {
+		return t, err
+	}
+	if t.key, err = unpackText(form.Get("key")); err != nil {
+		return t, err
+	}
+	if t.schedule, err = unpackText(form.Get("schedule")); err != nil {
+		return t, err
+	}
+	if typed := form.Get("typed"); typed != "" {
+		t.key = typed
+	}
+	if (t.action == "") == (t.schedule == "") || form.Has("typed") && t.key == "" {
+		return t, errNothingNamed
+	}
+	return t, nil
+}
+
+func (t target) fields() []field {
+	return []field{
+		{"action", packText(t.action)}, {"key", packText(t.key)},
+		{"schedule", packText(t.schedule)},
+	}
+}
+
+func (t target) name() string {
+	switch {
+	case t.schedule != "":
+		return "the schedule " + display.Text(t.schedule)
+	case t.key != "":
+		return "the key " + display.Text(t.key) + " of " + display.Text(t.action)
+	}
+	return "the action " + display.Text(t.action)
+}
+
+func (t target) made() made {
+	m := made{told: url.Values{}}
+	for _, f := range []field{
+		{"action", t.action}, {"key", t.key}, {"schedule", t.schedule},
+	} {
+		if f.Value != "" {
+			m.told.Set(f.Name, f.Value)
+			m.what = append(m.what, slog.String(f.Name, f.Value))
+		}
+	}
+	return m
+}
+
+// previewPause says what a pause, or the end of one, would do.
+func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
+	t, err := targetOf(r.PostForm)
+	if err != nil {
+		return previewData{}, err
+	}
+	data := previewData{
+		Heading: k.text + " " + t.name() + "?", Fields: t.fields(), Button: k.text,
+		Asks: "Reason, for the log",
+	}
+	if _, ok := h.asked.Store.(schedulePauser); t.schedule != "" && !ok {
+		return data, errBadForm
+	}
+	switch {
+	case t.schedule != "" && k.name == "pause":
+		data.Sentence = say("It no longer occurs, until it is resumed. Tasks that it has " +
+			"inserted stay.")
+	case t.schedule != "":
+		data.Sentence = say("It occurs again from now on. What it was due for meanwhile is " +
+			"left out.")
+	case k.name == "pause":
+		data.Sentence = say("Its tasks are no longer handed out, until it is resumed. Those in " +
+			"progress go on.")
+	default:
+		data.Sentence = say("Its tasks are handed out again.")
+	}
+	if stats, err := h.asked.stats.get(r.Context()); err == nil && t.key == "" {
+		for i := range stats.Actions {
+			if a := &stats.Actions[i]; a.Action == t.action {
+				data.Details = append(data.Details, say("Of its tasks, "+
+					display.Number(a.Ready)+" are ready, and "+display.Number(a.InProgress)+
+					" in progress."))
+			}
+		}
+	}
+	return data, nil
+}
+
+// pause pauses or resumes.
+func (h *Handler) pause(ctx context.Context, r *request, k *kind) (made, error) {
+	t, err := targetOf(r.PostForm)
+	if err != nil {
+		return made{}, err
+	}
+	if t.schedule != "" {
+		by, ok := h.asked.Store.(schedulePauser)
+		if !ok {
+			return made{}, errBadForm
+		}
+		if k.name == "pause" {
+			return t.made(), by.PauseSchedules(ctx, t.schedule)
+		}
+		return t.made(), by.ResumeSchedules(ctx, t.schedule)
+	}
+	by, ok := h.asked.Store.(pauser)
+	switch {
+	case !ok:
+		return made{}, errBadForm
+	case k.name == "pause" && t.key != "":
+		err = by.PauseKeys(ctx, t.action, t.key)
+	case k.name == "pause":
+		err = by.Pause(ctx, t.action)
+	case t.key != "":
+		err = by.ResumeKeys(ctx, t.action, t.key)
+	default:
+		err = by.Resume(ctx, t.action)
+	}
+	return t.made(), err
+}
+
+// previewTrigger says what a schedule would insert.
+func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
+	t, err := targetOf(r.PostForm)
+	if err != nil {
+		return data, err
+	}
+	by, ok := h.asked.Store.(triggerer)
+	if !ok || t.schedule == "" {
+		return data, errBadForm
+	}
+	found, err := by.ListSchedules(r.Context(), t.schedule)
+	if err != nil {
+		return data, err
+	}
+	if len(found) == 0 {
+		return data, errNoSchedule
+	}
+	h.learnClock(r.Context())
+	since := strconv.FormatInt(h.asked.clock.now(r.Context()).UnixMicro(), 10)
+	var actions []string
+	for i := range found[0].Tasks {
+		if action := shownText(found[0].Tasks[i].Action); !slices.Contains(actions, action) &&
+			len(actions) < namedMax {
+			actions = append(actions, action)
+		}
+	}
+	return previewData{
+		Heading: "Trigger " + t.name() + "?", Button: "Trigger", Asks: "Reason, for the log",
+		Sentence: say("Inserts " + display.Count(int64(len(found[0].Tasks)), "task") +
+			" now, besides its occurrences."),
+		Details: []sentence{say("Of the actions: " + strings.Join(actions, ", ") + ".")},
+		Fields:  append(t.fields(), field{"since", since}),
+	}, nil
+}
+
+// learnClock learns the time of the database, if nobody tells it, from whatever task there is.
+func (h *Handler) learnClock(ctx context.Context) {
+	if h.options.Clock != nil {
+		return
+	}
+	page, err := h.asked.ListTasks(ctx, stint.Filter{NewestFirst: true, Limit: 1})
+	if err == nil && len(page.Tasks) > 0 {
+		_, _ = h.asked.task(ctx, page.Tasks[0].ID) // otherwise it is as it was
+	}
+}
+
+// trigger inserts the tasks of a schedule, unless somebody has triggered it since the preview: a
+// second click would insert them twice.
+func (h *Handler) trigger(ctx context.Context, r *request) (made, error) {
+	t, err := targetOf(r.PostForm)
+	if err != nil {
+		return made{}, err
+	}
+	by, ok := h.asked.Store.(triggerer)
+	if !ok || t.schedule == "" {
+		return made{}, errBadForm
+	}
+	micros, err := strconv.ParseInt(r.PostForm.Get("since"), 10, 64)
+	at := time.UnixMicro(micros)
+	if err != nil || at.Before(r.now.Add(-2*previewMax)) {
+		return made{}, errBadForm
+	}
+	h.triggering.Lock()
+	defer h.triggering.Unlock()
+	since, err := h.triggeredSince(ctx, t.schedule, at)
+	if err != nil {
+		return made{}, err
+	}
+	if since {
+		return t.made(), errTriggered
+	}
+	id, err := by.TriggerSchedule(ctx, t.schedule)
+	m := t.made()
+	m.told.Set("id", string(id))
+	return m, err
+}
+
+// triggeredSince reports whether a schedule was triggered at a time or later, by the IDs of tasks.
+func (h *Handler) triggeredSince(
+	ctx context.Context, schedule string, at time.Time,
+) (bool, error) {
+	const form, pagesMax = "2006-01-02T15:04:05", 20
+	now := h.asked.clock.now(ctx).Add(clockSlack)
+	from, to := at.Add(-clockSlack).UTC().Format(form), now.UTC().Format(form)
+	alike := 0
+	for alike < len(from) && from[alike] == to[alike] {
+		alike++
+	}
+	filter := stint.Filter{IDPrefix: schedule + "/" + from[:alike], Limit: 1000}
+	for range pagesMax {
+		page, err := h.asked.ListTasks(ctx, filter)
+		if err != nil {
+			return false, err
+		}
+		for i := range page.Tasks {
+			stamp, rest, _ := strings.Cut(string(page.Tasks[i].ID)[len(schedule)+1:], "/")
+			manual := rest == "manual" || strings.HasPrefix(rest, "manual/")
+			if manual && !page.Tasks[i].InsertedAt.Before(at) && stamp >= from {
+				return true, nil
+			}
+		}
+		if page.Next == "" {
+			return false, nil
+		}
+		filter.After = page.Next
+	}
+	return true, nil // it cannot be told
+}
+
+// clockSlack is how far the time of a page may be from that of the database.
+const clockSlack = 2 * time.Second
+
+// A limitForm is the limits of an action as a form has them.
+type limitForm struct {
+	Action       string
+	InProgress   int
+	Counted      bool
+	Fair         bool
+	Numbers      []numberField
+	Rate, KeyPer []choice
+	RatePer      string
+	RatePerKey   string
+	Problem      string
+}
+
+// A numberField is a number of a form, empty if it is none.
+type numberField struct{ Name, Label, Value, Hint string }
+
+// An invalidForm is one with a value that the store does not take.
+type invalidForm struct{ data previewData }
+
+// Error is for nobody: the form is shown again.
+func (*invalidForm) Error() string { return "the form has a value that is refused" }
+
+// limitsNow are the limits of an action.
+func (h *Handler) limitsNow(ctx context.Context, action string) (stint.ActionLimits, error) {
+	by, ok := h.asked.Store.(limiter)
+	if !ok {
+		return stint.ActionLimits{}, errBadForm
+	}
+	found, err := by.ListLimits(ctx, action)
+	if err != nil || len(found) == 0 {
+		return stint.ActionLimits{}, err
+	}
+	return found[0], nil
+}
+
+// previewLimits is the form with the limits of an action.
+func (h *Handler) previewLimits(r *request) (previewData, error) {
+	t, err := targetOf(r.PostForm)
+	if err != nil {
+		return previewData{}, err
+	}
+	if t.action == "" {
+		return previewData{}, errBadForm
+	}
+	now, err := h.limitsNow(r.Context(), t.action)
+	if err != nil {
+		return previewData{}, err
+	}
+	l := now.Limits
+	return limitsPage(t.action, &now, url.Values{
+		"concurrency": {numberOf(l.Concurrency)}, "per-key": {numberOf(l.ConcurrencyPerKey)},
+		"rate": {numberOf(l.Rate.Tasks)}, "burst": {numberOf(l.Rate.Burst)},
+		"rate-per": {perOf(l.Rate)}, "rate-key": {numberOf(l.RatePerKey.Tasks)},
+		"burst-key": {numberOf(l.RatePerKey.Burst)}, "rate-key-per": {perOf(l.RatePerKey)},
+		"fair": {strconv.FormatBool(l.Fair)}, "seen": {limitsText(l)},
+	}), nil
+}
+
+// limitsPage is the page with the form.
+func limitsPage(action string, now *stint.ActionLimits, values url.Values) previewData {
+	number := func(name, label, hint string) numberField {
+		return numberField{name, label, values.Get(name), hint}
+	}
+	return previewData{
+		Heading: "Limits of " + display.Text(action), Button: "Set the limits",
+		Asks: "Reason, for the log",
+		Sentence: say("They hold for all workers at once, from the next hand-out on. Owners " +
+			"keep what they own."),
+		Fields: []field{{"action", packText(action)}, {"seen", values.Get("seen")}},
+		Limits: &limitForm{
+			Action: action, InProgress: now.InProgress,
+			Counted: now.Limits.Concurrency > 0 || now.Limits.ConcurrencyPerKey > 0,
+			Fair:    values.Get("fair") == "true",
+			Numbers: []numberField{
+				number("concurrency", "In progress at once", "any number"),
+				number("per-key", "In progress at once, of each key", "any number"),
+				number("rate", "Hand-outs", "any number"),
+				number("burst", "of these at once, after a pause", "what comes in a second"),
+				number("rate-key", "Hand-outs of each key", "any number"),
+				number("burst-key", "of these at once, after a pause", "what comes in a second"),
+			},
+			Rate: pers(values.Get("rate-per")), RatePer: values.Get("rate-per"),
+			KeyPer: pers(values.Get("rate-key-per")), RatePerKey: values.Get("rate-key-per"),
+		},
+	}
+}
+
+// pers are the times of a rate to choose from.
+func pers(present string) []choice {
+	const day = 24 * time.Hour
+	all := []choice{
+		{time.Second.String(), "per second"}, {time.Minute.String(), "per minute"},
+		{time.Hour.String(), "per hour"}, {day.String(), "per day"},
+	}
+	isPresent := func(c choice) bool { return c.Value == present }
+	if present != "" && !slices.ContainsFunc(all, isPresent) {
+		all = append(all, choice{present, "per " + present})
+	}
+	return all
+}
+
+func perOf(r stint.Rate) string {
+	if r.Per == 0 {
+		return time.Second.String()
+	}
+	return r.Per.String()
+}
+
+func numberOf(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// limitsText tells limits from others.
+func limitsText(l stint.Limits) string { return fmt.Sprintf("%v", l) }
+
+// readLimits reads limits from a form. The problem is empty if there is none.
+func readLimits(form url.Values) (l stint.Limits, problem string) {
+	number := func(name, label string) int {
+		text := strings.TrimSpace(form.Get(name))
+		if text == "" {
+			return 0
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			problem = label + " must be a whole number, or empty."
+		}
+		return n
+	}
+	rate := func(name, burst, label string) (r stint.Rate) {
+		per, err := time.ParseDuration(form.Get(name + "-per"))
+		if err != nil {
+			problem = label + " must be in a time."
+		}
+		r.Tasks, r.Burst = number(name, label), number(burst, label)
+		if r.Tasks > 0 {
+			r.Per = per
+		} else if r.Burst > 0 {
+			problem = label + ": what may come at once needs a rate."
+		}
+		return r
+	}
+	l = stint.Limits{
+		Concurrency:       number("concurrency", "In progress at once"),
+		ConcurrencyPerKey: number("per-key", "In progress at once, of each key,"),
+		Rate:              rate("rate", "burst", "The hand-outs"),
+		RatePerKey:        rate("rate-key", "burst-key", "The hand-outs of each key"),
+		Fair:              form.Get("fair") == "true",
+	}
+	return l, problem
+}
+
+// setLimits sets the limits of an action, unless somebody has changed them since they were seen.
+func (h *Handler) setLimits(ctx context.Context, r *request) (made, error) {
+	form := r.PostForm
+	t, err := targetOf(form)
+	if err != nil {
+		return made{}, err
+	}
+	by, ok := h.asked.Store.(limiter)
+	if !ok || t.action == "" {
+		return made{}, errBadForm
+	}
+	now, err := h.limitsNow(ctx, t.action)
+	if err != nil {
+		return made{}, err
+	}
+	wanted, problem := readLimits(form)
+	m := t.made()
+	m.what = append(m.what, slog.String("before", limitsText(now.Limits)),
+		slog.String("after", limitsText(wanted)))
+	switch {
+	case problem == "" && alike(now.Limits, wanted): // by the same form, perhaps
+		return m, nil
+	case problem == "" && limitsText(now.Limits) != form.Get("seen"):
+		return m, errLimitsChanged
+	case problem == "":
+		err = by.SetLimits(ctx, t.action, wanted)
+		var wrong *stint.ArgumentError
+		if !errors.As(err, &wrong) {
+			return m, err
+		}
+		problem = wrong.Argument + " " + wrong.Problem + "."
+	}
+	page := limitsPage(t.action, &now, form)
+	page.Limits.Problem = problem
+	return m, &invalidForm{page}
+}
+
+// alike reports whether limits are what somebody wants. The store fills in a burst that is left
+// out.
+func alike(now, wanted stint.Limits) bool {
+	if wanted.Rate.Burst == 0 {
+		now.Rate.Burst = 0
+	}
+	if wanted.RatePerKey.Burst == 0 {
+		now.RatePerKey.Burst = 0
+	}
+	return now == wanted
+}

@@ -1,0 +1,191 @@
+package ui_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui"
+)
+
+// limitsOf are the limits and pauses of an action.
+func limitsOf(t *testing.T, store *stint.Store, action string) stint.ActionLimits {
+	t.Helper()
+	found, err := store.ListLimits(t.Context(), action)
+	wantNil(t, err)
+	if len(found) == 0 {
+		return stint.ActionLimits{}
+	}
+	return found[0]
+}
+
+func TestChange_PausesAndResumes(t *testing.T) {
+	t.Parallel()
+	store, stores := bothStores(t)
+	insert(t, store, stint.Task{ID: "a", Action: "mail", Key: "k"},
+		stint.Task{ID: "b", Action: "mail"})
+	for _, shown := range stores {
+		h := ui.New(shown, open())
+		press := func(page, do string, changed ...string) string {
+			t.Helper()
+			before := limitsOf(t, store, "mail")
+			would := previewOf(t, h, formWith(t, text(t, h, page), do), changed...)
+			if after := limitsOf(t, store, "mail"); len(after.PausedKeys) != len(before.PausedKeys) ||
+				after.PausedSince != before.PausedSince {
+				t.Errorf("the preview of %s has changed something", do)
+			}
+			return agree(t, h, would)
+		}
+		wantParts(t, press("/action?name=mail", "pause"), "Paused the action")
+		if limitsOf(t, store, "mail").PausedSince.IsZero() {
+			t.Error("the action is not paused")
+		}
+		wantParts(t, press("/task?id=b", "resume"), "Resumed the action")
+		if !limitsOf(t, store, "mail").PausedSince.IsZero() {
+			t.Error("the action is still paused")
+		}
+		form := formWith(t, text(t, h, "/action?name=mail"), "pause")
+		form.values.Set("typed", "k")
+		agree(t, h, previewOf(t, h, form))
+		if _, ok := limitsOf(t, store, "mail").PausedKeys["k"]; !ok {
+			t.Error("the key is not paused")
+		}
+		wantParts(t, press("/limits", "resume"), "Resumed the key k of")
+		if len(limitsOf(t, store, "mail").PausedKeys) > 0 {
+			t.Error("the key is still paused")
+		}
+	}
+}
+
+// Limits are set as the form says; what the store refuses is said in the form, and what somebody
+// else has set meanwhile stays.
+func TestChange_SetsLimits(t *testing.T) {
+	t.Parallel()
+	store, stores := bothStores(t)
+	insert(t, store, stint.Task{ID: "a", Action: "mail"})
+	for _, shown := range stores {
+		wantNil(t, store.SetLimits(t.Context(), "mail", stint.Limits{
+			Concurrency: 3, RatePerKey: stint.Rate{Tasks: 5, Per: 15 * time.Minute},
+		}))
+		h := ui.New(shown, open())
+		page := previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "limit"))
+		wantParts(t, page, `name="concurrency" value="3"`, `value="15m0s" selected`, "In progress now: 0")
+		for name, wrong := range map[string][2]string{
+			"no number": {"concurrency", "many"}, "a negative one": {"rate", "-1"},
+			"more than allowed": {"per-key", "1001"}, "a burst alone": {"burst", "5"},
+			"no time": {"rate-per", "soon"},
+		} {
+			response := send(t, h, agreement(t, page), wrong[0], wrong[1])
+			if content := body(t, response); response.StatusCode != http.StatusBadRequest ||
+				!strings.Contains(content, `role="alert"`) ||
+				!strings.Contains(content, `name="`+wrong[0]) {
+				t.Errorf("%s: %s\n%s", name, response.Status, content)
+			}
+		}
+		form := agreement(t, page)
+		wantParts(t, agree(t, h, page, "concurrency", "40", "rate", "100", "rate-per", "1m0s",
+			"burst", "7", "fair", "true"), "Set the limits of")
+		want := stint.Limits{
+			Concurrency: 40, Fair: true, Rate: stint.Rate{Tasks: 100, Per: time.Minute, Burst: 7},
+			RatePerKey: stint.Rate{Tasks: 5, Per: 15 * time.Minute, Burst: 1},
+		}
+		if got := limitsOf(t, store, "mail").Limits; got != want {
+			t.Errorf("the limits are %+v, want %+v", got, want)
+		}
+		response := send(t, h, form, "concurrency", "50")
+		if content := body(t, response); response.StatusCode != http.StatusConflict ||
+			!strings.Contains(content, "Somebody has changed") {
+			t.Errorf("limits that were changed meanwhile: %s\n%s", response.Status, content)
+		}
+		if got := limitsOf(t, store, "mail").Limits; got != want {
+			t.Errorf("the limits are %+v, want %+v", got, want)
+		}
+	}
+}
+
+// A schedule that is triggered by a form twice, even at once, inserts its tasks once.
+// Proves G211.
+func TestChange_TriggersOnce(t *testing.T) {
+	t.Parallel()
+	store, stores := bothStores(t)
+	insert(t, store, stint.Task{ID: "a", Action: "mail"})
+	const name = "every night/<b>"
+	wantNil(t, store.PutSchedules(t.Context(), []stint.Schedule{{
+		Name: name, Spec: "0 3 * * *", Tasks: []stint.Task{
+			{ID: "1", Action: "report"}, {ID: "2", Action: "mail"},
+		},
+	}}))
+	inserted := func() int {
+		found, err := store.ListTasks(t.Context(), stint.Filter{IDPrefix: name + "/"})
+		wantNil(t, err)
+		return len(found.Tasks)
+	}
+	for _, shown := range stores {
+		h := ui.New(shown, open())
+		before := inserted()
+		page := previewOf(t, h, formWith(t, text(t, h, "/schedules"), "trigger"))
+		wantParts(t, page, "Inserts 2 tasks now", "report, mail")
+		form := agreement(t, page)
+		var clicking sync.WaitGroup
+		codes := make(chan int, 2)
+		for range cap(codes) {
+			clicking.Go(func() { codes <- post(t, h, "/change", form.values.Encode()).StatusCode })
+		}
+		clicking.Wait()
+		if a, b := <-codes, <-codes; a+b != http.StatusSeeOther+http.StatusConflict {
+			t.Errorf("two clicks: %d and %d", a, b)
+		}
+		if n := inserted() - before; n != 2 {
+			t.Errorf("%d tasks were inserted", n)
+		}
+		agree(t, h, previewOf(t, h, formWith(t, text(t, h, "/schedules"), "trigger")))
+		if n := inserted() - before; n != 4 {
+			t.Errorf("%d tasks were inserted after somebody agreed anew", n)
+		}
+		agree(t, h, previewOf(t, h, formWith(t, text(t, h, "/schedules"), "pause")))
+		wantParts(t, agree(t, h, previewOf(t, h, formWith(t, text(t, h, "/schedules"), "resume"))),
+			"Resumed the schedule")
+	}
+}
+
+// A task is answered once, with what becomes of the others said before.
+func TestChange_Answers(t *testing.T) {
+	t.Parallel()
+	const secret = "a-key-of-16-bytes"
+	store, stores := bothStores(t)
+	for name, shown := range stores {
+		h := ui.New(shown, open())
+		id := stint.TaskID(name)
+		insert(t, store, stint.Task{ID: id, Action: stint.External, AnswerKey: secret},
+			stint.Task{ID: id + "+", Action: "mail", After: []stint.TaskID{id}},
+			stint.Task{ID: id + "++", Action: "mail", After: []stint.TaskID{id + "+"}})
+		page := previewOf(t, h, formWith(t, text(t, h, "/"+address("task", id)), "answer"))
+		wantParts(t, page, "If it is aborted, 2 tasks behind it are aborted, too.")
+		form := agreement(t, page)
+		for _, test := range []struct{ name, code, key, says string }{
+			{"no code", "", secret, "Choose whether"},
+			{"another key", "completed", "guess", "with its key only"},
+		} {
+			response := send(t, h, form, "code", test.code, "answer-key", test.key)
+			if content := body(t, response); response.StatusCode < http.StatusBadRequest ||
+				response.StatusCode >= http.StatusInternalServerError ||
+				!strings.Contains(content, test.says) {
+				t.Errorf("%s: %s\n%s", test.name, response.Status, content)
+			}
+			wantStates(t, store, stint.StateReady, id)
+		}
+		wantParts(t, agree(t, h, page, "code", "aborted", "answer-key", secret), "is answered")
+		wantStates(t, store, stint.StateAborted, id, id+"+", id+"++")
+		response := send(t, h, form, "code", "completed")
+		if content := body(t, response); response.StatusCode != http.StatusConflict ||
+			!strings.Contains(content, "has ended or changed") {
+			t.Errorf("a second answer: %s\n%s", response.Status, content)
+		}
+		if page := text(t, h, "/"+address("task", id)); strings.Contains(page, `value="answer"`) {
+			t.Errorf("an answered task is offered to be answered")
+		}
+	}
+}
