@@ -5,6 +5,7 @@ package main
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -122,6 +123,72 @@ func TestUI_ShowsShards(t *testing.T) {
 		_, text := webPage(t, addressIn(t, showing)+"tasks", "")
 		return strings.Contains(text, "Shard us is away") && strings.Contains(text, "eu/save")
 	})
+}
+
+// Changes are for those who ask for them, on a database and through a service. Shards offer none.
+func TestUI_ChangesIfAllowed(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "mail/7", Action: "mail"})
+	show := func(env []string, args ...string) *process {
+		args = append([]string{"ui", "--listen", "127.0.0.1:0"}, args...)
+		showing := start(t, newCommand(t, env, args...))
+		showing.says(t, "stop with Ctrl-C")
+		return showing
+	}
+	const offers = `method="post"`
+	_, text := webPage(t, addressIn(t, show(db.env))+"task?id=mail/7", "")
+	if strings.Contains(text, offers) {
+		t.Errorf("without --allow-changes, the page offers changes:\n%s", text)
+	}
+	showing := show(db.env, "--allow-changes")
+	address := addressIn(t, showing)
+	_, text = webPage(t, address+"task?id=mail/7", "")
+	task := regexp.MustCompile(`name="task" value="([^"]*)"`).FindStringSubmatch(text)
+	if !strings.Contains(text, offers) || task == nil {
+		t.Fatalf("the page offers nothing:\n%s", text)
+	}
+	form := url.Values{"do": {"abort"}, "task": {task[1]}}
+	preview := webForm(t, address+"preview", form)
+	at := regexp.MustCompile(`name="at" value="([^"]*)"`).FindStringSubmatch(preview)
+	if !strings.Contains(preview, "Aborts 1 task.") || at == nil {
+		t.Fatalf("the preview is\n%s", preview)
+	}
+	form.Set("at", at[1])
+	form.Set("states", "ready")
+	form.Set("reason", "no longer needed")
+	if told := webForm(t, address+"change", form); !strings.Contains(told, "Aborted 1 task.") {
+		t.Errorf("the change is\n%s", told)
+	}
+	showing.says(t, `reason="no longer needed"`)
+	db.run(t, "", "show", "mail/7").wantOutput(t, "no longer needed (aborted by ")
+	s := newSharding(t)
+	s.insert(t)
+	_, text = webPage(t, addressIn(t, show(s.env, "--allow-changes"))+"task?id=us%2Fmail", "")
+	if strings.Contains(text, offers) {
+		t.Errorf("shards offer changes:\n%s", text)
+	}
+}
+
+// webForm sends a form, and returns the page to which that leads.
+func webForm(t *testing.T, address string, form url.Values) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(testContext(t), http.MethodPost, address,
+		strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestUI_ShowsNobodyElse(t *testing.T) {

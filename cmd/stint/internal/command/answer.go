@@ -72,10 +72,7 @@ func (p *program) answer(cmd *cobra.Command, id stint.TaskID, flags *answerFlags
 	}
 	by := flags.by
 	if by == "" {
-		by = "stint answer"
-		if who, err := user.Current(); err == nil && who.Username != "" {
-			by = who.Username
-		}
+		by = userName("stint answer")
 	}
 	return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 		verdicts, err := db.store.AnswerTasks(ctx, stint.ActorID(by), []stint.Answer{answer})
@@ -90,4 +87,12 @@ func (p *program) answer(cmd *cobra.Command, id stint.TaskID, flags *answerFlags
 		}
 		return p.printf("%s\n", answer.Code)
 	})
+}
+
+// userName is the name of the user who has started the command, or another one if he has none.
+func userName(otherwise string) string {
+	if who, err := user.Current(); err == nil && who.Username != "" {
+		return who.Username
+	}
+	return otherwise
 }

@@ -28,13 +28,11 @@ func (p *program) showDemo(ctx context.Context, db *database, s uiSetup, keep bo
 		return errors.Join(err, listening.Close())
 	}
 	defer func() { err = errors.Join(err, store.Close(context.WithoutCancel(ctx))) }()
-	logger, err := p.logger(logLevels()[2])
+	shown, err := p.uiOptions("Stint, the demo", db, true)
 	if err != nil {
 		return errors.Join(err, listening.Close())
 	}
-	pages, looked := untilLookedAt(ui.New(store, ui.Options{
-		Title: "Stint, the demo", Clock: db.now, Logger: logger,
-	}))
+	pages, looked := untilLookedAt(ui.New(store, shown))
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() { served <- s.serve(serving, listening, pages) }()

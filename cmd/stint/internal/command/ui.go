@@ -20,8 +20,9 @@ import (
 
 // A uiSetup holds the flags of ui.
 type uiSetup struct {
-	listen   string
-	insecure bool
+	listen       string
+	insecure     bool
+	allowChanges bool
 }
 
 const uiListenDefault = "127.0.0.1:7331"
@@ -33,14 +34,17 @@ func (p *program) uiCommand() *cobra.Command {
 		SuggestFor: []string{"web", "dashboard"},
 		Short:      "Look at tasks in a browser",
 		Long: `Serve pages that show tasks, their networks and the actors that perform them, and
-that say why a task does not run. The pages only show: they change nothing.
+that say why a task does not run. The pages only show, unless --allow-changes is given: then
+they offer to abort, retry and delete tasks, to pause and resume, to set limits, to trigger
+schedules and to answer tasks, and say before what that would do. Each change is logged, and
+a task that was aborted says by whom: your user name.
 
 Nobody is asked who he is, so it serves this machine only, unless --insecure is given. To
 show the pages to others, mount them in a program that knows its users (package ui).
 
 It stops on Ctrl-C, with exit code 0.`,
 		Example: `  stint ui
-  stint ui --listen 127.0.0.1:8080
+  stint ui --allow-changes
   stint ui --server http://localhost:7330`,
 		GroupID:           groupTasks,
 		Args:              noArguments,
@@ -60,6 +64,8 @@ It stops on Ctrl-C, with exit code 0.`,
 	flags.StringVar(&s.listen, "listen", uiListenDefault, "listen at this `address`: host:port")
 	flags.BoolVar(&s.insecure, "insecure", false,
 		"ask nobody who he is, also beyond this machine")
+	flags.BoolVar(&s.allowChanges, "allow-changes", false,
+		"let everybody who reaches the pages change tasks, limits and schedules")
 	return cmd
 }
 
@@ -86,7 +92,7 @@ func (p *program) ui(ctx context.Context, s uiSetup) error {
 		if _, err := db.tasks().ListTasks(ctx, stint.Filter{Limit: 1}); err != nil {
 			return err
 		}
-		handler, err := p.pages(db)
+		handler, err := p.pages(db, s)
 		if err != nil {
 			return err
 		}
@@ -112,16 +118,26 @@ func (s *uiSetup) open(ctx context.Context) (net.Listener, error) {
 }
 
 // pages are the pages that show a database.
-func (p *program) pages(db *database) (http.Handler, error) {
-	logger, err := p.logger(logLevels()[2])
+func (p *program) pages(db *database, s uiSetup) (http.Handler, error) {
+	options, err := p.uiOptions("Stint, "+db.name(), db, s.allowChanges)
 	if err != nil {
 		return nil, err
 	}
-	options := ui.Options{Title: "Stint, " + db.name(), Clock: db.now, Logger: logger}
 	if db.shards != nil {
 		options.Missing = (&awayLately{shards: db.shards, at: map[string]time.Time{}}).names
 	}
 	return ui.New(db.tasks(), options), nil
+}
+
+// uiOptions are those of pages, whose changes are the user's.
+func (p *program) uiOptions(title string, db *database, changes bool) (ui.Options, error) {
+	logger, err := p.logger(logLevels()[1])
+	who := userName("stint ui")
+	return ui.Options{
+		Title: title, Clock: db.now, Logger: logger,
+		User:      func(*http.Request) string { return who },
+		Authorize: func(_ *http.Request, verb ui.Verb) bool { return changes || !verb.Changes() },
+	}, err
 }
 
 // awayLately are the shards of which a page may have nothing, since they did not answer.
