@@ -56,8 +56,12 @@ func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
 		would, err := h.asked.change(r.Context(), abort.states, []bulk.Task{task}, true,
 			abort.change(""))
 		if err == nil && would.Others > 0 {
-			data.Details = append(data.Details, say("If it is aborted, "+
-				display.Count(int64(would.Others), "task")+" behind it are aborted, too."))
+			so := "so are "
+			if would.Others == 1 {
+				so = "so is "
+			}
+			data.Details = append(data.Details, say("If it is aborted, "+so+
+				display.Count(int64(would.Others), "task")+" behind it."))
 		}
 	}
 	if now.Task.State == stint.StateBlocked || now.Task.State == stint.StateScheduled {

@@ -112,19 +112,19 @@ func (h *Handler) changeTasks(
 	if len(tasks) == 0 {
 		return m, errBadForm
 	}
-	var states []stint.State
+	var inStates []stint.State
 	for name := range strings.SplitSeq(form.Get("states"), ",") {
-		if !slices.Contains(k.states, stint.State(name)) {
+		if !slices.Contains(states(), stint.State(name)) {
 			return m, errBadForm
 		}
-		states = append(states, stint.State(name))
+		inStates = append(inStates, stint.State(name))
 	}
 	m.what = append(m.what, slog.Int("asked", len(tasks)),
 		slog.Any("first", bulk.IDs(tasks[:min(len(tasks), namedMax)])))
 	change := k.change(statusOf(reason, h.who(r)))
 	affected, refused, err := bulk.LeavingOut(ctx, h.asked, tasks,
 		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
-			return h.asked.change(ctx, states, tasks, false, change)
+			return h.asked.change(ctx, inStates, tasks, false, change)
 		})
 	m.what = append(m.what, slog.Int("tasks", len(affected.Tasks)),
 		slog.Int("in_progress", affected.InProgress), slog.Int("others", affected.Others))
@@ -140,8 +140,7 @@ func (h *Handler) changeTasks(
 	number("in-progress", affected.InProgress)
 	number("others", affected.Others)
 	for _, left := range leftOuts(k, tasks, affected, refused) {
-		number("left-"+leftWords(k, left.Why), left.Tasks+formInt(m.told, "left-"+
-			leftWords(k, left.Why)))
+		number("left-"+left.word, left.Tasks+formInt(m.told, "left-"+left.word))
 		m.name("left", left.IDs)
 	}
 	m.name("id", affected.Tasks[:min(len(affected.Tasks), namedMax)])
@@ -164,32 +163,6 @@ func (m *made) name(as string, ids []stint.TaskID) {
 		}
 		m.told.Add(as, string(id))
 	}
-}
-
-// leftWords is a word for why tasks were left out.
-func leftWords(k *kind, why string) string {
-	switch {
-	case why == k.unfit:
-		return "changed"
-	case why == "in progress":
-		return "busy"
-	case why == "gone":
-		return why
-	}
-	return "behind"
-}
-
-// whyLeft says what such a word means.
-func whyLeft(k *kind, word string) string {
-	switch word {
-	case "changed":
-		return k.unfit
-	case "busy":
-		return "in progress"
-	case "gone":
-		return word
-	}
-	return "behind a task that was aborted, too"
 }
 
 func formInt(values url.Values, name string) int {
@@ -243,9 +216,9 @@ func (h *Handler) tellTasks(r *request, k *kind, query url.Values, data *changed
 	if len(affected.Tasks) == 0 {
 		data.Sentence = say("Nothing was changed.")
 	}
-	for _, word := range []string{"changed", "busy", "gone", "behind"} {
+	for _, word := range leftWords() {
 		if n := formInt(query, "left-"+word); n > 0 {
-			data.Left = append(data.Left, leftOut{Tasks: n, Why: whyLeft(k, word)})
+			data.Left = append(data.Left, leftOut{Tasks: n, Why: whyLeft(word)})
 		}
 	}
 	if formInt(query, "left-changed") > 0 {

@@ -18,11 +18,10 @@ type kind struct {
 	text, will, done string // Abort, aborts, aborted
 	// states are those of tasks that it is for, and change is what it does to them. Both are nil if
 	// it is not about tasks.
-	states []stint.State
-	change func(status string) bulk.Change
-	// others is what becomes of dependents, and unfit why tasks are left out that have changed.
-	others, unfit string
-	removes       bool // what it ends is gone, or begins anew at the least
+	states  []stint.State
+	change  func(status string) bulk.Change
+	others  string // the dependents that it changes, too
+	removes bool   // it ends something
 }
 
 func kinds() []kind {
@@ -30,7 +29,6 @@ func kinds() []kind {
 		{
 			name: "abort", needs: Abort, text: "Abort", will: "Aborts", done: "Aborted",
 			states: bulk.Abortable(), removes: true, others: "that depend on them",
-			unfit: "ended already, or changed since they were seen",
 			change: func(status string) bulk.Change {
 				return func(
 					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
@@ -42,7 +40,6 @@ func kinds() []kind {
 		{
 			name: "retry", needs: Retry, text: "Retry", will: "Retries", done: "Retried",
 			states: bulk.Retryable(), others: "that were aborted because of them",
-			unfit: "not ended, or changed since they were seen",
 			change: func(string) bulk.Change {
 				return func(
 					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
@@ -55,7 +52,6 @@ func kinds() []kind {
 			name: "delete", needs: Delete, text: "Delete", will: "Deletes", done: "Deleted",
 			states: bulk.Deletable(), removes: true,
 			others: "that would have nothing left to wait for",
-			unfit:  "in progress, gone, or changed since they were seen",
 			change: func(string) bulk.Change {
 				return func(
 					ctx context.Context, by bulk.Changer, ids []stint.TaskID,

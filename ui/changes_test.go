@@ -141,7 +141,8 @@ func TestChange_NamesWhatItLeavesOut(t *testing.T) {
 		wantNil(t, err)
 		own(t, store, name) // the free one
 		page := previewOf(t, h, form)
-		wantParts(t, page, "Deletes 1 task.", "Left out", string(id("gone")), string(id("free")))
+		wantParts(t, page, "Deletes 1 task.", "Left out", "1 task: in progress",
+			"1 task: gone", string(id("gone")), string(id("free")))
 		wantParts(t, agree(t, h, page), "Deleted 1 task.", "Left out", string(id("free")))
 		insert(t, store, stint.Task{
 			ID: id("behind"), Action: name, After: []stint.TaskID{id("root")},
@@ -155,8 +156,10 @@ func TestChange_NamesWhatItLeavesOut(t *testing.T) {
 			string(id("root")))
 		wantParts(t, agree(t, h, page), "Retried 1 task.", "behind a task")
 		wantStates(t, store, stint.StateAborted, id("behind"))
-		wantParts(t, previewOf(t, h, formWith(t, text(t, h, "/tasks?action="+name), "abort")),
-			"No task is selected")
+		form = formWith(t, text(t, h, "/tasks?action="+name), "abort")
+		wantParts(t, previewOf(t, h, form), "No task is selected")
+		form.values["task"] = form.boxes
+		wantParts(t, previewOf(t, h, form), "Aborts 1 task.", "1 task: ended already")
 	}
 }
 
@@ -443,7 +446,7 @@ func TestChange_ReadsFormsWithinBounds(t *testing.T) {
 		"nonsense":       {http.StatusBadRequest, func(v url.Values) { v.Set("task", "%%%") }},
 		"a piece":        {http.StatusBadRequest, func(v url.Values) { v.Set("task", v.Get("task")[:40]) }},
 		"a zero in IDs":  {http.StatusBadRequest, func(v url.Values) { v.Set("task", "AQAAAA") }},
-		"other states":   {http.StatusBadRequest, func(v url.Values) { v.Set("states", "completed") }},
+		"other states":   {http.StatusBadRequest, func(v url.Values) { v.Set("states", "ready,done") }},
 		"no such change": {http.StatusBadRequest, func(v url.Values) { v.Set("do", "drop") }},
 		"no time":        {http.StatusBadRequest, func(v url.Values) { v.Del("at") }},
 	} {

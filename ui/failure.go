@@ -69,6 +69,10 @@ var (
 		http.StatusConflict, "Triggered already", "The schedule was triggered since you saw it, " +
 			"perhaps by the same form. It was not triggered again.",
 	}
+	errManyTriggered = &refusal{
+		http.StatusConflict, "Not possible", "The schedule inserts so many tasks that it cannot " +
+			"be told whether somebody triggers it twice. The command does it: stint schedule trigger",
+	}
 	errNoSchedule = &refusal{
 		http.StatusNotFound, "No such schedule", "There is no such schedule any more.",
 	}

@@ -35,6 +35,7 @@ type previewData struct {
 // A leftOut is some tasks that are not changed, and why.
 type leftOut struct {
 	Tasks int
+	word  string // for why, in addresses
 	Why   string
 	IDs   []stint.TaskID // the first of them
 }
@@ -83,14 +84,14 @@ func preview(h *Handler, w http.ResponseWriter, r *request) error {
 // previewTasks says what would become of tasks that were selected, or that pass a filter.
 func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error) {
 	form := r.PostForm
-	states, found := k.states, bulk.Found{}
+	inStates, found := states(), bulk.Found{} // of those selected, the verb tells which it takes
 	var filter url.Values
 	if form.Get("of") == "all" {
 		filter, err = url.ParseQuery(form.Get("filter"))
 		if err != nil || !isText(filter) {
 			return data, errBadForm
 		}
-		if found, states, err = h.findTasks(r.Context(), k, filter); err != nil {
+		if found, inStates, err = h.findTasks(r.Context(), k, filter); err != nil {
 			return data, err
 		}
 	} else if found.Tasks, err = unpackTasks(form["task"]); err != nil {
@@ -102,14 +103,14 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	change := k.change(statusOf("", h.who(r)))
 	affected, refused, err := bulk.LeavingOut(r.Context(), h.asked, found.Tasks,
 		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
-			return h.asked.change(ctx, states, tasks, true, change)
+			return h.asked.change(ctx, inStates, tasks, true, change)
 		})
 	if err != nil {
 		return data, refusalToChange(err)
 	}
 	number := display.Count(int64(len(affected.Tasks)), "task")
 	data = previewData{
-		Heading:  k.text + " " + number + "?",
+		Heading:  k.text + " these tasks?",
 		Sentence: say(k.will + " " + countOf(k, affected) + "."),
 		Left:     leftOuts(k, found.Tasks, affected, refused),
 		Tasks:    affected.Tasks[:min(len(affected.Tasks), namedMax)],
@@ -132,7 +133,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 			" not counted here, aborted because of others: they are opened with these others."))
 	}
 	data.Fields = []field{
-		{"task", packTasks(found.Tasks...)}, {"states", joinStates(states)},
+		{"task", packTasks(found.Tasks...)}, {"states", joinStates(inStates)},
 	}
 	if found.More {
 		data.Details = append(data.Details, h.moreAre(r.Context(), filter, len(found.Tasks)))
@@ -249,50 +250,74 @@ func leftOuts(
 	for _, id := range affected.Tasks {
 		known[id] = true
 	}
-	add := func(why string, ids []stint.TaskID) {
+	add := func(word, why string, ids ...stint.TaskID) {
 		for _, id := range ids {
 			known[id] = true
 		}
 		i := slices.IndexFunc(left, func(l leftOut) bool { return l.Why == why })
 		if i < 0 {
-			i, left = len(left), append(left, leftOut{Why: why})
+			i, left = len(left), append(left, leftOut{word: word, Why: why})
 		}
 		left[i].Tasks += len(ids)
-		left[i].IDs = append(left[i].IDs, ids...)
-		left[i].IDs = left[i].IDs[:min(len(left[i].IDs), namedMax)]
+		left[i].IDs = append(left[i].IDs, ids[:min(len(ids), namedMax-len(left[i].IDs))]...)
 	}
 	for _, r := range refused {
-		add(refusedBecause(r.Err), r.Tasks)
+		word, why := refusedBecause(r.Err)
+		add(word, why, r.Tasks...)
 	}
-	var others []stint.TaskID
 	for _, task := range tasks {
-		if !known[task.ID] {
-			others = append(others, task.ID)
+		word := "changed"
+		switch {
+		case known[task.ID]:
+			continue
+		case k.name == "abort" && !task.Finished.IsZero():
+			word = "ended"
+		case k.name == "retry" && task.Finished.IsZero():
+			word = "open"
 		}
-	}
-	if len(others) > 0 {
-		add(k.unfit, others)
+		add(word, whyLeft(word), task.ID)
 	}
 	return left
 }
 
-// refusedBecause says why tasks are left out.
-func refusedBecause(err error) string {
+// leftWords are the words for why tasks are left out.
+func leftWords() []string { return []string{"ended", "open", "busy", "behind", "gone", "changed"} }
+
+// whyLeft says what such a word means.
+func whyLeft(word string) string {
+	switch word {
+	case "ended":
+		return "ended already"
+	case "open":
+		return "not ended yet"
+	case "busy":
+		return "in progress"
+	case "behind":
+		return "behind a task that was aborted, too"
+	case "gone":
+		return word
+	}
+	return "gone, or changed since they were seen"
+}
+
+// refusedBecause says why tasks are left out of a change, with the word for that.
+func refusedBecause(err error) (word, why string) {
+	word = "changed"
 	var named *stint.TaskError
 	switch {
 	case errors.Is(err, stint.ErrTaskInProgress):
-		return "in progress"
+		word = "busy"
 	case errors.Is(err, stint.ErrTaskNotFound):
-		return "gone"
+		word = "gone"
 	case errors.Is(err, stint.ErrPredecessorAborted) && errors.As(err, &named) &&
 		len(named.IDs) > 0:
-		why := "behind a task that was aborted, too: " + shownText(named.IDs[0])
+		why = whyLeft("behind") + ": " + shownText(named.IDs[0])
 		if len(named.IDs) > 1 {
 			why += " and others"
 		}
-		return why
+		return "behind", why
 	}
-	return "refused"
+	return word, whyLeft(word)
 }
 
 // refusalToChange is the page for an error of a change, or of its preview.

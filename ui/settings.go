@@ -156,7 +156,11 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 		return data, errNoSchedule
 	}
 	h.learnClock(r.Context())
-	since := strconv.FormatInt(h.asked.clock.now(r.Context()).UnixMicro(), 10)
+	at := h.asked.clock.now(r.Context())
+	last, err := h.lastTriggered(r.Context(), t.schedule, at)
+	if err != nil {
+		return data, err
+	}
 	var actions []string
 	for i := range found[0].Tasks {
 		if action := shownText(found[0].Tasks[i].Action); !slices.Contains(actions, action) &&
@@ -169,7 +173,8 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 		Sentence: say("Inserts " + display.Count(int64(len(found[0].Tasks)), "task") +
 			" now, besides its occurrences."),
 		Details: []sentence{say("Of the actions: " + strings.Join(actions, ", ") + ".")},
-		Fields:  append(t.fields(), field{"since", since}),
+		Fields: append(t.fields(), field{"last", last},
+			field{"since", strconv.FormatInt(at.UnixMicro(), 10)}),
 	}, nil
 }
 
@@ -202,11 +207,11 @@ func (h *Handler) trigger(ctx context.Context, r *request) (made, error) {
 	}
 	h.triggering.Lock()
 	defer h.triggering.Unlock()
-	since, err := h.triggeredSince(ctx, t.schedule, at)
+	last, err := h.lastTriggered(ctx, t.schedule, at)
 	if err != nil {
 		return made{}, err
 	}
-	if since {
+	if last > r.PostForm.Get("last") {
 		return t.made(), errTriggered
 	}
 	id, err := by.TriggerSchedule(ctx, t.schedule)
@@ -215,56 +220,61 @@ func (h *Handler) trigger(ctx context.Context, r *request) (made, error) {
 	return m, err
 }
 
-// triggeredSince reports whether a schedule was triggered at a time or later, by the IDs of tasks.
-func (h *Handler) triggeredSince(
-	ctx context.Context, schedule string, at time.Time,
-) (bool, error) {
-	const form, pagesMax = "2006-01-02T15:04:05", 20
-	now := h.asked.clock.now(ctx).Add(clockSlack)
-	from, to := at.Add(-clockSlack).UTC().Format(form), now.UTC().Format(form)
-	alike := 0
-	for alike < len(from) && from[alike] == to[alike] {
-		alike++
+// lastTriggered is when somebody has triggered a schedule last, as the IDs of its tasks have it;
+// empty if nobody has since shortly before a time.
+func (h *Handler) lastTriggered(
+	ctx context.Context, schedule string, since time.Time,
+) (last string, err error) {
+	// The times of a page and of the database may differ by that much.
+	const slack, form, pagesMax = time.Minute, "2006-01-02T15:04:05", 20
+	from := since.Add(-slack).UTC().Format(form)
+	to := h.asked.clock.now(ctx).Add(slack).UTC().Format(form)
+	same := 0
+	for same < len(from) && from[same] == to[same] {
+		same++
 	}
-	filter := stint.Filter{IDPrefix: schedule + "/" + from[:alike], Limit: 1000}
+	filter := stint.Filter{
+		IDPrefix: schedule + "/" + from[:same], Limit: 1000,
+	}
 	for range pagesMax {
 		page, err := h.asked.ListTasks(ctx, filter)
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		for i := range page.Tasks {
 			stamp, rest, _ := strings.Cut(string(page.Tasks[i].ID)[len(schedule)+1:], "/")
 			manual := rest == "manual" || strings.HasPrefix(rest, "manual/")
-			if manual && !page.Tasks[i].InsertedAt.Before(at) && stamp >= from {
-				return true, nil
+			if manual && stamp >= from {
+				last = max(last, stamp)
 			}
 		}
 		if page.Next == "" {
-			return false, nil
+			return last, nil
 		}
 		filter.After = page.Next
 	}
-	return true, nil // it cannot be told
+	return "", errManyTriggered
 }
-
-// clockSlack is how far the time of a page may be from that of the database.
-const clockSlack = 2 * time.Second
 
 // A limitForm is the limits of an action as a form has them.
 type limitForm struct {
-	Action       string
-	InProgress   int
-	Counted      bool
-	Fair         bool
-	Numbers      []numberField
-	Rate, KeyPer []choice
-	RatePer      string
-	RatePerKey   string
-	Problem      string
+	InProgress int
+	Counted    bool
+	Fair       bool
+	Numbers    []numberField
+	Problem    string
 }
 
-// A numberField is a number of a form, empty if it is none.
-type numberField struct{ Name, Label, Value, Hint string }
+// A numberField is a number of a form, empty if it is none, and the time that it is of.
+type numberField struct {
+	Name, Label, Value, Hint string
+	Per                      *perField
+}
+
+type perField struct {
+	Name, Value string
+	Choices     []choice
+}
 
 // An invalidForm is one with a value that the store does not take.
 type invalidForm struct{ data previewData }
@@ -310,8 +320,18 @@ func (h *Handler) previewLimits(r *request) (previewData, error) {
 
 // limitsPage is the page with the form.
 func limitsPage(action string, now *stint.ActionLimits, values url.Values) previewData {
-	number := func(name, label, hint string) numberField {
-		return numberField{name, label, values.Get(name), hint}
+	number := func(name, label string) numberField {
+		return numberField{Name: name, Label: label, Value: values.Get(name), Hint: "any number"}
+	}
+	rate := func(name, label string) numberField {
+		n, per := number(name, label), values.Get(name+"-per")
+		n.Per = &perField{name + "-per", per, pers(per)}
+		return n
+	}
+	burst := func(name string) numberField {
+		n := number(name, "At once, after a while without")
+		n.Hint = "what comes in a second"
+		return n
 	}
 	return previewData{
 		Heading: "Limits of " + display.Text(action), Button: "Set the limits",
@@ -320,19 +340,15 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 			"keep what they own."),
 		Fields: []field{{"action", packText(action)}, {"seen", values.Get("seen")}},
 		Limits: &limitForm{
-			Action: action, InProgress: now.InProgress,
-			Counted: now.Limits.Concurrency > 0 || now.Limits.ConcurrencyPerKey > 0,
-			Fair:    values.Get("fair") == "true",
+			InProgress: now.InProgress,
+			Counted:    now.Limits.Concurrency > 0 || now.Limits.ConcurrencyPerKey > 0,
+			Fair:       values.Get("fair") == "true",
 			Numbers: []numberField{
-				number("concurrency", "In progress at once", "any number"),
-				number("per-key", "In progress at once, of each key", "any number"),
-				number("rate", "Hand-outs", "any number"),
-				number("burst", "of these at once, after a pause", "what comes in a second"),
-				number("rate-key", "Hand-outs of each key", "any number"),
-				number("burst-key", "of these at once, after a pause", "what comes in a second"),
+				number("concurrency", "In progress at once"),
+				number("per-key", "In progress at once, of each key"),
+				rate("rate", "Hand-outs"), burst("burst"),
+				rate("rate-key", "Hand-outs of each key"), burst("burst-key"),
 			},
-			Rate: pers(values.Get("rate-per")), RatePer: values.Get("rate-per"),
-			KeyPer: pers(values.Get("rate-key-per")), RatePerKey: values.Get("rate-key-per"),
 		},
 	}
 }

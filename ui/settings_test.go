@@ -163,7 +163,7 @@ func TestChange_Answers(t *testing.T) {
 			stint.Task{ID: id + "+", Action: "mail", After: []stint.TaskID{id}},
 			stint.Task{ID: id + "++", Action: "mail", After: []stint.TaskID{id + "+"}})
 		page := previewOf(t, h, formWith(t, text(t, h, "/"+address("task", id)), "answer"))
-		wantParts(t, page, "If it is aborted, 2 tasks behind it are aborted, too.")
+		wantParts(t, page, "If it is aborted, so are 2 tasks behind it.")
 		form := agreement(t, page)
 		for _, test := range []struct{ name, code, key, says string }{
 			{"no code", "", secret, "Choose whether"},

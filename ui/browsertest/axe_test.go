@@ -44,8 +44,7 @@ func TestPages_AreForEverybody(t *testing.T) {
 		{width: 320, height: 640},
 	} {
 		tab := open(t, l)
-		check := func(at string) {
-			tab.visit(at)
+		audited := func(at string) {
 			tab.run(string(script))
 			found, err := chromedp.Run(tab.ctx,
 				chromedp.Evaluate[[]violation](audit, chromedp.EvalAwaitPromise))
@@ -54,6 +53,14 @@ func TestPages_AreForEverybody(t *testing.T) {
 				page := strings.TrimPrefix(at, s.url)
 				t.Errorf("%s, %v: %s: %s\n%s", page, l, v.ID, v.Help, v.Nodes)
 			}
+		}
+		check := func(at string) {
+			tab.visit(at)
+			audited(at)
+		}
+		for name, way := range previews() {
+			tab.lead(s, way)
+			audited("the preview " + name)
 		}
 		for _, page := range pages() {
 			check(s.url + "/" + page)

@@ -111,6 +111,10 @@ func TestPictures(t *testing.T) {
 		for name, page := range pages() {
 			take(name, s.url+"/"+page)
 		}
+		for name, way := range previews() {
+			tab.lead(s, way)
+			shoot("preview-" + name)
+		}
 		for _, page := range []string{
 			"", "problems", "tasks", "actions", "actors", "limits", "schedules",
 		} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,7 +32,11 @@ func newScene(t *testing.T) *scene {
 	wantNil(t, err)
 	t.Cleanup(func() { wantNil(t, store.Close(context.WithoutCancel(t.Context()))) })
 	mux := http.NewServeMux()
-	pages := ui.New(store, ui.Options{Title: "Shop, staging"})
+	pages := ui.New(store, ui.Options{
+		Title: "Shop, staging", Logger: slog.New(slog.DiscardHandler),
+		Authorize: func(*http.Request, ui.Verb) bool { return true },
+		User:      func(*http.Request) string { return "ann@example.com" },
+	})
 	mux.Handle("/", pages)
 	mux.Handle("/a/b/", pages)
 	mux.Handle("/cut/", http.StripPrefix("/cut", pages))
@@ -79,6 +84,8 @@ func (s *scene) fill(t *testing.T) {
 		add(fmt.Sprintf("report/2026-11-%d", 20+i), "report")
 	}
 	add("alone", "nobody-asks")
+	tasks = append(tasks, stint.Task{ID: "order/7/approve", Action: stint.External})
+	add("order/7/ship", "ship", "order/7/approve")
 	add(hostile, hostile)
 	add("long/"+strings.Repeat("abcdefghij-", 40), "mail")
 	wantNil(t, store.InsertTasks(ctx, tasks))
