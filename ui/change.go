@@ -69,7 +69,7 @@ func change(h *Handler, w http.ResponseWriter, r *request) error {
 		return outcomeOf(err)
 	}
 	m.told.Set("do", k.name)
-	m.told.Set("back", h.localLink(r.PostForm.Get("back")))
+	m.told.Set("back", h.shortLink(r))
 	w.Header().Set("Location", "./changed?"+m.told.Encode())
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
@@ -136,6 +136,11 @@ func (h *Handler) changeTasks(
 			m.told.Set(name, strconv.Itoa(n))
 		}
 	}
+	if filter, err := url.ParseQuery(form.Get("filter")); err == nil && len(filter) > 0 &&
+		isText(filter) && len(form.Get("filter")) < linkMax {
+		m.told.Set("filter", filter.Encode())
+	}
+	m.told.Set("back", h.shortLink(r))
 	number("tasks", len(affected.Tasks))
 	number("in-progress", affected.InProgress)
 	number("others", affected.Others)
@@ -144,16 +149,26 @@ func (h *Handler) changeTasks(
 		m.name("left", left.IDs)
 	}
 	m.name("id", affected.Tasks[:min(len(affected.Tasks), namedMax)])
-	if filter, err := url.ParseQuery(form.Get("filter")); err == nil && len(filter) > 0 &&
-		isText(filter) && len(form.Get("filter")) < toldMax {
-		m.told.Set("filter", filter.Encode())
-	}
 	return m, nil
 }
 
-// toldMax is how long the address of the page may become by the names of tasks. Proxies take some
-// 4 KiB of headers.
-const toldMax = 1200
+const (
+	// toldMax is how long the address of the page may become by the names of tasks. Proxies take
+	// some 4 KiB of headers.
+	toldMax = 2500
+	// linkMax is how long each address may be, or filter, that it holds.
+	linkMax = 500
+)
+
+// shortLink is the address to go back to, without its filter if that is long.
+func (h *Handler) shortLink(r *request) string {
+	back := h.localLink(r.PostForm.Get("back"))
+	if len(back) <= linkMax {
+		return back
+	}
+	name, _, _ := strings.Cut(back, "?")
+	return belongsTo(name)
+}
 
 // name adds tasks to the address of the page that tells of a change, as far as there is room.
 func (m *made) name(as string, ids []stint.TaskID) {
@@ -191,7 +206,9 @@ type changedData struct {
 func changed(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
 	k, ok := kindNamed(query.Get("do"))
-	if !ok {
+	// No link of another site tells people what they have not done.
+	from := r.Header.Get("Sec-Fetch-Site")
+	if !ok || from == "cross-site" || from == "same-site" {
 		return view{}, errNoPage
 	}
 	if !r.may(k.needs) {

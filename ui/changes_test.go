@@ -320,7 +320,11 @@ func TestChange_IsForThoseWhoMay(t *testing.T) {
 					t.Errorf("%s sends %s to %s: %s", who, name, action, response.Status)
 				}
 			}
-			response := get(t, h, "/changed?do="+name)
+			response := get(t, h, "/changed?do="+name, "Sec-Fetch-Site", "cross-site")
+			if allowed && response.StatusCode != http.StatusNotFound {
+				t.Errorf("a link of another site tells %s of %s: %s", who, name, response.Status)
+			}
+			response = get(t, h, "/changed?do="+name)
 			if forbidden := response.StatusCode == http.StatusForbidden; forbidden == allowed {
 				t.Errorf("%s looks at %s: %s", who, name, response.Status)
 			}
@@ -484,7 +488,7 @@ func TestChange_GoesOnPieceByPiece(t *testing.T) {
 	wantNil(t, store.Maintain(t.Context()))
 	page := previewOf(t, h, formWith(t, text(t, h, "/tasks?action=mail&state=ready"), "abort"),
 		"of", "all")
-	wantParts(t, page, "Aborts 10,000 tasks.", "These are the first 10,000", "more are left",
+	wantParts(t, page, "Aborts 10,000 tasks.", "These are the first 10,000", "About 250 more are left",
 		"stint abort --state=ready --action=mail")
 	told := agree(t, h, page)
 	wantParts(t, told, "Aborted 10,000 tasks.", "Go on with the next")
@@ -515,6 +519,68 @@ func TestChange_OffersWhatTheStoreCan(t *testing.T) {
 			t.Errorf("%s: %s", do, response.Status)
 		}
 	}
+}
+
+// Proxies take only so much: the address of the page that tells of a change stays short.
+func TestChange_LeadsToAShortAddress(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	h := ui.New(store, open())
+	long := strings.Repeat("任", 160)
+	var tasks []stint.Task
+	for i := range 50 {
+		tasks = append(tasks, stint.Task{ID: stint.TaskID(fmt.Sprint(long, i)), Action: "mail"})
+	}
+	insert(t, store, tasks...)
+	list := "/tasks?prefix=" + url.QueryEscape(long)
+	page := previewOf(t, h, formWith(t, text(t, h, list), "abort"), "of", "all")
+	response := send(t, h, agreement(t, page))
+	if to := response.Header.Get("Location"); len(to) > 3<<10 {
+		t.Errorf("it leads to %d bytes: %s", len(to), to)
+	}
+	wantParts(t, text(t, h, response.Header.Get("Location")[1:]), "Aborted 50 tasks.",
+		`href="tasks">Back`)
+	if page := text(t, h, list); !strings.Contains(page, "aborted") {
+		t.Errorf("they are not aborted:\n%s", page)
+	}
+}
+
+// Where a service grants less, the page says so.
+func TestChange_SaysWhatAServiceRefuses(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, stint.Task{ID: "a", Action: "mail"})
+	h := ui.New(refusing{store}, open())
+	page := previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "pause"))
+	response := send(t, h, agreement(t, page))
+	if content := body(t, response); response.StatusCode != http.StatusForbidden ||
+		!strings.Contains(content, "does not allow it") {
+		t.Errorf("a refused change: %s\n%s", response.Status, content)
+	}
+}
+
+// refusing is a store that lets nobody pause.
+type refusing struct{ *stint.Store }
+
+func (refusing) Pause(context.Context, ...string) error {
+	return fmt.Errorf("pause: %w", stint.ErrRefused)
+}
+
+// A list that has found nothing so far still offers to change all that pass its filter.
+func TestChange_IsOfferedWhereAListWasCut(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store := newStore(t)
+	h := ui.New(store, open())
+	tasks := []stint.Task{{ID: "first", Action: "mail"}}
+	for i := range 10_001 {
+		tasks = append(tasks, stint.Task{ID: stint.TaskID(fmt.Sprint(i)), Action: "other"})
+	}
+	insert(t, store, tasks[0])
+	insert(t, store, tasks[1:]...)
+	list := text(t, h, "/tasks?action=mail&order=newest")
+	wantParts(t, list, "None so far")
+	wantParts(t, previewOf(t, h, formWith(t, list, "abort"), "of", "all"), "Aborts 1 task.")
 }
 
 // Links back lead to pages of the handler's, whatever a form says.

@@ -94,6 +94,9 @@ var (
 		http.StatusConflict, "Not possible", "Programs with a release are connected that does " +
 			"not know of limits and pauses. Nothing was changed.",
 	}
+	errServiceRefuses = &refusal{
+		http.StatusForbidden, "Not allowed", "The service that these pages ask does not allow it.",
+	}
 	errUnknownOutcome = &refusal{
 		http.StatusBadGateway, "No answer", "The store did not answer. The change may have taken " +
 			"place, or not: go back, and look. Tasks that it has changed are not changed again " +
@@ -151,6 +154,8 @@ func refusalOf(err error) *refusal {
 		return already
 	case errors.Is(err, stint.ErrTaskNotFound):
 		return &refusal{http.StatusNotFound, "No such task", "There is no such task."}
+	case errors.Is(err, stint.ErrRefused):
+		return errServiceRefuses
 	case errors.Is(err, stint.ErrScheduleNotFound):
 		return errNoSchedule
 	case errors.Is(err, stint.ErrSchemaVersion):

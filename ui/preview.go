@@ -52,24 +52,7 @@ func preview(h *Handler, w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	done, err := h.awaitChanging(r.Context())
-	if err != nil {
-		return err
-	}
-	defer done()
-	var data previewData
-	switch k.name {
-	case "limit":
-		data, err = h.previewLimits(r)
-	case "answer":
-		data, err = h.previewAnswer(r)
-	case "trigger":
-		data, err = h.previewTrigger(r)
-	case "pause", "resume":
-		data, err = h.previewPause(r, &k)
-	default:
-		data, err = h.previewTasks(r, &k)
-	}
+	data, err := h.previewOf(r, &k)
 	if err != nil {
 		return err
 	}
@@ -79,6 +62,26 @@ func preview(h *Handler, w http.ResponseWriter, r *request) error {
 	return h.write(w, r, http.StatusOK, view{
 		name: "preview", title: data.Heading, data: data, still: true,
 	})
+}
+
+// previewOf is what a change would do.
+func (h *Handler) previewOf(r *request, k *kind) (previewData, error) {
+	done, err := h.awaitChanging(r.Context())
+	if err != nil {
+		return previewData{}, err
+	}
+	defer done()
+	switch k.name {
+	case "limit":
+		return h.previewLimits(r)
+	case "answer":
+		return h.previewAnswer(r)
+	case "trigger":
+		return h.previewTrigger(r)
+	case "pause", "resume":
+		return h.previewPause(r, k)
+	}
+	return h.previewTasks(r, k)
 }
 
 // previewTasks says what would become of tasks that were selected, or that pass a filter.
@@ -136,16 +139,18 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		{"task", packTasks(found.Tasks...)}, {"states", joinStates(inStates)},
 	}
 	if found.More {
-		data.Details = append(data.Details, h.moreAre(r.Context(), filter, len(found.Tasks)))
+		data.Details = append(data.Details, h.moreAre(r.Context(), filter, inStates, len(found.Tasks)))
 		data.Fields = append(data.Fields, field{"filter", filter.Encode()})
 	}
 	return data, nil
 }
 
 // moreAre says how many tasks pass a filter besides those that were found.
-func (h *Handler) moreAre(ctx context.Context, filter url.Values, found int) sentence {
+func (h *Handler) moreAre(
+	ctx context.Context, filter url.Values, inStates []stint.State, found int,
+) sentence {
 	text := "These are the first " + display.Number(int64(found)) + " that pass the filter. "
-	count, known := h.countOf(ctx, filter)
+	count, known := h.countOf(ctx, filter, inStates)
 	if left := count - int64(found); known && left > 0 {
 		text += "About " + display.Number(left) + " more are left"
 	} else {
@@ -154,10 +159,12 @@ func (h *Handler) moreAre(ctx context.Context, filter url.Values, found int) sen
 	return say(text + ", with which you can go on. The command takes all of them as one plan.")
 }
 
-// countOf is about how many tasks pass a filter, if the counts of the store tell.
-func (h *Handler) countOf(ctx context.Context, filter url.Values) (count int64, known bool) {
-	f, asked := newTaskFilter(filter)
-	if f.Prefix != "" || f.Key != "" || f.Actor != "" || f.Age != "" || len(asked.States) == 0 {
+// countOf is about how many tasks in some states pass a filter, if the counts of the store tell.
+func (h *Handler) countOf(
+	ctx context.Context, filter url.Values, inStates []stint.State,
+) (count int64, known bool) {
+	f, _ := newTaskFilter(filter)
+	if f.Prefix != "" || f.Key != "" || f.Actor != "" || f.Age != "" {
 		return 0, false
 	}
 	stats, err := h.asked.stats.get(ctx)
@@ -169,7 +176,7 @@ func (h *Handler) countOf(ctx context.Context, filter url.Values) (count int64, 
 			continue
 		}
 		for _, tally := range row.States {
-			if f.States[tally.State] {
+			if slices.Contains(inStates, tally.State) {
 				count += tally.Tasks
 			}
 		}

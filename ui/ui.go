@@ -83,8 +83,8 @@ type Options struct {
 	Title string
 
 	// Authorize says whether whoever sent a request may have a page do something for him. It is
-	// called for each request, before the store is asked, and for what a page may offer. Default:
-	// everybody may do everything that changes nothing ([Verb.Changes]).
+	// called for each request, before the store is asked, and for each of the changes that a page
+	// may offer. Default: everybody may do everything that changes nothing ([Verb.Changes]).
 	Authorize func(r *http.Request, verb Verb) bool
 
 	// User names whoever sent a request, such as "ann@example.com". The name is logged with each
@@ -228,7 +228,15 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 
 // servePage answers a request for the page of a name.
 func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string) {
-	asked := &request{Request: r, may: func(verb Verb) bool { return h.options.Authorize(r, verb) }}
+	known := map[Verb]bool{} // a page may ask about each of its rows
+	asked := &request{Request: r, may: func(verb Verb) bool {
+		may, ok := known[verb]
+		if !ok {
+			may = h.options.Authorize(r, verb)
+			known[verb] = may
+		}
+		return may
+	}}
 	found, ok := h.pages[name]
 	timeout := h.options.Timeout
 	if found.post {

@@ -3,10 +3,12 @@ package ui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
 )
 
 func statsOf(all, again int64) stint.Stats {
@@ -116,4 +118,23 @@ func TestShares_ShowWhatIsSmall(t *testing.T) {
 	if got := shares(nil, 0); got != nil {
 		t.Errorf("the shares of nothing are %+v", got)
 	}
+}
+
+// Whatever a form holds, it is read as tasks that are written in the same way, or refused.
+func FuzzUnpackTasks(f *testing.F) {
+	at := time.UnixMicro(1_790_000_000_123_456)
+	f.Add(packTasks(bulk.Task{ID: "a", Inserted: at}), packTasks())
+	f.Add(packTasks(bulk.Task{ID: "b\r\n\x01", Inserted: at, Finished: at.Add(time.Hour)},
+		bulk.Task{ID: "a", Inserted: at}), "_w")
+	f.Add("gICAgICAgICAgAE", "%")
+	f.Fuzz(func(t *testing.T, first, second string) {
+		tasks, err := unpackTasks([]string{first, second})
+		if err != nil {
+			return
+		}
+		again, err := unpackTasks([]string{packTasks(tasks...)})
+		if err != nil || !slices.Equal(again, tasks) {
+			t.Errorf("%q and %q are %v, and then %v: %v", first, second, tasks, again, err)
+		}
+	})
 }

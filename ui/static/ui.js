@@ -293,14 +293,17 @@ document.addEventListener("submit", (event) => {
 	if (event.target.dataset.sent) event.preventDefault();
 	event.target.dataset.sent = "true";
 	event.submitter?.setAttribute("aria-disabled", "true");
+	setTimeout(letSend, patience); // there may have been no answer
 });
 
-addEventListener("pageshow", () => { // also when somebody has come back to it
+function letSend() {
 	for (const form of document.querySelectorAll("[data-sent]")) {
 		delete form.dataset.sent;
 		form.querySelector("[aria-disabled]")?.removeAttribute("aria-disabled");
 	}
-});
+}
+
+addEventListener("pageshow", letSend); // also when somebody has come back to it
 
 document.addEventListener("keydown", (event) => {
 	if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), select, textarea")) return;
