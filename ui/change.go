@@ -54,7 +54,7 @@ func change(h *Handler, w http.ResponseWriter, r *request) error {
 	default:
 		m, err = h.changeTasks(ctx, r, &k, reason)
 	}
-	var again *invalidForm
+	var again *formError
 	if errors.As(err, &again) { // nothing was changed: the form is shown with what is wrong
 		data := again.data
 		data.Back = h.localLink(r.PostForm.Get("back"))
@@ -82,12 +82,12 @@ func (h *Handler) logChange(
 	attrs := append([]slog.Attr{
 		slog.String("change", k.name), slog.String("by", h.who(r)), slog.String("reason", reason),
 	}, m.what...)
-	level, text := slog.LevelInfo, "the web interface changed something"
 	if err != nil {
-		level, text = slog.LevelWarn, "a change by the web interface failed"
 		attrs = append(attrs, slog.Any("error", err))
+		h.changes.LogAttrs(ctx, slog.LevelWarn, "a change by the web interface failed", attrs...)
+		return
 	}
-	h.changes.LogAttrs(ctx, level, text, attrs...)
+	h.changes.LogAttrs(ctx, slog.LevelInfo, "the web interface changed something", attrs...)
 }
 
 // outcomeOf is the page for an error of a change.

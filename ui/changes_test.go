@@ -362,7 +362,8 @@ func TestChange_IsForThoseWhoMay(t *testing.T) {
 				}
 			}
 			for _, header := range [][]string{
-				{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+				{"Sec-Fetch-Site", "cross-site"},
+				{"Sec-Fetch-Site", "same-site"},
 				{"Origin", "https://evil.example"},
 			} {
 				response := post(t, all, "/"+action, form.values.Encode(), header...)
@@ -444,13 +445,17 @@ func TestChange_ReadsFormsWithinBounds(t *testing.T) {
 		"too many tasks": {http.StatusRequestEntityTooLarge, func(v url.Values) {
 			v["task"] = slices.Repeat(v["task"], 11)
 		}},
-		"no UTF-8":       {http.StatusBadRequest, func(v url.Values) { v.Set("reason", "\xff") }},
-		"a zero":         {http.StatusBadRequest, func(v url.Values) { v.Set("reason", "a\x00") }},
-		"no tasks":       {http.StatusBadRequest, func(v url.Values) { v.Del("task") }},
-		"nonsense":       {http.StatusBadRequest, func(v url.Values) { v.Set("task", "%%%") }},
-		"a piece":        {http.StatusBadRequest, func(v url.Values) { v.Set("task", v.Get("task")[:40]) }},
-		"a zero in IDs":  {http.StatusBadRequest, func(v url.Values) { v.Set("task", "AQAAAA") }},
-		"other states":   {http.StatusBadRequest, func(v url.Values) { v.Set("states", "ready,done") }},
+		"no UTF-8": {http.StatusBadRequest, func(v url.Values) { v.Set("reason", "\xff") }},
+		"a zero":   {http.StatusBadRequest, func(v url.Values) { v.Set("reason", "a\x00") }},
+		"no tasks": {http.StatusBadRequest, func(v url.Values) { v.Del("task") }},
+		"nonsense": {http.StatusBadRequest, func(v url.Values) { v.Set("task", "%%%") }},
+		"a piece": {http.StatusBadRequest, func(v url.Values) {
+			v.Set("task", v.Get("task")[:40])
+		}},
+		"a zero in IDs": {http.StatusBadRequest, func(v url.Values) { v.Set("task", "AQAAAA") }},
+		"other states": {http.StatusBadRequest, func(v url.Values) {
+			v.Set("states", "ready,done")
+		}},
 		"no such change": {http.StatusBadRequest, func(v url.Values) { v.Set("do", "drop") }},
 		"no time":        {http.StatusBadRequest, func(v url.Values) { v.Del("at") }},
 	} {
@@ -488,7 +493,8 @@ func TestChange_GoesOnPieceByPiece(t *testing.T) {
 	wantNil(t, store.Maintain(t.Context()))
 	page := previewOf(t, h, formWith(t, text(t, h, "/tasks?action=mail&state=ready"), "abort"),
 		"of", "all")
-	wantParts(t, page, "Aborts 10,000 tasks.", "These are the first 10,000", "About 250 more are left",
+	wantParts(t, page, "Aborts 10,000 tasks.", "These are the first 10,000",
+		"About 250 more are left",
 		"stint abort --state=ready --action=mail")
 	told := agree(t, h, page)
 	wantParts(t, told, "Aborted 10,000 tasks.", "Go on with the next")
@@ -514,8 +520,8 @@ func TestChange_OffersWhatTheStoreCan(t *testing.T) {
 		}
 	}
 	for _, do := range []string{"abort", "pause", "limit", "trigger", "answer"} {
-		if response := post(t, h, "/preview", "do="+do+"&task=AWEAAA&action=a"); response.StatusCode !=
-			http.StatusBadRequest {
+		response := post(t, h, "/preview", "do="+do+"&task=AWEAAA&action=a")
+		if response.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: %s", do, response.Status)
 		}
 	}

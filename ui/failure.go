@@ -71,7 +71,8 @@ var (
 	}
 	errManyTriggered = &refusal{
 		http.StatusConflict, "Not possible", "The schedule inserts so many tasks that it cannot " +
-			"be told whether somebody triggers it twice. The command does it: stint schedule trigger",
+			"be told whether somebody triggers it twice. The command triggers it: stint schedule " +
+			"trigger",
 	}
 	errNoSchedule = &refusal{
 		http.StatusNotFound, "No such schedule", "There is no such schedule any more.",

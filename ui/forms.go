@@ -94,7 +94,7 @@ func unpackTasks(values []string) (tasks []bulk.Task, err error) {
 		}
 		for len(packed) > 0 {
 			length, n := binary.Uvarint(packed)
-			if n <= 0 || length > uint64(len(packed)-n) {
+			if n <= 0 || length > uint64(len(packed)-n) { //nolint:gosec // n is part of it
 				return nil, errBadForm
 			}
 			id := string(packed[n : n+int(length)]) //nolint:gosec // it is not more than there is
@@ -124,7 +124,8 @@ func unpackTasks(values []string) (tasks []bulk.Task, err error) {
 // agreed are the fields of what somebody agrees to.
 func (h *Handler) agreed(r *request, k *kind, fields ...field) []field {
 	return append([]field{
-		{"do", k.name}, {"at", strconv.FormatInt(r.now.UnixMicro(), 10)},
+		{"do", k.name},
+		{"at", strconv.FormatInt(r.now.UnixMicro(), 10)},
 		{"back", h.localLink(r.PostForm.Get("back"))},
 	}, fields...)
 }

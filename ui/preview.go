@@ -139,7 +139,8 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		{"task", packTasks(found.Tasks...)}, {"states", joinStates(inStates)},
 	}
 	if found.More {
-		data.Details = append(data.Details, h.moreAre(r.Context(), filter, inStates, len(found.Tasks)))
+		more := h.moreAre(r.Context(), filter, inStates, len(found.Tasks))
+		data.Details = append(data.Details, more)
 		data.Fields = append(data.Fields, field{"filter", filter.Encode()})
 	}
 	return data, nil

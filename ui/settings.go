@@ -40,7 +40,8 @@ func targetOf(form url.Values) (t target, err error) {
 
 func (t target) fields() []field {
 	return []field{
-		{"action", packText(t.action)}, {"key", packText(t.key)},
+		{"action", packText(t.action)},
+		{"key", packText(t.key)},
 		{"schedule", packText(t.schedule)},
 	}
 }
@@ -276,11 +277,11 @@ type perField struct {
 	Choices     []choice
 }
 
-// An invalidForm is one with a value that the store does not take.
-type invalidForm struct{ data previewData }
+// A formError is that of a form with a value that the store does not take.
+type formError struct{ data previewData }
 
 // Error is for nobody: the form is shown again.
-func (*invalidForm) Error() string { return "the form has a value that is refused" }
+func (*formError) Error() string { return "the form has a value that is refused" }
 
 // limitsNow are the limits of an action.
 func (h *Handler) limitsNow(ctx context.Context, action string) (stint.ActionLimits, error) {
@@ -357,8 +358,10 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 func pers(present string) []choice {
 	const day = 24 * time.Hour
 	all := []choice{
-		{time.Second.String(), "per second"}, {time.Minute.String(), "per minute"},
-		{time.Hour.String(), "per hour"}, {day.String(), "per day"},
+		{time.Second.String(), "per second"},
+		{time.Minute.String(), "per minute"},
+		{time.Hour.String(), "per hour"},
+		{day.String(), "per day"},
 	}
 	isPresent := func(c choice) bool { return c.Value == present }
 	if present != "" && !slices.ContainsFunc(all, isPresent) {
@@ -454,7 +457,7 @@ func (h *Handler) setLimits(ctx context.Context, r *request) (made, error) {
 	}
 	page := limitsPage(t.action, &now, form)
 	page.Limits.Problem = problem
-	return m, &invalidForm{page}
+	return m, &formError{page}
 }
 
 // alike reports whether limits are what somebody wants. The store fills in a burst that is left

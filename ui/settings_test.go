@@ -33,7 +33,8 @@ func TestChange_PausesAndResumes(t *testing.T) {
 			t.Helper()
 			before := limitsOf(t, store, "mail")
 			would := previewOf(t, h, formWith(t, text(t, h, page), do), changed...)
-			if after := limitsOf(t, store, "mail"); len(after.PausedKeys) != len(before.PausedKeys) ||
+			after := limitsOf(t, store, "mail")
+			if len(after.PausedKeys) != len(before.PausedKeys) ||
 				after.PausedSince != before.PausedSince {
 				t.Errorf("the preview of %s has changed something", do)
 			}
@@ -72,7 +73,8 @@ func TestChange_SetsLimits(t *testing.T) {
 		}))
 		h := ui.New(shown, open())
 		page := previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "limit"))
-		wantParts(t, page, `name="concurrency" value="3"`, `value="15m0s" selected`, "In progress now: 0")
+		wantParts(t, page, `name="concurrency" value="3"`, `value="15m0s" selected`,
+			"In progress now: 0")
 		for name, wrong := range map[string][2]string{
 			"no number": {"concurrency", "many"}, "a negative one": {"rate", "-1"},
 			"more than allowed": {"per-key", "1001"}, "a burst alone": {"burst", "5"},
