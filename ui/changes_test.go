@@ -560,7 +560,7 @@ func TestChange_SaysWhatAServiceRefuses(t *testing.T) {
 	page := previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "pause"))
 	response := send(t, h, agreement(t, page))
 	if content := body(t, response); response.StatusCode != http.StatusForbidden ||
-		!strings.Contains(content, "does not allow it") {
+		!strings.Contains(content, "You may not do that") {
 		t.Errorf("a refused change: %s\n%s", response.Status, content)
 	}
 }

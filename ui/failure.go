@@ -96,7 +96,8 @@ var (
 			"not know of limits and pauses. Nothing was changed.",
 	}
 	errServiceRefuses = &refusal{
-		http.StatusForbidden, "Not allowed", "The service that these pages ask does not allow it.",
+		http.StatusForbidden, "Not allowed", "You may not do that to all of these tasks, actions " +
+			"or schedules. Nothing was changed.",
 	}
 	errUnknownOutcome = &refusal{
 		http.StatusBadGateway, "No answer", "The store did not answer. The change may have taken " +
@@ -155,8 +156,6 @@ func refusalOf(err error) *refusal {
 		return already
 	case errors.Is(err, stint.ErrTaskNotFound):
 		return &refusal{http.StatusNotFound, "No such task", "There is no such task."}
-	case errors.Is(err, stint.ErrRefused):
-		return errServiceRefuses
 	case errors.Is(err, stint.ErrScheduleNotFound):
 		return errNoSchedule
 	case errors.Is(err, stint.ErrSchemaVersion):

@@ -54,7 +54,7 @@ func preview(h *Handler, w http.ResponseWriter, r *request) error {
 	}
 	data, err := h.previewOf(r, &k)
 	if err != nil {
-		return err
+		return refusalToChange(err)
 	}
 	data.Removes = k.removes
 	data.Back = h.localLink(r.PostForm.Get("back"))
@@ -109,7 +109,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 			return h.asked.change(ctx, inStates, tasks, true, change)
 		})
 	if err != nil {
-		return data, refusalToChange(err)
+		return data, err
 	}
 	number := display.Count(int64(len(affected.Tasks)), "task")
 	data = previewData{
@@ -302,8 +302,8 @@ func whyLeft(word string) string {
 		return "in progress"
 	case "behind":
 		return "behind a task that was aborted, too"
-	case "gone":
-		return word
+	case "gone": // services do not tell which of the two
+		return "gone, or not yours to change"
 	}
 	return "gone, or changed since they were seen"
 }
@@ -335,6 +335,9 @@ func refusalToChange(err error) error {
 		return &refusal{
 			http.StatusConflict, "Not possible", shownText(cycle.Error()) + ".",
 		}
+	}
+	if errors.Is(err, stint.ErrRefused) {
+		return errServiceRefuses
 	}
 	return err
 }

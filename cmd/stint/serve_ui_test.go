@@ -5,9 +5,13 @@ package main
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 )
@@ -112,6 +116,71 @@ shop: [{verbs: [insert], actions: ["*"]}]`)
 	if log := s.output.String(); strings.Contains(log, root) || strings.Contains(log, mailer) {
 		t.Error("the log has a token")
 	}
+}
+
+// Each principal is offered what his grants allow, and the service refuses the rest.
+// Proves G212.
+func TestServe_OffersWhatGrantsAllow(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.insert(t, stint.Task{ID: "mail/1", Action: "mail"}, stint.Task{ID: "pay/1", Action: "pay"})
+	dir := t.TempDir()
+	path, grants := filepath.Join(dir, "tokens"), filepath.Join(dir, "grants")
+	write(t, grants, `
+mailer: [{verbs: [control], actions: ["mail"]}, {verbs: [read], actions: ["*"]}]
+reader: [{verbs: [read], actions: ["*"]}]`)
+	mailer, reader := d.newToken(t, path, "mailer"), d.newToken(t, path, "reader")
+	s := d.serve(t, "--tokens", path, "--grants", grants)
+	send := func(token, page string, form url.Values) (int, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(testContext(t), http.MethodPost,
+			s.address+"/ui/"+page, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.SetBasicAuth("anybody", token)
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		response, err := s.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(text)
+	}
+	field := func(text, name string) string {
+		found := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(text)
+		if found == nil {
+			return ""
+		}
+		return found[1]
+	}
+	_, text, _ := s.page(t, reader, "/ui/task?id=mail/1")
+	if field(text, "do") != "" {
+		t.Errorf("a reader is offered changes:\n%s", text)
+	}
+	for task, part := range map[string]string{"mail/1": "abort", "pay/1": "not yours to change"} {
+		_, text, _ := s.page(t, mailer, "/ui/task?id="+task)
+		form := url.Values{"do": {"abort"}, "task": {field(text, "task")}}
+		if got, text := send(reader, "preview", form); got != 403 {
+			t.Errorf("a reader sends a form: %d\n%s", got, text)
+		}
+		got, text := send(mailer, "preview", form)
+		if got != 200 || !strings.Contains(text, part) {
+			t.Errorf("the preview of %s: %d, without %q\n%s", task, got, part, text)
+		}
+		form.Set("at", strconv.FormatInt(time.Now().UnixMicro(), 10))
+		form.Set("states", "ready")
+		got, text = send(mailer, "change", form)
+		if got != 200 || !strings.Contains(text, part) {
+			t.Errorf("the change of %s: %d, without %q\n%s", task, got, part, text)
+		}
+	}
+	d.run(t, "", "show", "mail/1").wantOutput(t, "aborted by mailer in the web interface")
+	d.run(t, "", "show", "pay/1").wantOutput(t, "ready")
 }
 
 // A service that asks nobody who he is shows its pages to this machine.

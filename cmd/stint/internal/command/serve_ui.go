@@ -112,20 +112,26 @@ func (u *servedUI) pagesOf(name string) (http.Handler, error) {
 	}
 	options := u.options
 	options.Authorize = func(r *http.Request, verb ui.Verb) bool {
-		switch principal := service.Principal(r.Context()); verb {
-		case ui.Read:
-			return principal.Has(access.Read)
-		case ui.ReadBodies:
-			return principal.Has(access.ReadBodies)
-		}
-		return false
+		needed, ok := granted()[verb]
+		return ok && service.Principal(r.Context()).Has(needed)
 	}
+	options.User = func(*http.Request) string { return name }
 	of := &principalUI{name, ui.New(asked, options)}
 	if len(u.known) == principalsMax {
 		u.known = slices.Delete(u.known, 0, 1)
 	}
 	u.known = append(u.known, of)
 	return of.pages, nil
+}
+
+// granted are the verbs of grants without which a page offers nothing of the kind. The service itself
+// decides about each task and action.
+func granted() map[ui.Verb]access.Verb {
+	return map[ui.Verb]access.Verb{
+		ui.Read: access.Read, ui.ReadBodies: access.ReadBodies, ui.Abort: access.Control,
+		ui.Retry: access.Control, ui.Delete: access.Control, ui.Pause: access.Control,
+		ui.Limit: access.Control, ui.Trigger: access.Insert, ui.Answer: access.Answer,
+	}
 }
 
 // callKey is under which a context has the request for a page that calls are made for.
