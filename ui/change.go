@@ -57,6 +57,7 @@ func change(h *Handler, w http.ResponseWriter, r *request) error {
 	var again *formError
 	if errors.As(err, &again) { // nothing was changed: the form is shown with what is wrong
 		data := again.data
+		data.Reason = reason
 		data.Back = h.localLink(r.PostForm.Get("back"))
 		data.Fields = h.agreed(r, &k, data.Fields...)
 		return h.write(w, r, http.StatusBadRequest, view{

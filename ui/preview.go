@@ -23,6 +23,7 @@ type previewData struct {
 	More     int            // how many there are besides
 	Fields   []field
 	Asks     string // what the reason is for; empty if none is asked for
+	Reason   string
 	Button   string // empty if there is nothing to do
 	Removes  bool
 	Back     string

@@ -80,9 +80,10 @@ func TestChange_SetsLimits(t *testing.T) {
 			"more than allowed": {"per-key", "1001"}, "a burst alone": {"burst", "5"},
 			"no time": {"rate-per", "soon"},
 		} {
-			response := send(t, h, agreement(t, page), wrong[0], wrong[1])
+			response := send(t, h, agreement(t, page), wrong[0], wrong[1], "reason", "too many")
 			if content := body(t, response); response.StatusCode != http.StatusBadRequest ||
 				!strings.Contains(content, `role="alert"`) ||
+				!strings.Contains(content, `value="too many"`) ||
 				!strings.Contains(content, `name="`+wrong[0]) {
 				t.Errorf("%s: %s\n%s", name, response.Status, content)
 			}

@@ -124,8 +124,8 @@ func (u *servedUI) pagesOf(name string) (http.Handler, error) {
 	return of.pages, nil
 }
 
-// granted are the verbs of grants without which a page offers nothing of the kind. The service itself
-// decides about each task and action.
+// granted are the verbs of grants without which a page offers nothing of the kind. The service
+// itself decides about each task and action.
 func granted() map[ui.Verb]access.Verb {
 	return map[ui.Verb]access.Verb{
 		ui.Read: access.Read, ui.ReadBodies: access.ReadBodies, ui.Abort: access.Control,
