@@ -21,8 +21,7 @@ type Remote struct{ store *Store }
 // Remote returns the verbs for processes that do not reach the database.
 func (s *Store) Remote() *Remote { return &Remote{s} }
 
-// Transact does what work does with a store in one transaction, which is undone if work fails.
-// After a deadlock, work is called again. It is for programs that have the store, but not its pool.
+// Transact calls work in a transaction, which is undone if that fails, and again after a deadlock.
 func (r *Remote) Transact(ctx context.Context, work func(store *Store) error) error {
 	return r.store.transact(ctx, work)
 }

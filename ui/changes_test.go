@@ -64,7 +64,7 @@ func wantStates(t *testing.T, store *stint.Store, want stint.State, ids ...stint
 
 // Of one task from its page, of those selected in a list, and of all that pass a filter: what the
 // page says before is what is changed, with whatever depends on it.
-// Proves G211.
+// Proves G221.
 func TestChange_DoesWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	store, stores := bothStores(t)
@@ -164,7 +164,7 @@ func TestChange_NamesWhatItLeavesOut(t *testing.T) {
 
 // A form that is sent again, by a second click, a reload or after a lost answer, changes nothing
 // but what was agreed to: tasks that are no longer as they were seen stay as they are.
-// Proves G211.
+// Proves G221.
 func TestChange_IsMadeOnce(t *testing.T) {
 	t.Parallel()
 	store, stores := bothStores(t)
@@ -220,7 +220,7 @@ func TestChange_RefusesOldForms(t *testing.T) {
 }
 
 // Who aborted a task, and why, is kept with it; and each change is logged.
-// Proves G213.
+// Proves G223.
 func TestChange_TellsWhoAndWhy(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -270,7 +270,7 @@ func TestChange_TellsWhoAndWhy(t *testing.T) {
 }
 
 // Nothing but a form that somebody sends who may do so changes anything, and not by default.
-// Proves G212.
+// Proves G222.
 func TestChange_IsForThoseWhoMay(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

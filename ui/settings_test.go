@@ -110,7 +110,7 @@ func TestChange_SetsLimits(t *testing.T) {
 }
 
 // A schedule that is triggered by a form twice, even at once, inserts its tasks once.
-// Proves G211.
+// Proves G221.
 func TestChange_TriggersOnce(t *testing.T) {
 	t.Parallel()
 	store, stores := bothStores(t)

@@ -119,7 +119,7 @@ shop: [{verbs: [insert], actions: ["*"]}]`)
 }
 
 // Each principal is offered what his grants allow, and the service refuses the rest.
-// Proves G212.
+// Proves G222.
 func TestServe_OffersWhatGrantsAllow(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
