@@ -185,7 +185,7 @@ func (tab *tab) run(script string) {
 // await waits until an expression is true, also on the page that comes next.
 func (tab *tab) await(expression string) {
 	tab.t.Helper()
-	const every, longest = 50 * time.Millisecond, 20 * time.Second
+	const every, longest = 50 * time.Millisecond, 2 * time.Minute
 	tick, late := time.NewTicker(every), time.After(longest)
 	defer tick.Stop()
 	for {

@@ -1,5 +1,4 @@
 //nolint:paralleltest // the tests share a browser, which shows one page at a time
-
 package browsertest
 
 import (
