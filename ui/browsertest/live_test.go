@@ -84,6 +84,17 @@ func TestLive_RestsWhereNobodyLooks(t *testing.T) {
 	if n := asked.Load() - before; n > 1 {
 		t.Errorf("a paused page asked %d times", n)
 	}
+	tab.run(`document.querySelector("[data-pause]").click()`) // it goes on
+	tab.await(`document.getElementById("live").innerText.startsWith("Live.")`)
+	tab.run(`document.querySelector("[data-keys]").click()`)
+	tab.do(chromedp.KeyEvent("."))
+	if got := eval[string](tab, `document.getElementById("live").innerText`); got != "Live." {
+		t.Errorf("with keys switched off, a key pauses the page: it says %q", got)
+	}
+	tab.visit(server.URL + "/tasks") // that is remembered
+	tab.await(`document.querySelector("[data-keys]").innerText === "Switch keys on"`)
+	tab.run(`document.querySelector("[data-keys]").click()`)
+	tab.do(chromedp.KeyEvent("."))
 	got := eval[string](tab, `document.getElementById("live").innerText`)
 	if !strings.HasPrefix(got, "Paused") {
 		t.Errorf("a paused page says %q", got)

@@ -44,6 +44,7 @@ function clock(at) {
 
 const live = document.getElementById("live");
 let tag = "", paused = false, timer = 0, asking = null, answered = performance.now();
+let keys = readKeys();
 
 function keyOf(node) {
 	return node.nodeType === 1 ? node.dataset?.key ?? node.id ?? "" : "";
@@ -135,16 +136,48 @@ function sayLive() {
 	const silent = performance.now() - answered;
 	const stale = !paused && silent > every + patience / 2;
 	live.classList.toggle("stale", stale);
-	let text = "Live. Press . to pause.";
-	if (paused) text = "Paused. Press . to go on.";
+	let text = paused ? "Paused." : "Live.";
+	if (keys) text += paused ? " Press . to go on." : " Press . to pause.";
 	if (stale) text = "No answer since " + clock(base + answered) + ": this is how it was then.";
 	if (live.textContent !== text) live.textContent = text;
 }
 
 function pause() {
 	paused = !paused;
-	sayLive();
+	showKeys();
 	look();
+}
+
+// Keys of one letter. Whoever speaks to his browser, or hits keys by chance, can switch them off.
+
+function showKeys() {
+	const pauses = document.querySelector("[data-pause]");
+	if (pauses) {
+		pauses.hidden = false;
+		pauses.textContent = paused ? "Go on" : "Pause";
+	}
+	const switches = document.querySelector("[data-keys]");
+	switches.hidden = false;
+	switches.textContent = keys ? "Switch keys off" : "Switch keys on";
+	sayLive();
+}
+
+function switchKeys() {
+	keys = !keys;
+	try {
+		localStorage.setItem("stint-keys", keys ? "on" : "off");
+	} catch {
+		// Browsers may keep nothing of a page: then it is for this page alone.
+	}
+	showKeys();
+}
+
+function readKeys() {
+	try {
+		return localStorage.getItem("stint-keys") !== "off";
+	} catch {
+		return true;
+	}
 }
 
 // Copying. Without a secure connection browsers have no clipboard, so the text is selected.
@@ -261,6 +294,8 @@ document.addEventListener("click", async (event) => {
 	if (how === "in") scaleBy(1.25);
 	if (how === "out") scaleBy(0.8);
 	if (how === "fit") fit();
+	if ("pause" in button.dataset) pause();
+	if ("keys" in button.dataset) switchKeys();
 	if ("copy" in button.dataset || copyFrom) {
 		const from = copyFrom ? document.getElementById(copyFrom) : button.parentElement.querySelector("code");
 		button.textContent = await copy(from, button.dataset.text ?? from.textContent) ? "Copied" : "Selected";
@@ -306,7 +341,7 @@ function letSend() {
 addEventListener("pageshow", letSend); // also when somebody has come back to it
 
 document.addEventListener("keydown", (event) => {
-	if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), select, textarea")) return;
+	if (!keys || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), select, textarea")) return;
 	const links = [...document.querySelectorAll("tbody td.id a")];
 	const at = links.indexOf(document.activeElement);
 	switch (event.key) {
@@ -347,7 +382,7 @@ document.addEventListener("visibilitychange", () => {
 setClock(document.getElementById("now").dateTime);
 prepare();
 countOn();
-sayLive();
+showKeys();
 setInterval(() => {
 	if (document.hidden) return;
 	countOn();
