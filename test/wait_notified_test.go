@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 )
 
 // Who waits again after a hand-out that took all that was ready looks at the queues again only if
@@ -106,4 +108,32 @@ func TestWaitToOwnTasks_IsWokenByTheCommitOfItsOwnProcess(t *testing.T) {
 	if n := heard(); n == 0 {
 		t.Error("the server sent nothing to another process that listens")
 	}
+}
+
+// A call that fails has sent nothing, so the session passes over nothing that comes later.
+// Proves G207.
+func TestWaitToOwnTasks_HearsOfATransactionBehindCallsThatFailed(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	pool := poolOf(t, testdb.New(t), func(config *pgxpool.Config) { config.MaxConns = 1 })
+	options := stint.Options{PollInterval: pollNever, Maintenance: stint.MaintainNever}
+	store := openStore(t, pool, options)
+	insert(t, store, after("a"))
+	own(t, store, 1)
+	awaiting := start(func() ([]stint.OwnedTask, error) {
+		return store.WaitToOwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+	})
+	eventually(t, soon, "the session listens", func() bool {
+		return listeners(t, pool, "ready act") == 1
+	})
+	for range 3 {
+		awaitNotifier(store) // so that the next notification goes along
+		err := store.InsertTasks(ctx, []stint.Task{after("b"), after("a")})
+		wantErr(t, "InsertTasks", err, stint.ErrTaskExists)
+	}
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return store.WithTx(tx).InsertTasks(ctx, []stint.Task{after("c")})
+	})
+	wantErr(t, "the transaction", err, nil)
+	wantOwned(t, awaiting, "c")
 }

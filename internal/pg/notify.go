@@ -269,6 +269,7 @@ func (db *DB) sendNotices(ctx context.Context, pending *Notices) (heard int64, e
 	err = db.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		batch := &pgx.Batch{}
 		told.queue(batch, conn.Conn(), func() {})
+		defer told.over()
 		return conn.SendBatch(ctx, batch).Close()
 	})
 	return told.heard, err
@@ -281,6 +282,10 @@ type telling struct {
 	topics, payloads []string
 	// heard is how many messages somebody wants to hear.
 	heard int64
+	// process is that of the connection that sends them. Answered says that it is known which of
+	// them were sent.
+	process  uint32
+	answered bool
 }
 
 func (db *DB) newTelling(pending *Notices) *telling {
@@ -299,12 +304,10 @@ func (t *telling) here() {
 // queue puts notifications for others into a batch, in an implicit transaction of their own. It
 // calls sent when they are sent.
 func (t *telling) queue(batch *pgx.Batch, conn *pgx.Conn, sent func()) {
-	own, process := int64(0), conn.PgConn().PID()
-	unsent := func([]string) {}
-	if here := t.db.Here; here != nil {
-		own = here.ID()
-		here.Expect(process, t.payloads)
-		unsent = func(payloads []string) { here.Unsent(process, payloads) }
+	own := int64(0)
+	if t.process = conn.PgConn().PID(); t.db.Here != nil {
+		own = t.db.Here.ID()
+		t.db.Here.Expect(t.process, t.payloads)
 	}
 	batch.Queue(t.db.text("notify"), t.db.Schema, t.topics, t.payloads, true, own).Query(
 		func(rows pgx.Rows) error {
@@ -314,11 +317,25 @@ func (t *telling) queue(batch *pgx.Batch, conn *pgx.Conn, sent func()) {
 				left = slices.DeleteFunc(left, func(other string) bool { return other == payload })
 				return nil
 			})
-			unsent(left)
+			t.unsent(left)
 			t.heard = max(t.heard, int64(len(t.payloads)-len(left)))
 			sent()
 			return err
 		})
+}
+
+// over ends the telling. If what came before the notifications has failed, none was sent.
+func (t *telling) over() {
+	if !t.answered {
+		t.unsent(t.payloads)
+	}
+}
+
+func (t *telling) unsent(payloads []string) {
+	t.answered = true
+	if t.db.Here != nil {
+		t.db.Here.Unsent(t.process, payloads)
+	}
 }
 
 // ToldAll reports whether no notification is left to send.

@@ -196,6 +196,7 @@ func (db *DB) send(
 	}
 	if told != nil {
 		told.queue(batch, conn, func() { db.notifier.rest(db, told.heard) })
+		defer told.over()
 	}
 	err := wire.SendBatch(ctx, batch).Close()
 	if told != nil && committed && (err != nil || told.heard > 0) {
