@@ -52,15 +52,7 @@ func action(h *Handler, r *request) (view, error) {
 	if display.Text(data.Name) == data.Name {
 		data.Command = "stint ls --action=" + display.Word(data.Name)
 	}
-	stats, err := h.asked.stats.get(ctx)
-	if err != nil {
-		return view{}, err
-	}
-	found, err := h.asked.problems.get(ctx)
-	if err != nil {
-		return view{}, err
-	}
-	actors, err := h.asked.actors.get(ctx)
+	stats, found, actors, err := h.asked.all(ctx)
 	if err != nil {
 		return view{}, err
 	}

@@ -131,6 +131,20 @@ func shorten(tasks []stint.TaskInfo) {
 	}
 }
 
+// all returns what is known of all tasks together.
+func (a *asked) all(
+	ctx context.Context,
+) (stats stint.Stats, found stint.Problems, actors []stint.ActorInfo, err error) {
+	if stats, err = a.stats.get(ctx); err != nil {
+		return stats, found, nil, err
+	}
+	if found, err = a.problems.get(ctx); err != nil {
+		return stats, found, nil, err
+	}
+	actors, err = a.actors.get(ctx)
+	return stats, found, actors, err
+}
+
 // has reports whether the store has the verbs of a page.
 func (a *asked) has(page string) bool {
 	switch page {

@@ -29,14 +29,33 @@ var (
 	errMethod = &refusal{
 		http.StatusMethodNotAllowed, "Not possible", "Pages can only be looked at.",
 	}
-	errOnlyForm = &refusal{
-		http.StatusMethodNotAllowed, "Not possible", "Forms of other pages lead here.",
-	}
 	errLongQuery = &refusal{
 		http.StatusRequestURITooLong, "Not possible", "The address is too long.",
 	}
 	errNotText = &refusal{
 		http.StatusBadRequest, "Not understood", "The address or the form holds what is no text.",
+	}
+	errManyArrows = &refusal{
+		http.StatusBadRequest, "Too much", "The network has too many arrows for a picture.",
+	}
+	errManySchedules = &refusal{
+		http.StatusInsufficientStorage, "Too much", "The bodies of all schedules together " +
+			"are too large to be read for a page. The command lists them: stint schedule ls",
+	}
+	errLate = &refusal{
+		http.StatusGatewayTimeout, "No answer", "The store did not answer in time. It may be " +
+			"busy, or out of reach.",
+	}
+	errNoAnswer = &refusal{
+		http.StatusBadGateway, "No answer", "The store did not answer. The log of this program " +
+			"says why.",
+	}
+)
+
+// The refusals of forms: nothing was changed, unless they say so.
+var (
+	errOnlyForm = &refusal{
+		http.StatusMethodNotAllowed, "Not possible", "Forms of other pages lead here.",
 	}
 	errOtherSite = &refusal{
 		http.StatusForbidden, "Not allowed", "The form was sent by another site, or by way of a " +
@@ -103,21 +122,6 @@ var (
 		http.StatusBadGateway, "No answer", "The store did not answer. The change may have taken " +
 			"place, or not: go back, and look. Tasks that it has changed are not changed again " +
 			"if you send the same form once more.",
-	}
-	errManyArrows = &refusal{
-		http.StatusBadRequest, "Too much", "The network has too many arrows for a picture.",
-	}
-	errManySchedules = &refusal{
-		http.StatusInsufficientStorage, "Too much", "The bodies of all schedules together " +
-			"are too large to be read for a page. The command lists them: stint schedule ls",
-	}
-	errLate = &refusal{
-		http.StatusGatewayTimeout, "No answer", "The store did not answer in time. It may be " +
-			"busy, or out of reach.",
-	}
-	errNoAnswer = &refusal{
-		http.StatusBadGateway, "No answer", "The store did not answer. The log of this program " +
-			"says why.",
 	}
 )
 

@@ -93,87 +93,97 @@ func mail(id stint.TaskID) stint.Task {
 	return stint.Task{ID: id, Action: "mail", Key: "shop", MaxTries: 2}
 }
 
+func pausedKey(j *journey) {
+	insert(j.T, j.store, mail("mail/1"))
+	wantNil(j.T, j.store.PauseKeys(j.Context(), "mail", "shop"))
+	j.begin()
+	j.follow("action?name=mail")
+	j.says("Paused key", "shop, ")
+	j.follow("tasks?action=mail&key=shop")
+	j.follow("task?id=mail")
+	j.says("Ready, but the key shop was paused")
+	j.follow("action?name=mail")
+	j.mend("resume")
+	j.arrived(1)
+}
+
+func deadAction(j *journey) {
+	insert(j.T, j.store, mail("mail/1"))
+	j.begin()
+	j.follow("action?name=mail")
+	j.says("no registered one asks for it")
+	j.follow("action=mail&state=ready")
+	j.follow("task?id=mail")
+	j.says("Ready, but nobody asks for mail", "There is no worker for this action")
+	j.arrived(1) // a worker is started
+}
+
+func fullLimit(j *journey) {
+	insert(j.T, j.store, mail("mail/1"), mail("mail/2"))
+	wantNil(j.T, j.store.SetLimits(j.Context(), "mail", stint.Limits{Concurrency: 1}))
+	if n := j.owned(); n != 1 {
+		j.Fatalf("%d mails are owned", n)
+	}
+	j.begin()
+	j.follow("action?name=mail")
+	j.says("1 of 1 full")
+	j.follow("state=ready")
+	j.follow("task?id=mail")
+	j.says("Ready, but the limit is full: 1 of 1 tasks of mail are in progress")
+	j.follow("action?name=mail")
+	j.mend("limit", "concurrency", "2")
+	j.arrived(1)
+}
+
+func poisonedTask(j *journey) {
+	insert(j.T, j.store, mail("mail/1"))
+	for range 2 {
+		owned := own(j.T, j.store, "mail")
+		verdicts, err := j.store.ReturnTasks(j.Context(), []stint.Return{{
+			ID: owned[0].ID, Token: owned[0].Token, Code: stint.StatusPending,
+			Status: "no route to host",
+		}})
+		wantNil(j.T, err)
+		wantNil(j.T, verdicts[0])
+	}
+	j.begin()
+	j.says("mail: 1 failed, or were given back: “no route to host”")
+	j.follow("task?id=mail")
+	j.says("Aborted", "no route to host", "2 of 2")
+	j.mend("retry")
+	j.arrived(1)
+}
+
+func failedPredecessor(j *journey) {
+	insert(j.T, j.store, stint.Task{ID: "render", Action: "render"},
+		stint.Task{ID: "mail/1", Action: "mail", After: []stint.TaskID{"render"}})
+	owned := own(j.T, j.store, "render")
+	verdicts, err := j.store.ReturnTasks(j.Context(), []stint.Return{{
+		ID: "render", Token: owned[0].Token, Code: stint.StatusAborted,
+		Status: "the template is gone",
+	}})
+	wantNil(j.T, err)
+	wantNil(j.T, verdicts[0])
+	j.begin()
+	j.follow("action=mail&state=aborted")
+	j.follow("task?id=mail")
+	j.says("render", "the template is gone")
+	j.follow("task?id=render")
+	j.mend("retry")
+	wantStates(j.T, j.store, stint.StateBlocked, "mail/1")
+	j.arrived(0) // it waits for what is performed again
+}
+
 // From the overview to the cause why mails do not go out, and to its mend, it is a few pages.
 // Proves G224.
 func TestPages_LeadToTheCauseAndItsMend(t *testing.T) {
 	t.Parallel()
 	for name, walk := range map[string]func(j *journey){
-		"a paused key": func(j *journey) {
-			insert(j.T, j.store, mail("mail/1"))
-			wantNil(j.T, j.store.PauseKeys(j.Context(), "mail", "shop"))
-			j.begin()
-			j.follow("action?name=mail")
-			j.says("Paused key", "shop, ")
-			j.follow("tasks?action=mail&key=shop")
-			j.follow("task?id=mail")
-			j.says("Ready, but the key shop was paused")
-			j.follow("action?name=mail")
-			j.mend("resume")
-			j.arrived(1)
-		},
-		"a dead action": func(j *journey) {
-			insert(j.T, j.store, mail("mail/1"))
-			j.begin()
-			j.follow("action?name=mail")
-			j.says("no registered one asks for it")
-			j.follow("action=mail&state=ready")
-			j.follow("task?id=mail")
-			j.says("Ready, but nobody asks for mail", "There is no worker for this action")
-			j.arrived(1) // a worker is started
-		},
-		"a full limit": func(j *journey) {
-			insert(j.T, j.store, mail("mail/1"), mail("mail/2"))
-			wantNil(j.T, j.store.SetLimits(j.Context(), "mail", stint.Limits{Concurrency: 1}))
-			if n := j.owned(); n != 1 {
-				j.Fatalf("%d mails are owned", n)
-			}
-			j.begin()
-			j.follow("action?name=mail")
-			j.says("1 of 1 full")
-			j.follow("state=ready")
-			j.follow("task?id=mail")
-			j.says("Ready, but the limit is full: 1 of 1 tasks of mail are in progress")
-			j.follow("action?name=mail")
-			j.mend("limit", "concurrency", "2")
-			j.arrived(1)
-		},
-		"a poisoned task": func(j *journey) {
-			insert(j.T, j.store, mail("mail/1"))
-			for range 2 {
-				owned := own(j.T, j.store, "mail")
-				verdicts, err := j.store.ReturnTasks(j.Context(), []stint.Return{{
-					ID: owned[0].ID, Token: owned[0].Token, Code: stint.StatusPending,
-					Status: "no route to host",
-				}})
-				wantNil(j.T, err)
-				wantNil(j.T, verdicts[0])
-			}
-			j.begin()
-			j.says("mail: 1 failed, or were given back: “no route to host”")
-			j.follow("task?id=mail")
-			j.says("Aborted", "no route to host", "2 of 2")
-			j.mend("retry")
-			j.arrived(1)
-		},
-		"a failed predecessor": func(j *journey) {
-			insert(j.T, j.store, stint.Task{ID: "render", Action: "render"},
-				stint.Task{ID: "mail/1", Action: "mail", After: []stint.TaskID{"render"}})
-			owned := own(j.T, j.store, "render")
-			verdicts, err := j.store.ReturnTasks(j.Context(), []stint.Return{{
-				ID: "render", Token: owned[0].Token, Code: stint.StatusAborted,
-				Status: "the template is gone",
-			}})
-			wantNil(j.T, err)
-			wantNil(j.T, verdicts[0])
-			j.begin()
-			j.follow("action=mail&state=aborted")
-			j.follow("task?id=mail")
-			j.says("render", "the template is gone")
-			j.follow("task?id=render")
-			j.mend("retry")
-			wantStates(j.T, j.store, stint.StateBlocked, "mail/1")
-			j.arrived(0) // it waits for what is performed again
-		},
+		"a paused key":         pausedKey,
+		"a dead action":        deadAction,
+		"a full limit":         fullLimit,
+		"a poisoned task":      poisonedTask,
+		"a failed predecessor": failedPredecessor,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

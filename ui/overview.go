@@ -46,15 +46,7 @@ const overviewActions = 12
 // overview shows how things are, and what needs attention.
 func overview(h *Handler, r *request) (view, error) {
 	ctx := r.Context()
-	stats, err := h.asked.stats.get(ctx)
-	if err != nil {
-		return view{}, err
-	}
-	found, err := h.asked.problems.get(ctx)
-	if err != nil {
-		return view{}, err
-	}
-	actors, err := h.asked.actors.get(ctx)
+	stats, found, actors, err := h.asked.all(ctx)
 	if err != nil {
 		return view{}, err
 	}
