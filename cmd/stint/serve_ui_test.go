@@ -3,7 +3,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -26,16 +25,39 @@ func (s *server) page(t *testing.T, token, path string) (int, string, http.Heade
 	if token != "" {
 		request.SetBasicAuth("anybody", token)
 	}
-	response, err := s.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
+	response, text := answerTo(t, request)
+	return response.StatusCode, text, response.Header
+}
+
+// A pageLook is a look at a page: by whom, and what it has and hides.
+type pageLook struct {
+	token, page string
+	code        int
+	has, hides  []string
+}
+
+func (test pageLook) check(t *testing.T, s *server) {
+	t.Helper()
+	for range 2 { // the second time it may be an answer that was kept
+		code, text, header := s.page(t, test.token, "/ui/"+test.page)
+		if code != test.code {
+			t.Errorf("%q: %d, want %d:\n%s", test.page, code, test.code, text)
+		}
+		challenge := header.Get("WWW-Authenticate")
+		if asks := strings.HasPrefix(challenge, "Basic "); asks != (code == 401) {
+			t.Errorf("%q: %d with the challenge %q", test.page, code, challenge)
+		}
+		for _, part := range test.has {
+			if !strings.Contains(strings.ToLower(text), part) {
+				t.Errorf("%q lacks %q:\n%s", test.page, part, text)
+			}
+		}
+		for _, part := range test.hides {
+			if strings.Contains(strings.ReplaceAll(text, test.page, ""), part) {
+				t.Errorf("%q has %q:\n%s", test.page, part, text)
+			}
+		}
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(text), response.Header
 }
 
 // Pages of a service show each principal what his grants allow, and nothing else in counts, lists,
@@ -57,12 +79,7 @@ shop: [{verbs: [insert], actions: ["*"]}]`)
 	root, mailer, shop := d.newToken(t, path, "root"), d.newToken(t, path, "mailer"),
 		d.newToken(t, path, "shop")
 	s := d.serve(t, "--tokens", path, "--grants", grants)
-	for _, test := range []struct {
-		token, page string
-		code        int
-		has         []string
-		hides       []string
-	}{
+	for _, test := range []pageLook{
 		{root, "", 200, []string{"mail", "pay"}, nil},
 		{root, "tasks", 200, []string{"mail/1", "pay/1", "pay/2"}, nil},
 		{root, "task?id=mail/1", 200, []string{"dear ann", "pay/2"}, nil},
@@ -83,26 +100,7 @@ shop: [{verbs: [insert], actions: ["*"]}]`)
 		{"nonsense", "", 401, nil, []string{"mail/1"}},
 		{"", "", 401, nil, []string{"mail/1"}},
 	} {
-		for range 2 { // the second time it may be an answer that was kept
-			code, text, header := s.page(t, test.token, "/ui/"+test.page)
-			if code != test.code {
-				t.Errorf("%q: %d, want %d:\n%s", test.page, code, test.code, text)
-			}
-			challenge := header.Get("WWW-Authenticate")
-			if asks := strings.HasPrefix(challenge, "Basic "); asks != (code == 401) {
-				t.Errorf("%q: %d with the challenge %q", test.page, code, challenge)
-			}
-			for _, part := range test.has {
-				if !strings.Contains(strings.ToLower(text), part) {
-					t.Errorf("%q lacks %q:\n%s", test.page, part, text)
-				}
-			}
-			for _, part := range test.hides {
-				if strings.Contains(strings.ReplaceAll(text, test.page, ""), part) {
-					t.Errorf("%q has %q:\n%s", test.page, part, text)
-				}
-			}
-		}
+		test.check(t, s)
 	}
 	write(t, grants, `root: [{verbs: [read], actions: ["mail"]}]`)
 	eventually(t, "the new grants", func() bool {
@@ -140,16 +138,8 @@ reader: [{verbs: [read], actions: ["*"]}]`)
 		}
 		request.SetBasicAuth("anybody", token)
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		response, err := s.client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response.StatusCode, string(text)
+		response, text := answerTo(t, request)
+		return response.StatusCode, text
 	}
 	field := func(text, name string) string {
 		found := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(text)

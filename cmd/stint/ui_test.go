@@ -179,6 +179,13 @@ func webForm(t *testing.T, address string, form url.Values) string {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	_, text := answerTo(t, request)
+	return text
+}
+
+// answerTo sends a request, and returns the answer with its text.
+func answerTo(t *testing.T, request *http.Request) (*http.Response, string) {
+	t.Helper()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +195,7 @@ func webForm(t *testing.T, address string, form url.Values) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return response, string(text)
 }
 
 func TestUI_ShowsNobodyElse(t *testing.T) {

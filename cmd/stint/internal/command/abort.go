@@ -34,7 +34,8 @@ it is interrupted, these stay aborted; run it again for the rest. With --server 
 one request.
 
 --dry-run does the work in one transaction and undoes it: it writes as much and, while it
-runs, holds the tasks.
+runs, holds the tasks. So does the question, of up to 10,000 tasks, to say how many go with
+them.
 
 With --json: aborted, the IDs of the tasks; in_progress, how many of them were in
 progress; others, how many dependents were aborted with them; and unchanged, the IDs given

@@ -34,7 +34,8 @@ it is interrupted, these stay deleted; run it again for the rest. With --server 
 one request.
 
 --dry-run does the work in one transaction and undoes it: it writes as much and, while it
-runs, holds the tasks.
+runs, holds the tasks. So does the question, of up to 10,000 tasks, to say how many go with
+them.
 
 With --json: deleted, the IDs of the tasks; and others, how many dependents were deleted
 with them. With --dry-run it is would_delete instead of deleted.`,

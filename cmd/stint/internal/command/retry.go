@@ -43,7 +43,8 @@ many so far. If it is interrupted, these stay retried; run it again for the rest
 --server all are in one request.
 
 --dry-run does the work in one transaction and undoes it: it writes as much and, while it
-runs, holds the tasks.
+runs, holds the tasks. So does the question, of up to 10,000 tasks, to say how many go with
+them.
 
 With --json: retried, the IDs of the tasks; others, how many tasks were opened with them;
 and unchanged, the IDs given whose tasks had not finished. With --dry-run it is would_retry
