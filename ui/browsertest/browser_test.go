@@ -182,6 +182,13 @@ func (tab *tab) run(script string) {
 	tab.do(chromedp.Evaluate[chromedp.Void](script))
 }
 
+// arrive waits for the page that a click or a key leads to, with its script: keys that come before
+// the script are lost.
+func (tab *tab) arrive(path string) {
+	tab.t.Helper()
+	tab.await(`location.pathname === "` + path + `" && document.readyState === "complete"`)
+}
+
 // await waits until an expression is true, also on the page that comes next.
 func (tab *tab) await(expression string) {
 	tab.t.Helper()

@@ -43,7 +43,7 @@ func (tab *tab) lead(s *scene, w way) {
 	tab.visit(s.url + "/" + w.page)
 	tab.run(w.script)
 	tab.do(chromedp.Click(`main button[name="do"][value="` + w.do + `"]`))
-	tab.await(`location.pathname === "/preview" && document.readyState === "complete"`)
+	tab.arrive("/preview")
 }
 
 // tabTo presses Tab until an element has the focus.
@@ -79,7 +79,7 @@ func TestKeys_LeadFromAFailedTaskToItsRetry(t *testing.T) {
 			t.Fatalf("%s is not %s, which failed", id, failed)
 		}
 		tab.do(chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.Enter))
-		tab.await(`location.pathname === "/task"`)
+		tab.arrive("/task")
 		tab.await(`document.querySelector(".why")?.innerText.includes("the negative is torn")`)
 		tab.tabTo(`button[value="retry"]`)
 		tab.do(chromedp.KeyEvent(kb.Enter))
@@ -143,7 +143,7 @@ func TestChanges_AreSentOnce(t *testing.T) {
 		button.click(); button.click(); button.click()`)
 	eventually(t, func() bool { return sent.Load() > 0 })
 	close(goOn)
-	tab.await(`location.pathname === "/changed"`)
+	tab.arrive("/changed")
 	if n := sent.Load(); n != 1 {
 		t.Errorf("the form was sent %d times", n)
 	}

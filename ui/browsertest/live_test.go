@@ -142,9 +142,10 @@ func TestKeys_LeadFromTheOverviewToTheError(t *testing.T) {
 	tab := open(t, look{})
 	tab.visit(s.url + "/problems")
 	tab.do(chromedp.KeyEvent("j"), chromedp.KeyEvent(kb.Enter))
-	tab.await(`location.pathname === "/task"`)
+	tab.arrive("/task")
 	tab.await(`document.querySelector(".why")?.innerText.includes("no route to host")`)
 	tab.do(chromedp.KeyEvent("/"))
+	tab.await(`document.activeElement.name === "prefix"`)
 	tab.run(`document.activeElement.value = ""`) // the driver types what the page has taken
 	tab.do(chromedp.KeyEvent("export/book"), chromedp.KeyEvent(kb.Enter))
 	tab.await(`location.pathname === "/tasks" &&
@@ -173,7 +174,7 @@ func TestNetwork_IsZoomed(t *testing.T) {
 	}
 	tab.run(`document.querySelector("a.box").dispatchEvent(
 		new MouseEvent("click", { bubbles: true, cancelable: true }))`)
-	tab.await(`location.pathname === "/task"`)
+	tab.arrive("/task")
 	tab.wantCalm("a picture")
 }
 
