@@ -363,7 +363,7 @@ func (h *handOut) sessionID() *int64 {
 func (h *handOut) due(scan queuefloors.Scan) pg.Step {
 	return pg.Step{
 		Name: "next_due",
-		Args: []any{scan.Actions, int64(h.claim), scan.From, scan.To, scan.Whole},
+		Args: []any{scan.Actions, int64(h.claim), scan.From, scan.To, scan.Whole, true},
 		Read: h.readNext,
 	}
 }

@@ -382,7 +382,7 @@ func (s *Store) pollOnce(
 	}
 	steps = append(steps, duty.ReadyStep(scan.Actions, scan.From, scan.To, &found.Ready),
 		pg.Step{
-			Name: "next_due", Args: []any{[]string{}, 0, []int64{}, []int64{}, true},
+			Name: "next_due", Args: []any{[]string{}, 0, []int64{}, []int64{}, true, scan.Whole},
 			Read: next.read,
 		})
 	if err := s.db.WithAnswerLimit().Unhurried().Run(ctx, steps...); err != nil {

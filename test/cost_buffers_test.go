@@ -39,7 +39,7 @@ func TestCost_PagesPerStatement(t *testing.T) {
 		"own_singly":   {own(2, 16, "act"), 16},
 		"return_final": {of, 12},
 		"return_tasks": {of + ", '{NULL}', true, true, 1, 1", 12},
-		"next_due":     {"'{none}', 3, '{0}', '{9}', true", 12},
+		"next_due":     {"'{none}', 3, '{0}', '{9}', true, true", 12},
 	}
 	for name, want := range most {
 		hits := pagesOf(t, pool, name, want.args)

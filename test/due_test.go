@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
@@ -248,5 +249,52 @@ func TestMaintain_LooksAtAllKindsBehindABacklogOfOne(t *testing.T) {
 	if n := spy.count("reclaim_leases"); n < 2 {
 		t.Errorf("leases were looked at %d times beside %d looks at scheduled tasks",
 			n, spy.count("promote_scheduled"))
+	}
+}
+
+// As long as a transaction is open that is older than them, leases that have ended stay in the
+// index. Most looks pass over them and find what has come due lately; the others find all of it.
+// Proves G35.
+func TestLooks_DoNotWalkLeasesThatEndedLongAgo(t *testing.T) {
+	t.Parallel()
+	store, pool := newUncheckedStore(t, stint.Options{Maintenance: stint.MaintainNever})
+	pinned, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	wantErr(t, "Begin", err, nil)
+	defer func() { _ = pinned.Rollback(t.Context()) }()
+	_, err = pinned.Exec(t.Context(), "SELECT 1 FROM stint.tasks") // takes its snapshot
+	wantErr(t, "SELECT", err, nil)
+	const dead, few = 20_000, 60
+	exec(t, pool, fmt.Sprintf(`INSERT INTO stint.leases (claim, actor, deadline, size, spans)
+		SELECT n, 'gone', statement_timestamp() - interval '1 h', 1, ARRAY[ARRAY[n, n]]
+		FROM generate_series(1::bigint, %d) AS n`, dead))
+	exec(t, pool, "DELETE FROM stint.leases")
+	insert(t, store, after("a"))
+	ownOne(t, store)
+	exec(t, pool, "ANALYZE")
+
+	for name, args := range map[string]string{
+		"look_for_work": "'stint', '', '', %t, 1", "next_due": "'{}', 0, '{}', '{}', true, %t",
+	} {
+		if n := pagesOf(t, pool, name, fmt.Sprintf(args, false)); n > few {
+			t.Errorf("%s reads %d pages", name, n)
+		}
+		if n := pagesOf(t, pool, name, fmt.Sprintf(args, true)); n < 3*few {
+			t.Errorf("%s of everything reads %d pages, so the test shows nothing", name, n)
+		}
+	}
+	for ago, want := range map[string][2]bool{
+		"-1 h": {false, false}, "1 s": {true, true}, "10 s": {false, true},
+	} {
+		exec(t, pool, "UPDATE stint.leases "+
+			"SET deadline = statement_timestamp() - interval '"+ago+"'")
+		for i, whole := range []bool{false, true} {
+			var overdue bool
+			err := pool.QueryRow(t.Context(), statements(t)["next_due"], []string{}, 0, []int64{},
+				[]int64{}, true, whole).Scan(nil, &overdue, nil)
+			wantErr(t, "next_due", err, nil)
+			if overdue != want[i] {
+				t.Errorf("overdue for %s: %t, want %t, with whole %t", ago, overdue, want[i], whole)
+			}
+		}
 	}
 }

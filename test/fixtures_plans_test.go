@@ -22,7 +22,7 @@ var sample = map[string]struct {
 	"commit_early":    {"", nil},
 	"commit_late":     {"", nil},
 	"wait_for_commit": {"", nil},
-	"next_due": {"'{act}', 7, '{0}', '{9}', true", []string{
+	"next_due": {"'{act}', 7, '{0}', '{9}', true, true", []string{
 		"scheduled_order", "leases_order", "ready_order",
 	}},
 	"notify":          {"'stint', '{a}', '{b}', true, 0", nil},

@@ -51,10 +51,11 @@ type Bulletin struct {
 	// Topic returns the topic of those who wait for tasks with an action: a prefix, and the action.
 	Topic func(action string) string
 
-	// asked is when a look last asked for ready tasks, and took how long it took, with what came of
-	// it.
-	asked time.Time
-	took  atomic.Int64
+	// looked is when a look last began. whole is when one last looked for everything, took how long
+	// it took, with what came of it, and limited whether there was something of limits.
+	looked, whole time.Time
+	took          atomic.Int64
+	limited       bool
 	// alone says that the last look found no sessions of others, and told is when it last told
 	// something.
 	alone atomic.Bool
@@ -68,30 +69,33 @@ const aloneEvery = time.Second
 // Ready is the name of the duty to tell again of ready tasks that nobody takes.
 const Ready = "ready"
 
-// askedShare is how much longer the pauses between looks for ready tasks are than a look, up to
-// askedMost: where many tasks were taken that an old transaction still sees, every look walks over
-// their entries. Meanwhile who waits polls.
+// wholeShare is how much longer the pauses between looks for everything are than a look, up to
+// wholeMost: where much has gone that an old transaction still sees, every such look walks over its
+// entries. The looks between pass over ready tasks, for which those who wait poll, and over what
+// was due before the last look, unless that is longer ago than wholeLate: the statement says how
+// far back it goes.
 const (
-	askedShare = 50
-	askedMost  = 10 * time.Second
+	wholeShare = 50
+	wholeMost  = 10 * time.Second
+	wholeLate  = 4 * time.Second
 )
 
 // Look looks whether there is work and, if there is none, tells the news.
 func (b *Bulletin) Look(ctx context.Context, news News) (found Found, told bool, err error) {
-	rest := min(askedShare*time.Duration(b.took.Load()), askedMost)
-	asks := time.Since(b.asked) > rest
-	if !asks {
+	began := now()
+	rest := min(wholeShare*time.Duration(b.took.Load()), wholeMost)
+	whole := began.Sub(b.whole) > rest || began.Sub(b.looked) > wholeLate
+	if !whole {
 		found.Without = Ready
 		delete(news.done, Ready)
 	}
 	tells, ifBusy := news.payload()
-	began := now()
 	if b.DB.PollOnly || b.alone.Load() && began.Sub(b.told) < aloneEvery {
 		tells = ""
 	}
 	look := func() error {
 		return b.DB.Run(ctx, pg.Step{
-			Name: "look_for_work", Args: []any{b.DB.Schema, tells, ifBusy, asks, b.Session()},
+			Name: "look_for_work", Args: []any{b.DB.Schema, tells, ifBusy, whole, b.Session()},
 			Read: func(rows pgx.Rows) error {
 				into := []any{
 					&found.Due, &found.Schedule, &found.Failed, &found.Limited, &found.Kept,
@@ -112,12 +116,14 @@ func (b *Bulletin) Look(ctx context.Context, news News) (found Found, told bool,
 		b.told = began
 	}
 	if err == nil {
+		b.looked = began
 		b.alone.Store(!found.Others)
 	}
-	if asks {
-		b.asked = began
+	if whole {
+		b.whole, b.limited = began, found.Limited
 		b.took.Store(int64(time.Since(began)))
 	}
+	found.Limited = b.limited
 	return found, told, err
 }
 

@@ -39,10 +39,17 @@ type Floors struct {
 	mutex sync.Mutex
 	known map[string]*queue
 
-	// wholeScans are when to scan whole queues, by the actions of a scan. Each set of actions has
+	// wholeScans are the scans of whole queues, by the actions of a scan. Each set of actions has
 	// whole scans of its own: a scan that hands out tasks with one action says nothing about
 	// another action.
-	wholeScans map[string]time.Time
+	wholeScans map[string]wholeScan
+}
+
+// A wholeScan says when the next one is due, and how long to wait behind one that begins now, going
+// by how long the last one took.
+type wholeScan struct {
+	due   time.Time
+	pause time.Duration
 }
 
 // A queue is what is known of the tasks with one action.
@@ -84,7 +91,7 @@ func (f *Floors) scan(set string, actions []string, whole bool) Scan {
 	defer f.mutex.Unlock()
 	scan := Scan{set: set, began: now()}
 	unknown := func(action string) bool { return f.known[action] == nil }
-	scan.Whole = whole || !f.wholeScans[scan.set].After(scan.began) ||
+	scan.Whole = whole || !f.wholeScans[scan.set].due.After(scan.began) ||
 		slices.ContainsFunc(actions, unknown)
 	for _, action := range actions {
 		if scan.Whole {
@@ -93,8 +100,10 @@ func (f *Floors) scan(set string, actions []string, whole bool) Scan {
 			scan.add(action, f.known[action].floors)
 		}
 	}
-	if _, ok := f.wholeScans[scan.set]; ok && scan.Whole { // others need not do the same meanwhile
-		f.wholeScans[scan.set] = scan.began.Add(wholeScanEvery)
+	// Others need not do the same meanwhile, however long this one takes.
+	if last, ok := f.wholeScans[scan.set]; ok && scan.Whole {
+		last.due = scan.began.Add(last.pause)
+		f.wholeScans[scan.set] = last
 	}
 	return scan
 }
@@ -144,7 +153,7 @@ func (f *Floors) Pause(actions []string) time.Duration {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	set := actionSet(slices.Compact(slices.Sorted(slices.Values(actions))))
-	return max(f.wholeScans[set].Sub(now()), 0)
+	return max(f.wholeScans[set].due.Sub(now()), 0)
 }
 
 // Forget has the next scan of a queue leave nothing out: tasks with lower ranks have become ready.
@@ -163,7 +172,7 @@ func (f *Floors) Learn(scan Scan, found map[string][]int64) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	if f.known == nil || len(f.known) > actionsMax || len(f.wholeScans) > actionsMax {
-		f.known, f.wholeScans = map[string]*queue{}, map[string]time.Time{}
+		f.known, f.wholeScans = map[string]*queue{}, map[string]wholeScan{}
 	}
 	end := now()
 	f.scanned(scan, end)
@@ -187,11 +196,11 @@ func (f *Floors) Scanned(scan Scan) {
 // scanned notes when to scan whole queues again; the mutex is held.
 func (f *Floors) scanned(scan Scan, end time.Time) {
 	if f.wholeScans == nil {
-		f.wholeScans = map[string]time.Time{}
+		f.wholeScans = map[string]wholeScan{}
 	}
 	if scan.Whole {
-		pause := max(wholeScanEvery, wholeScanPart*end.Sub(scan.began))
-		f.wholeScans[scan.set] = end.Add(min(pause, wholeScanMost))
+		pause := min(max(wholeScanEvery, wholeScanPart*end.Sub(scan.began)), wholeScanMost)
+		f.wholeScans[scan.set] = wholeScan{end.Add(pause), pause}
 	}
 }
 

@@ -102,13 +102,32 @@ func TestFloors_ScanTheWholeAgainInTime(t *testing.T) {
 	}
 	scan.began = scan.began.Add(-time.Second) // it took long
 	f.Learn(scan, map[string][]int64{"a": {rank(0, 500)}})
-	due := time.Until(f.wholeScans["a"])
+	due := time.Until(f.wholeScans["a"].due)
 	if due < (wholeScanPart-1)*time.Second {
 		t.Errorf("the next scan is in %v, after one that took a second", due)
 	}
-	f.wholeScans["a"] = now()
+	f.wholeScans["a"] = wholeScan{due: now()}
 	if !f.Scan([]string{"a"}, false).Whole {
 		t.Error("the whole is not looked at when it is due")
+	}
+}
+
+// While a scan of the whole takes long, those that begin meanwhile leave out what they can.
+func TestFloors_ScanTheWholeOnceAtATime(t *testing.T) {
+	t.Parallel()
+	var f Floors
+	scan := f.Scan([]string{"a"}, false)
+	scan.began = scan.began.Add(-time.Second)
+	f.Learn(scan, map[string][]int64{"a": {rank(0, 500)}})
+	last := f.wholeScans["a"]
+	last.due = now()
+	f.wholeScans["a"] = last
+	if !f.Scan([]string{"a"}, false).Whole {
+		t.Fatal("the whole is not looked at when it is due")
+	}
+	due := time.Until(f.wholeScans["a"].due)
+	if due < (wholeScanPart-1)*time.Second {
+		t.Errorf("the next scan is in %v, while one is under way that takes a second", due)
 	}
 }
 
@@ -119,7 +138,7 @@ func TestFloors_ScanTheWholeForEachSetOfActions(t *testing.T) {
 	var f Floors
 	found := map[string][]int64{"a": {rank(0, 500)}, "b": {rank(0, 500)}}
 	f.Learn(f.Scan([]string{"a"}, false), found)
-	f.wholeScans["a"] = now()
+	f.wholeScans["a"] = wholeScan{due: now()}
 	f.Learn(f.Scan([]string{"b", "a"}, true), found)
 	if f.Scan([]string{"a", "b"}, false).Whole {
 		t.Error("the whole of both is looked at twice")

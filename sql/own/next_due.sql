@@ -10,8 +10,9 @@
 --   $2 claim      bigint
 --   $3 from_rank  bigint[]
 --   $4 to_rank    bigint[]: where in the queue of each action to look, as in own_tasks
---   $5 whole      boolean: whether to look for what is due, too. That walks the dead entries of
---                 leases that have ended
+--   $5 due        boolean: whether to look for what is due, too
+--   $6 whole      boolean: also for what was due more than 5 s ago. That walks the dead entries of
+--                 all leases that have ended, as long as some transaction is older than them
 SELECT (SELECT true
         FROM unnest($1::text[], $3::bigint[], $4::bigint[]) AS queue (action, from_rank, to_rank)
         CROSS JOIN LATERAL (
@@ -27,10 +28,18 @@ SELECT (SELECT true
        coalesce((SELECT true
                  FROM stint.scheduled
                  WHERE $5::boolean AND scheduled.not_before <= statement_timestamp()
+                   AND scheduled.not_before > CASE
+                       WHEN $6::boolean THEN '-infinity'
+                       ELSE statement_timestamp() - interval '5 s'
+                   END
                  LIMIT 1),
                 (SELECT true
                  FROM stint.leases
                  WHERE $5::boolean AND leases.deadline <= statement_timestamp()
+                   AND leases.deadline > CASE
+                       WHEN $6::boolean THEN '-infinity'
+                       ELSE statement_timestamp() - interval '5 s'
+                   END
                  LIMIT 1),
                 false) AS overdue,
        least(

@@ -10,23 +10,37 @@
 --   $1 channel  text
 --   $2 news     text: a payload, empty if there are none
 --   $3 busy     text: what comes behind them if some task is in progress
---   $4 ready    boolean: whether to look for ready tasks
+--   $4 whole    boolean: whether to look for ready tasks, too, for what there is of limits, and for
+--                 what was due more than 5 s ago. Under a transaction that has been open for long,
+--                 that walks the dead entries of all that has gone since
 --   $5 session  bigint: of this store
 WITH looked AS MATERIALIZED (
     SELECT least(
                (SELECT scheduled.not_before
                 FROM stint.scheduled
                 WHERE scheduled.not_before <= statement_timestamp() + interval '1 s'
+                  AND scheduled.not_before > CASE
+                      WHEN $4::boolean THEN '-infinity'
+                      ELSE statement_timestamp() - interval '5 s'
+                  END
                 ORDER BY scheduled.not_before
                 LIMIT 1),
                (SELECT leases.deadline
                 FROM stint.leases
                 WHERE leases.deadline <= statement_timestamp() + interval '1 s'
+                  AND leases.deadline > CASE
+                      WHEN $4::boolean THEN '-infinity'
+                      ELSE statement_timestamp() - interval '5 s'
+                  END
                 ORDER BY leases.deadline
                 LIMIT 1),
                (SELECT deadlines.deadline
                 FROM stint.deadlines
                 WHERE deadlines.deadline <= statement_timestamp() + interval '1 s'
+                  AND deadlines.deadline > CASE
+                      WHEN $4::boolean THEN '-infinity'
+                      ELSE statement_timestamp() - interval '5 s'
+                  END
                 ORDER BY deadlines.deadline
                 LIMIT 1)
            ) - statement_timestamp() AS due_in,
@@ -45,11 +59,14 @@ WITH looked AS MATERIALIZED (
                     false) AS failed,
            coalesce((SELECT true
                      FROM stint.ready
-                     WHERE ready.position < 0 AND ready.action > ''
+                     WHERE $4::boolean AND ready.position < 0 AND ready.action > ''
                      ORDER BY ready.action, ready.limit_key
                      LIMIT 1),
-                    (SELECT true FROM stint.slots WHERE slots.action > '' LIMIT 1),
-                    (SELECT true FROM stint.key_rates WHERE key_rates.action > '' LIMIT 1),
+                    (SELECT true FROM stint.slots WHERE $4::boolean AND slots.action > '' LIMIT 1),
+                    (SELECT true
+                     FROM stint.key_rates
+                     WHERE $4::boolean AND key_rates.action > ''
+                     LIMIT 1),
                     false) AS limited,
            coalesce((SELECT true FROM stint.fail_fast WHERE fail_fast.key > 0 LIMIT 1),
                     (SELECT true FROM stint.steps WHERE steps.key > 0 LIMIT 1),
