@@ -33,8 +33,9 @@ func exportedMetrics(t *testing.T) exported {
 		t.Fatal(err)
 	}
 	metrics := stintprom.NewWorkerMetrics()
-	metrics.Begin("copy")
-	metrics.End("copy", worker.OutcomeCompleted, time.Second)
+	task := &stint.OwnedTask{Action: "copy"}
+	metrics.Begin(task)
+	metrics.End(task, worker.OutcomeCompleted, time.Second)
 	calls := stintprom.NewServiceMetrics()
 	calls.Begin("/stint.v1.TaskService/InsertTasks")
 	calls.End("/stint.v1.TaskService/InsertTasks", "ok", time.Second)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -61,11 +62,11 @@ func NewWorkerMetrics() *WorkerMetrics {
 }
 
 // Begin counts a performance that begins. The worker calls it.
-func (m *WorkerMetrics) Begin(action string) {
-	if _, known := m.known.Load(action); !known {
-		m.know(action)
+func (m *WorkerMetrics) Begin(task *stint.OwnedTask) {
+	if _, known := m.known.Load(task.Action); !known {
+		m.know(task.Action)
 	}
-	m.running.WithLabelValues(action).Inc()
+	m.running.WithLabelValues(task.Action).Inc()
 }
 
 // know makes the series of an action, so that its first failure is seen to increase something.
@@ -81,10 +82,10 @@ func (m *WorkerMetrics) know(action string) {
 }
 
 // End counts a performance that has ended. The worker calls it.
-func (m *WorkerMetrics) End(action string, outcome worker.Outcome, took time.Duration) {
-	m.running.WithLabelValues(action).Dec()
-	m.performances.WithLabelValues(action, string(outcome)).Inc()
-	m.duration.WithLabelValues(action).Observe(took.Seconds())
+func (m *WorkerMetrics) End(task *stint.OwnedTask, outcome worker.Outcome, took time.Duration) {
+	m.running.WithLabelValues(task.Action).Dec()
+	m.performances.WithLabelValues(task.Action, string(outcome)).Inc()
+	m.duration.WithLabelValues(task.Action).Observe(took.Seconds())
 }
 
 // Describe is for the registry.

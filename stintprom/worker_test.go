@@ -70,10 +70,10 @@ stint_worker_running{action="copy"} 0
 
 func TestWorkerMetrics_TimePerformances(t *testing.T) {
 	t.Parallel()
-	metrics := stintprom.NewWorkerMetrics()
+	metrics, task := stintprom.NewWorkerMetrics(), &stint.OwnedTask{Action: "copy"}
 	for _, took := range []time.Duration{0, time.Second / 2, time.Second, time.Hour} {
-		metrics.Begin("copy")
-		metrics.End("copy", worker.OutcomeCompleted, took)
+		metrics.Begin(task)
+		metrics.End(task, worker.OutcomeCompleted, took)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics)

@@ -351,8 +351,12 @@ func (h *hostileObserver) fail() {
 	h.do()
 }
 
-func (h *hostileObserver) Begin(string)                              { h.fail() }
-func (h *hostileObserver) End(string, worker.Outcome, time.Duration) { h.fail() }
+func (h *hostileObserver) Begin(*stint.OwnedTask)                    { h.fail() }
+func (h *hostileObserver) End(
+	*stint.OwnedTask, worker.Outcome, time.Duration,
+) {
+	h.fail()
+}
 func (h *hostileObserver) Enabled(context.Context, slog.Level) bool  { return true }
 func (h *hostileObserver) Handle(context.Context, slog.Record) error { h.fail(); return nil }
 func (h *hostileObserver) WithAttrs([]slog.Attr) slog.Handler        { h.fail(); return h }

@@ -88,7 +88,6 @@ func newTelemetry(o Options) (*telemetry, error) {
 // telemetryOf is what the telemetry of all performances of an action has in common. It is made
 // once, so that telemetry that nobody uses costs next to nothing.
 type telemetryOf struct {
-	action  string
 	span    []trace.SpanStartOption
 	running []metric.AddOption
 	counted map[Outcome][]metric.AddOption
@@ -98,7 +97,6 @@ type telemetryOf struct {
 func (t *telemetry) of(name string) telemetryOf {
 	action := actionKey.String(name)
 	all := telemetryOf{
-		action: name,
 		span: []trace.SpanStartOption{
 			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(action, t.actor),
 		},
@@ -137,7 +135,7 @@ func (t *telemetry) begin(begun []*performance) {
 	})
 	if t.metrics != nil {
 		t.tell(t.counting, len(begun), func(i int) {
-			t.metrics.Begin(begun[i].of.telemetry.action)
+			t.metrics.Begin(&begun[i].task.OwnedTask)
 		})
 	}
 }
@@ -157,7 +155,7 @@ func (t *telemetry) end(over []*performance) {
 	})
 	if t.metrics != nil {
 		t.tell(t.counting, len(over), func(i int) {
-			t.metrics.End(over[i].of.telemetry.action, over[i].outcome, took[i])
+			t.metrics.End(&over[i].task.OwnedTask, over[i].outcome, took[i])
 		})
 	}
 	t.tell(t.tracing, len(over), func(i int) { endSpan(over[i]) })
