@@ -351,7 +351,7 @@ func (h *hostileObserver) fail() {
 	h.do()
 }
 
-func (h *hostileObserver) Begin(*stint.OwnedTask)                    { h.fail() }
+func (h *hostileObserver) Begin(*stint.OwnedTask) { h.fail() }
 func (h *hostileObserver) End(
 	*stint.OwnedTask, worker.Outcome, time.Duration,
 ) {
