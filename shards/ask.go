@@ -36,13 +36,13 @@ func (c *Cluster) ask(
 	defer quiet.Stop()
 	err = call(calling, store)
 	if err != nil && errors.Is(context.Cause(calling), ErrNoAnswer) {
-		err = noAnswer(err)
+		err = noAnswer(err, lookFor)
 	}
 	return inShard(shard, err)
 }
 
-func noAnswer(err error) error {
-	return fmt.Errorf("%w within %v: %w", ErrNoAnswer, lookFor, err)
+func noAnswer(err error, within time.Duration) error {
+	return fmt.Errorf("%w within %v: %w", ErrNoAnswer, within.Round(time.Millisecond), err)
 }
 
 // listen ends a call when its shard is silent.

@@ -23,11 +23,11 @@ import (
 // dies during the call, dependents on other shards may go on waiting: [Cluster.Check] names what to
 // delete then.
 func (c *Cluster) DeleteTasks(ctx context.Context, ids []ID) (Affected, error) {
-	deleted, err := c.deleteTasks(ctx, ids)
+	deleted, err := c.deleteTasks(ctx, ids, plainly(deleting))
 	return deleted, said("delete tasks", err)
 }
 
-func (c *Cluster) deleteTasks(ctx context.Context, ids []ID) (Affected, error) {
+func (c *Cluster) deleteTasks(ctx context.Context, ids []ID, remove verb) (Affected, error) {
 	ids = slices.Clone(ids)
 	slices.SortFunc(ids, ID.compare)
 	ids = slices.Compact(ids)
@@ -41,11 +41,7 @@ func (c *Cluster) deleteTasks(ctx context.Context, ids []ID) (Affected, error) {
 	if err := w.refuseDelete(ids); err != nil {
 		return Affected{}, err
 	}
-	deleted, err := c.change(ctx, ids, func(
-		ctx context.Context, store Store, some []stint.TaskID,
-	) (stint.Affected, error) {
-		return store.DeleteTasks(ctx, some)
-	})
+	deleted, err := c.change(ctx, ids, remove)
 	if ctx.Err() != nil { // what is begun is finished
 		var cancel context.CancelFunc
 		ctx, cancel = settling(ctx)

@@ -67,7 +67,7 @@ func (o *connection) identify(ctx context.Context, shard string) error {
 	switch {
 	case isNotAllowed(err):
 	case err != nil && ctx.Err() == nil && brief.Err() != nil:
-		return inShard(shard, noAnswer(err))
+		return inShard(shard, noAnswer(err, lookFor))
 	case err != nil:
 		return inShard(shard, err)
 	case name != "" && name != shard:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/stint-tasks/stint"
 )
@@ -29,7 +30,11 @@ const lookFor = quietFor + answerFor
 func (c *Cluster) look(
 	ctx context.Context, shard string, ask func(ctx context.Context, store Store) error,
 ) (away *ShardError, err error) {
-	brief, cancel := context.WithTimeout(ctx, lookFor)
+	patience := lookFor
+	if until, ok := ctx.Deadline(); ok { // the others are to be asked, too
+		patience = min(patience, time.Until(until)/2)
+	}
+	brief, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	store, err := c.Store(brief, shard)
 	if err == nil {
@@ -46,7 +51,7 @@ func (c *Cluster) look(
 		errors.Is(err, stint.ErrClosed):
 		return nil, inShard(shard, err)
 	case brief.Err() != nil:
-		err = noAnswer(err)
+		err = noAnswer(err, patience)
 	}
 	if errors.As(err, &away) {
 		return away, nil
@@ -65,8 +70,8 @@ type ShardStats struct {
 
 // Stats is [stint.Store.Stats] on all shards of a static topology, or on those of a pattern that
 // the cluster has used, in the order of their names. It includes the tasks that the cluster has
-// inserted for itself. A shard that is away, or does not answer within twenty seconds, is no error:
-// its [ShardStats.Err] is set.
+// inserted for itself. A shard that is away, or does not answer within twenty seconds, or
+// half of the time that ctx leaves, is no error: its [ShardStats.Err] is set.
 func (c *Cluster) Stats(ctx context.Context) ([]ShardStats, error) {
 	names := c.known()
 	all, errs := make([]ShardStats, len(names)), make([]error, len(names))
@@ -116,9 +121,9 @@ const listedTasksDefault = 100
 // come in the order of their IDs. The tasks that the cluster has inserted for itself are listed
 // like others; [IsOwn] tells.
 //
-// A shard that is away, or does not answer within twenty seconds, is no error: the page names it,
-// and goes on with the shards behind it. If the prefix names an unknown shard, the error is
-// [ErrUnknownShard].
+// A shard that is away, or does not answer within twenty seconds, or half of the time that ctx
+// leaves, is no error: the page names it, and goes on with the shards behind it. If the prefix names
+// an unknown shard, the error is [ErrUnknownShard].
 func (c *Cluster) ListTasks(ctx context.Context, filter stint.Filter) (TaskPage, error) {
 	page, err := c.listTasks(ctx, filter)
 	if err != nil {

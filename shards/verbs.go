@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
 )
 
 // GetTasks returns what the shards know of tasks, in the order asked; of tasks of different shards,
@@ -103,12 +104,41 @@ func (c *Cluster) waitForTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo,
 //
 // Each shard does it for itself: after an error, it is done on those that the error does not name.
 func (c *Cluster) AbortTasks(ctx context.Context, ids []ID, status string) (Affected, error) {
-	affected, err := c.change(ctx, ids, func(
-		ctx context.Context, store Store, some []stint.TaskID,
-	) (stint.Affected, error) {
-		return store.AbortTasks(ctx, some, status)
-	})
+	affected, err := c.change(ctx, ids, plainly(aborting(status)))
 	return affected, said("abort tasks", err)
+}
+
+// A verb changes tasks of one shard, and plainly is how a store does that.
+type verb func(
+	ctx context.Context, shard string, store Store, some []stint.TaskID,
+) (stint.Affected, error)
+
+func plainly(change bulk.Change) verb {
+	return func(
+		ctx context.Context, _ string, store Store, some []stint.TaskID,
+	) (stint.Affected, error) {
+		return change(ctx, store, some)
+	}
+}
+
+func aborting(status string) bulk.Change {
+	return func(
+		ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+	) (stint.Affected, error) {
+		return by.AbortTasks(ctx, ids, status)
+	}
+}
+
+func retrying(
+	ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+) (stint.Affected, error) {
+	return by.RetryTasks(ctx, ids)
+}
+
+func deleting(
+	ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+) (stint.Affected, error) {
+	return by.DeleteTasks(ctx, ids)
 }
 
 // RetryTasks is [stint.Store.RetryTasks] on each shard concerned. What was aborted on other shards
@@ -119,21 +149,17 @@ func (c *Cluster) AbortTasks(ctx context.Context, ids []ID, status string) (Affe
 // Where [stint.Task.FailFast] has aborted more than depended on the failed task, retry these tasks
 // with it, as on one shard; the edges between them and to what had completed are put in order.
 func (c *Cluster) RetryTasks(ctx context.Context, ids []ID) (Affected, error) {
-	affected, err := c.retryTasks(ctx, ids)
+	affected, err := c.retryTasks(ctx, ids, plainly(retrying))
 	return affected, said("retry tasks", err)
 }
 
-func (c *Cluster) retryTasks(ctx context.Context, ids []ID) (Affected, error) {
+func (c *Cluster) retryTasks(ctx context.Context, ids []ID, retry verb) (Affected, error) {
 	placeholders, reporters, err := c.cutEdges(ctx, ids)
 	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) { // which the verb says of all
 		return Affected{}, err
 	}
 	all := slices.Concat(ids, placeholders) // before what reports to them
-	affected, err := c.change(ctx, all, func(
-		ctx context.Context, store Store, some []stint.TaskID,
-	) (stint.Affected, error) {
-		return store.RetryTasks(ctx, some)
-	})
+	affected, err := c.change(ctx, all, retry)
 	named := len(affected.Tasks)
 	affected.Tasks = slices.DeleteFunc(affected.Tasks, func(id ID) bool { return IsOwn(id.Task) })
 	affected.Others += named - len(affected.Tasks)
@@ -156,21 +182,21 @@ type Affected struct {
 	// Others is how many other tasks of the same shards were changed with them, those that the
 	// cluster has inserted for itself included.
 	Others int
+	// InProgress is how many of Tasks were in progress when they were aborted.
+	InProgress int
 }
 
-func (c *Cluster) change(
-	ctx context.Context, ids []ID,
-	verb func(ctx context.Context, store Store, some []stint.TaskID) (stint.Affected, error),
-) (Affected, error) {
+func (c *Cluster) change(ctx context.Context, ids []ID, change verb) (Affected, error) {
 	var all Affected
 	err := c.each(ctx, ids, func(
 		ctx context.Context, shard string, store Store, some []stint.TaskID,
 	) error {
-		changed, err := verb(ctx, store, some)
+		changed, err := change(ctx, shard, store, some)
 		for _, id := range changed.Tasks {
 			all.Tasks = append(all.Tasks, ID{shard, id})
 		}
 		all.Others += changed.Others
+		all.InProgress += changed.InProgress
 		return err
 	})
 	return all, err

@@ -42,6 +42,8 @@ type actionData struct {
 	Command  string
 	Offer    *offer // what can be done with the action
 	PauseKey *offer
+	OnShards []part // its pages there
+	PausedOn []part
 	Now      time.Time
 }
 
@@ -78,6 +80,7 @@ func action(h *Handler, r *request) (view, error) {
 		}
 	}
 	data.Spark = h.asked.rates.spark(data.Name)
+	data.OnShards, data.PausedOn = h.asked.shardsWith(ctx, data.Name)
 	for _, group := range found.Errors {
 		if group.Action == data.Name {
 			data.Errors = append(data.Errors, group)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/shards"
 )
 
 // An asked store is one that is asked in bounds, and not for each page anew.
@@ -24,7 +26,9 @@ type asked struct {
 	lists     recent[stint.TaskPage]
 	values    values
 	rates     rates
-	change    taskChange // nil if the store cannot say what changes of tasks would do
+	checks    checks
+	shards    *shared[[]shards.ShardStats] // nil if the store is not one of shards
+	change    taskChange                   // nil if the store cannot say what changes of tasks would do
 }
 
 const (
@@ -44,7 +48,7 @@ const (
 
 func newAsked(store Store, options Options) *asked {
 	a := &asked{
-		Store: store, change: taskChangeOf(store),
+		Store: store, change: bulk.AsSeen(store),
 		limits: limitsOf(store, options), schedules: schedulesOf(store, options),
 		tasks: recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
 		lists: recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
@@ -54,10 +58,14 @@ func newAsked(store Store, options Options) *asked {
 	a.graphs.recent = recent[*netAnswer]{most: graphsMax, timeout: options.Timeout}
 	a.values.ask = smallTasks(store)
 	a.clock.ask, a.actors.ask = options.Clock, store.ListActors
+	if a.checks.ask = options.Check; options.Check == nil {
+		a.checks.ask = checkOf(store)
+	}
 	a.stats.timeout, a.problems.timeout = options.Timeout, options.Timeout
 	a.actors.timeout = options.Timeout
+	a.shards = shardsOf(store, options)
 	a.stats.ask = func(ctx context.Context) (stint.Stats, error) {
-		stats, err := store.Stats(ctx)
+		stats, err := a.count(ctx)
 		if err == nil {
 			a.rates.note(stats, a.clock.now(ctx))
 		}
@@ -72,6 +80,15 @@ func newAsked(store Store, options Options) *asked {
 		return found, err
 	}
 	return a
+}
+
+// count counts tasks.
+func (a *asked) count(ctx context.Context) (stint.Stats, error) {
+	if a.shards == nil {
+		return a.Stats(ctx)
+	}
+	found, err := a.shards.get(ctx)
+	return shards.Sum(found), err
 }
 
 func limitsOf(store Store, options Options) *shared[[]stint.ActionLimits] {
@@ -152,6 +169,10 @@ func (a *asked) has(page string) bool {
 		return a.limits != nil
 	case "schedules":
 		return a.schedules != nil
+	case "check", "begin-check":
+		return a.checks.ask != nil
+	case "shards":
+		return a.shards != nil
 	}
 	return true
 }
@@ -222,5 +243,8 @@ func (a *asked) forget() {
 	}
 	if a.schedules != nil {
 		a.schedules.forget()
+	}
+	if a.shards != nil {
+		a.shards.forget()
 	}
 }

@@ -123,7 +123,7 @@ func (h *Handler) changeTasks(
 	m.what = append(m.what, slog.Int("asked", len(tasks)),
 		slog.Any("first", bulk.IDs(tasks[:min(len(tasks), namedMax)])))
 	change := k.change(statusOf(reason, h.who(r)))
-	affected, refused, err := bulk.LeavingOut(ctx, h.asked, tasks,
+	affected, refused, err := h.asked.leavingOut(ctx, tasks,
 		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
 			return h.asked.change(ctx, inStates, tasks, false, change)
 		})
@@ -242,6 +242,11 @@ func (h *Handler) tellTasks(r *request, k *kind, query url.Values, data *changed
 	if formInt(query, "left-changed") > 0 {
 		data.Details = append(data.Details, say("What was changed by the same form before, such "+
 			"as by a second click, counts as changed since."))
+	}
+	if formInt(query, "left-silent") > 0 {
+		data.Details = append(data.Details, say("A shard that did not answer may have changed its "+
+			"part, or not: look when it is back. What it has changed is not changed again if you "+
+			"send the same form once more."))
 	}
 	data.LeftNamed = idsOf(query["left"])
 	data.Tasks = idsOf(query["id"])

@@ -106,51 +106,10 @@ type (
 			ctx context.Context, actor stint.ActorID, answers []stint.Answer,
 		) ([]error, error)
 	}
-	// A seer changes tasks as they were seen, as clients of services do.
-	seer interface {
-		AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) bulk.Changer
-	}
-	// A dryRunner is a store on a database.
-	dryRunner interface {
-		remoter
-		DryRun() *stint.DryRun
-	}
 )
 
-// A taskChange changes those tasks that still are as they were seen, all in one transaction, or
-// only says what that would do.
-type taskChange func(
-	ctx context.Context, states []stint.State, tasks []bulk.Task, dryRun bool, change bulk.Change,
-) (stint.Affected, error)
-
-// taskChangeOf returns how a store changes tasks; nil if it cannot say before what it would do.
-func taskChangeOf(store Store) taskChange {
-	switch store := store.(type) {
-	case seer:
-		return func(
-			ctx context.Context, states []stint.State, tasks []bulk.Task, dryRun bool,
-			change bulk.Change,
-		) (stint.Affected, error) {
-			return change(ctx, store.AsSeen(states, bulk.Infos(tasks), dryRun), bulk.IDs(tasks))
-		}
-	case dryRunner:
-		return func(
-			ctx context.Context, states []stint.State, tasks []bulk.Task, dryRun bool,
-			change bulk.Change,
-		) (affected stint.Affected, err error) {
-			err = store.Remote().Transact(ctx, func(within *stint.Store) error {
-				var by bulk.Changer = within
-				if dryRun {
-					by = within.DryRun()
-				}
-				affected, err = bulk.Unchanged(ctx, within, by, states, tasks, change)
-				return err
-			})
-			return affected, err
-		}
-	}
-	return nil
-}
+// A taskChange changes those tasks that still are as they were seen.
+type taskChange = bulk.SeenChange
 
 // can reports whether the store has the verbs of a change.
 func (a *asked) can(k *kind) bool {

@@ -344,8 +344,10 @@ func TestChange_IsForThoseWhoMay(t *testing.T) {
 	// By default everybody is a reader.
 	h := ui.New(store, ui.Options{})
 	for _, name := range pageNames("a") {
-		if forms := formsOf(t, body(t, get(t, h, "/"+name))); len(forms) > 0 {
-			t.Errorf("by default, %q offers %v", name, forms)
+		for _, form := range formsOf(t, body(t, get(t, h, "/"+name))) {
+			if form.action != "begin-check" { // which changes nothing
+				t.Errorf("by default, %q offers %v", name, form)
+			}
 		}
 	}
 	for name, form := range forms {

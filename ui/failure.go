@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/shards"
 )
 
 // A refusal is why there is no page, as the page says that is sent in its place.
@@ -25,8 +26,9 @@ var (
 		http.StatusForbidden, "Not allowed", "You may not see all of this. A list may name an " +
 			"action, or the beginning of the IDs, whose tasks you may see.",
 	}
-	errNoPage = &refusal{http.StatusNotFound, "No such page", "There is no such page."}
-	errMethod = &refusal{
+	errNoPage  = &refusal{http.StatusNotFound, "No such page", "There is no such page."}
+	errNoShard = &refusal{http.StatusNotFound, "No such shard", "There is no such shard."}
+	errMethod  = &refusal{
 		http.StatusMethodNotAllowed, "Not possible", "Pages can only be looked at.",
 	}
 	errLongQuery = &refusal{
@@ -128,6 +130,7 @@ var (
 type failureData struct {
 	Heading, Sentence string
 	ID                stint.TaskID // of a task that is not there
+	Folder            string       // leads to that of the pages
 }
 
 // serveError says why there is no page.
@@ -141,7 +144,7 @@ func (h *Handler) serveError(w http.ResponseWriter, r *request, err error) {
 			"a page of the web interface failed", slog.String("page", r.page.name),
 			slog.Any("error", err))
 	}
-	data := failureData{Heading: why.heading, Sentence: why.sentence}
+	data := failureData{Heading: why.heading, Sentence: why.sentence, Folder: r.up}
 	var missing *stint.TaskError
 	if errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) && len(missing.IDs) > 0 {
 		data.ID = missing.IDs[0]
@@ -160,6 +163,8 @@ func refusalOf(err error) *refusal {
 		return already
 	case errors.Is(err, stint.ErrTaskNotFound):
 		return &refusal{http.StatusNotFound, "No such task", "There is no such task."}
+	case errors.Is(err, shards.ErrUnknownShard):
+		return errNoShard
 	case errors.Is(err, stint.ErrScheduleNotFound):
 		return errNoSchedule
 	case errors.Is(err, stint.ErrSchemaVersion):

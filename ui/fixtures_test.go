@@ -93,8 +93,9 @@ func (f aFake) Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 // pageNames are the addresses of all pages, with a task to show.
 func pageNames(id stint.TaskID) []string {
 	return []string{
-		"", "problems", "tasks", "actions", "actors", "limits", "schedules", address("task", id),
-		"action?name=mail", address("network", id), address("layout", id), address("value", id),
+		"", "problems", "tasks", "waiting", "actions", "actors", "limits", "schedules", "check",
+		address("task", id), "action?name=mail", address("network", id), address("layout", id),
+		address("value", id),
 	}
 }
 

@@ -33,6 +33,7 @@ type overviewData struct {
 	All     int64
 	Spark   spark
 	Notices []notice
+	Checked *checkSaid // nil if nobody can have the store checked
 	Actions []actionRow
 	More    int // actions
 	Actors  int
@@ -50,9 +51,17 @@ func overview(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	attention := notices(stats, found, actors)
+	if h.asked.shards != nil {
+		each, err := h.asked.shards.get(ctx)
+		if err != nil {
+			return view{}, err
+		}
+		attention = worstFirst(append(ofErrors(found), shardNotices(each, actors)...))
+	}
 	data := overviewData{
 		States: tallies(stats), Spark: h.asked.rates.spark(), Actors: len(actors), Now: r.now,
-		Notices: notices(stats, found, actors),
+		Notices: attention, Checked: h.checkNotice(r),
 	}
 	for _, state := range data.States {
 		data.All += state.Tasks
@@ -157,7 +166,7 @@ func notices(
 		page := link("action", "name", a.Action)
 		switch {
 		case a.Action == stint.External && a.Ready > 0:
-			page = link("tasks", "state", string(stint.StateReady), "action", a.Action)
+			page = "waiting"
 			paused = append(paused, notice{
 				What: say("Answers from outside: " + waits + " ready for one."), Where: page,
 				Key: "answers",
@@ -193,6 +202,10 @@ func notices(
 				display.Span(stats.PruningBehind) + " behind."),
 		})
 	}
+	return worstFirst(all)
+}
+
+func worstFirst(all []notice) []notice {
 	slices.SortStableFunc(all, func(a, b notice) int {
 		switch {
 		case a.Bad == b.Bad:

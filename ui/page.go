@@ -59,6 +59,8 @@ type frame struct {
 	Site, Title   string
 	Here          string // the name of the page, or of the one that it belongs to
 	Navigation    []page
+	Up            string // leads to the pages of all shards; empty if these are not those of one
+	Folder        string // leads to that of the pages, if they are named from another one
 	Now           string
 	Missing       []string
 	Live          bool
@@ -94,13 +96,15 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 	f := frame{
 		Site: h.options.Title, Title: v.title, Here: belongsTo(r.page.name), Now: exact(r.now),
 		Live: !v.still && code == http.StatusOK, Data: v.data, Missing: h.options.Missing(),
+		Up: h.up, Folder: r.up,
 		Style: assetName("ui.css"), Script: assetName("ui.js"), Icon: assetName("icon.svg"),
 	}
 	if f.Title == "" {
 		f.Title = r.page.title
 	}
 	for _, p := range allPages() {
-		if _, ok := h.pages[p.name]; ok && p.title != "" {
+		_, ok := h.pages[p.name]
+		if ok && p.title != "" && (p.needs == Read || r.may(p.needs)) {
 			f.Navigation = append(f.Navigation, p)
 		}
 	}

@@ -105,7 +105,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		return nothingTo(k, filter != nil, found), nil
 	}
 	change := k.change(statusOf("", h.who(r)))
-	affected, refused, err := bulk.LeavingOut(r.Context(), h.asked, found.Tasks,
+	affected, refused, err := h.asked.leavingOut(r.Context(), found.Tasks,
 		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
 			return h.asked.change(ctx, inStates, tasks, true, change)
 		})
@@ -135,6 +135,11 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	if found.Skipped > 0 {
 		data.Details = append(data.Details, say(display.Count(int64(found.Skipped), "task")+
 			" not counted here, aborted because of others: they are opened with these others."))
+	}
+	if h.asked.shards != nil {
+		data.Details = append(data.Details, say("Each shard changes its part for itself. What "+
+			"depends on the tasks on other shards follows when that is reported there, and is "+
+			"not counted."))
 	}
 	data.Fields = []field{
 		{"task", packTasks(found.Tasks...)}, {"states", joinStates(inStates)},
@@ -290,7 +295,9 @@ func leftOuts(
 }
 
 // leftWords are the words for why tasks are left out.
-func leftWords() []string { return []string{"ended", "open", "busy", "behind", "gone", "changed"} }
+func leftWords() []string {
+	return []string{"ended", "open", "busy", "behind", "gone", "silent", "changed"}
+}
 
 // whyLeft says what such a word means.
 func whyLeft(word string) string {
@@ -305,6 +312,8 @@ func whyLeft(word string) string {
 		return "behind a task that was aborted, too"
 	case "gone": // services do not tell which of the two
 		return "gone, or not yours to change"
+	case "silent":
+		return "on a shard that does not answer"
 	}
 	return "gone, or changed since they were seen"
 }
@@ -313,7 +322,12 @@ func whyLeft(word string) string {
 func refusedBecause(err error) (word, why string) {
 	word = "changed"
 	var named *stint.TaskError
+	var silent *silentError
 	switch {
+	case errors.Is(err, stint.ErrRefused):
+		word = "gone"
+	case errors.As(err, &silent):
+		word = "silent"
 	case errors.Is(err, stint.ErrTaskInProgress):
 		word = "busy"
 	case errors.Is(err, stint.ErrTaskNotFound):

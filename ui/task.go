@@ -72,6 +72,13 @@ func task(h *Handler, r *request) (view, error) {
 		Progress: e.Task.Progress, MayReadBody: r.may(ReadBodies),
 		NetworkLink: link("network", "id", string(id)), Commands: commandsFor(&e.Task),
 	}
+	if shard, address := h.asked.onShard(id); shard != "" {
+		there := part{Text: display.Text(shard), Link: address}
+		data.Facts = append(data.Facts, fact{"Shard", say(there)})
+		if e.Limits != nil {
+			data.Why.add("Limits and pauses are those of its shard: ", there, ".")
+		}
+	}
 	data.Offers = h.taskOffers(r, &e)
 	data.Timeline, data.TriesMissing = timeline(&e.Task, found.history.Tries, e.Now)
 	if graph, err := h.asked.graphs.get(ctx, id); err == nil {

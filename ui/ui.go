@@ -35,9 +35,10 @@ import (
 	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
-// A Store has the verbs that the pages ask by: a [*stint.Store], or a client of package client. The
-// pages of limits and schedules are there if it also has the verbs ListLimits and ListSchedules, as
-// both have, and changes are offered whose verbs it has.
+// A Store has the verbs that the pages ask by: a [*stint.Store], a client of package client, or all
+// shards of a cluster ([shards.Cluster.Merged]). The pages of limits, schedules and checks are there
+// if it also has the verbs ListLimits, ListSchedules and Check, as the first two have, and changes
+// are offered whose verbs it has. Of shards, each has pages of its own besides.
 type Store interface {
 	Stats(ctx context.Context) (stint.Stats, error)
 	Problems(ctx context.Context, limit int) (stint.Problems, error)
@@ -60,6 +61,8 @@ const (
 	Read Verb = "read"
 	// ReadBodies looks at bodies and results.
 	ReadBodies Verb = "read-bodies"
+	// Check has the store checked, which reads all tables, and looks at what was found.
+	Check Verb = "check"
 	// Abort, Retry and Delete do that to tasks of whatever action.
 	Abort  Verb = "abort"
 	Retry  Verb = "retry"
@@ -75,7 +78,7 @@ const (
 )
 
 // Changes reports whether a verb changes anything.
-func (v Verb) Changes() bool { return v != Read && v != ReadBodies }
+func (v Verb) Changes() bool { return v != Read && v != ReadBodies && v != Check }
 
 // Options are what a handler does otherwise than by default.
 type Options struct {
@@ -104,8 +107,13 @@ type Options struct {
 	Clock func(ctx context.Context) (time.Time, error)
 
 	// Missing names what the store does not tell of at the moment, such as a shard that is away,
-	// for people to read. It is asked for each page, and should return at once. Default: nothing.
+	// for people to read. It is asked for each page, and should return at once. Default: the shards
+	// that are away, and otherwise nothing.
 	Missing func() []string
+
+	// Check looks for what is wrong with the store, when somebody asks for it. Default: the verb
+	// Check of the store; without it, there is no page for that.
+	Check func(ctx context.Context) ([]Finding, error)
 
 	// Timeout is how long the store may take to answer for a page. Default: 5 s.
 	Timeout time.Duration
@@ -126,6 +134,9 @@ type Handler struct {
 	pages   map[string]page
 	served  http.Handler
 
+	shards shardPages
+	up     string // leads to the pages of all shards; empty if these are not those of one of many
+
 	changing   chan struct{} // has room for those that are under way
 	triggering sync.Mutex
 }
@@ -136,6 +147,7 @@ type page struct {
 	title string // in the navigation, where it is empty for pages that are not in it
 	needs Verb
 	post  bool // it is for forms that are sent, and for nothing else
+	free  bool // its form changes nothing
 
 	// serve answers a request.
 	serve func(h *Handler, w http.ResponseWriter, r *request) error
@@ -154,7 +166,7 @@ func New(store Store, options Options) *Handler {
 		options.Authorize = func(_ *http.Request, verb Verb) bool { return !verb.Changes() }
 	}
 	if options.Missing == nil {
-		options.Missing = func() []string { return nil }
+		options.Missing = missingOf(store)
 	}
 	changes := options.Logger
 	if changes == nil {
@@ -164,6 +176,7 @@ func New(store Store, options Options) *Handler {
 	h := &Handler{
 		options: options, asked: newAsked(store, options), pages: map[string]page{},
 		changes: warnlog.Or(changes), changing: make(chan struct{}, changesMax),
+		shards: shardPages{known: map[string]shardPage{}},
 	}
 	for _, p := range allPages() {
 		if h.asked.has(p.name) {
@@ -179,21 +192,25 @@ func New(store Store, options Options) *Handler {
 // allPages are the pages, those of the navigation in its order.
 func allPages() []page {
 	return []page{
-		{"", "Overview", Read, false, shown(overview)},
-		{"problems", "Problems", Read, false, shown(problems)},
-		{"tasks", "Tasks", Read, false, shown(tasks)},
-		{"actions", "Actions", Read, false, shown(actions)},
-		{"actors", "Actors", Read, false, shown(actors)},
-		{"limits", "Limits", Read, false, shown(limits)},
-		{"schedules", "Schedules", Read, false, shown(schedules)},
-		{"task", "", Read, false, shown(task)},
-		{"action", "", Read, false, shown(action)},
-		{"network", "", Read, false, shown(network)},
-		{"layout", "", Read, false, boxPlaces},
-		{"value", "", ReadBodies, false, value},
-		{"preview", "", Read, true, preview},
-		{"change", "", Read, true, change},
-		{"changed", "", Read, false, shown(changed)},
+		{name: "", title: "Overview", needs: Read, serve: shown(overview)},
+		{name: "problems", title: "Problems", needs: Read, serve: shown(problems)},
+		{name: "tasks", title: "Tasks", needs: Read, serve: shown(tasks)},
+		{name: "waiting", title: "Answers", needs: Read, serve: shown(waiting)},
+		{name: "actions", title: "Actions", needs: Read, serve: shown(actions)},
+		{name: "actors", title: "Actors", needs: Read, serve: shown(actors)},
+		{name: "limits", title: "Limits", needs: Read, serve: shown(limits)},
+		{name: "schedules", title: "Schedules", needs: Read, serve: shown(schedules)},
+		{name: "shards", title: "Shards", needs: Read, serve: shown(shardsPage)},
+		{name: "check", title: "Check", needs: Check, serve: shown(check)},
+		{name: "task", needs: Read, serve: shown(task)},
+		{name: "action", needs: Read, serve: shown(action)},
+		{name: "network", needs: Read, serve: shown(network)},
+		{name: "layout", needs: Read, serve: boxPlaces},
+		{name: "value", needs: ReadBodies, serve: value},
+		{name: "preview", needs: Read, post: true, serve: preview},
+		{name: "change", needs: Read, post: true, serve: change},
+		{name: "changed", needs: Read, serve: shown(changed)},
+		{name: "begin-check", needs: Check, post: true, free: true, serve: beginCheck},
 	}
 }
 
@@ -206,6 +223,7 @@ type request struct {
 	page page
 	may  func(Verb) bool
 	now  time.Time // on the database's clock
+	up   string    // leads to the folder of the pages, if they are named from another one
 }
 
 const queryBytesMax = 16 << 10
@@ -221,6 +239,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/") || r.URL.Path == "":
 		name = ""
 	case serveAsset(w, r, name):
+		return
+	}
+	if shard := h.shardIn(r.URL.Path); shard != "" {
+		h.serveShard(w, r, shard)
 		return
 	}
 	h.servePage(w, r, name)
@@ -252,7 +274,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 		err = errForbidden
 	case !ok:
 		err = errNoPage
-	case found.post && !mayChange(asked):
+	case found.post && !found.free && !mayChange(asked):
 		err = errForbidden
 	case found.post && r.Method != http.MethodPost:
 		w.Header().Set("Allow", "POST")

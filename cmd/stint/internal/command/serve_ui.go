@@ -50,6 +50,9 @@ func (s *serveSetup) newServedUI(of *service.Service, db *database) http.Handler
 		Title: "Stint, " + db.name(), Clock: db.now, Logger: s.logger,
 	}
 	if s.identify == nil {
+		options.Check = func(ctx context.Context) ([]ui.Finding, error) {
+			return findingsFor(db.check(ctx))
+		}
 		return http.StripPrefix(uiPath, ui.New(db.direct, options))
 	}
 	served := http.StripPrefix(uiPath, &servedUI{of: of, options: options, logger: s.logger})
@@ -112,8 +115,12 @@ func (u *servedUI) pagesOf(name string) (http.Handler, error) {
 	}
 	options := u.options
 	options.Authorize = func(r *http.Request, verb ui.Verb) bool {
+		by := service.Principal(r.Context())
+		if verb == ui.Check { // which tells of all tasks
+			return by.MayAll(access.Read)
+		}
 		needed, ok := granted()[verb]
-		return ok && service.Principal(r.Context()).Has(needed)
+		return ok && by.Has(needed)
 	}
 	options.User = func(*http.Request) string { return name }
 	of := &principalUI{name, ui.New(asked, options)}

@@ -15,12 +15,13 @@ func onShards(
 	ctx context.Context, db *database, plan *tasktree.Plan,
 ) (*shardedTasks, error) {
 	tasks := plan.OnShards()
-	if c := db.shards; c != nil {
+	if db.shards != nil {
+		c := db.shards.Cluster()
 		if tasks == nil {
 			return nil, said(errInput, "the tasks name no shards: across shards, the file must "+
 				"have the form of enq, see: stint help submit")
 		}
-		return &shardedTasks{tasks, c.cluster.InsertTasks, c.cluster.GetTasks}, nil
+		return &shardedTasks{tasks, c.InsertTasks, c.GetTasks}, nil
 	}
 	if tasks == nil || db.client == nil {
 		return nil, nil //nolint:nilnil // as the comment says

@@ -86,7 +86,7 @@ func (p *program) withShards(
 	if err != nil {
 		return err
 	}
-	db := &database{shards: &sharded{cluster: cluster, away: map[string]error{}}}
+	db := &database{shards: newSharded(cluster)}
 	defer func() { err = errors.Join(err, db.close(ctx)) }()
 	return errors.Join(work(ctx, db), db.shards.takeAway())
 }
@@ -106,7 +106,7 @@ func (p *program) connectShard(ctx context.Context, shard, url string) (shards.S
 
 // name names the shards, for people.
 func (s *sharded) name() string {
-	names := s.cluster.Topology().Names()
+	names := s.Cluster().Topology().Names()
 	if len(names) == 0 {
 		return "the shards of a pattern"
 	}

@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/doctor"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -123,10 +121,25 @@ func (p *program) pages(db *database, s uiSetup) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.Check = func(ctx context.Context) ([]ui.Finding, error) {
+		return findingsFor(db.check(ctx))
+	}
 	if db.shards != nil {
-		options.Missing = (&awayLately{shards: db.shards, at: map[string]time.Time{}}).names
+		options.Check = nil // that of all shards, which says which did not answer
+		return ui.New(db.shards.Merged, options), nil
 	}
 	return ui.New(db.tasks(), options), nil
+}
+
+// findingsFor are findings as pages show them.
+func findingsFor(found []doctor.Finding, err error) ([]ui.Finding, error) {
+	findings := make([]ui.Finding, len(found))
+	for i, f := range found {
+		findings[i] = ui.Finding{
+			Severity: string(f.Severity), Topic: f.Topic, Text: f.Text, ID: f.ID,
+		}
+	}
+	return findings, err
 }
 
 // uiOptions are those of pages, whose changes are the user's.
@@ -138,32 +151,6 @@ func (p *program) uiOptions(title string, db *database, changes bool) (ui.Option
 		User:      func(*http.Request) string { return who },
 		Authorize: func(_ *http.Request, verb ui.Verb) bool { return changes || !verb.Changes() },
 	}, err
-}
-
-// awayLately are the shards of which a page may have nothing, since they did not answer.
-type awayLately struct {
-	shards *sharded
-
-	mutex sync.Mutex
-	at    map[string]time.Time // when each was noted to be away
-}
-
-// names says which shards were away in the last seconds, for which answers are shown.
-func (a *awayLately) names() []string {
-	const shown = 15 * time.Second
-	a.mutex.Lock()
-	defer a.mutex.Unlock()
-	now := time.Now() //nolint:forbidigo // it is about this process
-	for _, name := range a.shards.takeNames() {
-		a.at[name] = now
-	}
-	var said []string
-	for _, name := range slices.Sorted(maps.Keys(a.at)) {
-		if now.Sub(a.at[name]) < shown {
-			said = append(said, "Shard "+name+" is away, and what it has is missing.")
-		}
-	}
-	return said
 }
 
 // serve serves a handler until ctx ends.

@@ -1,0 +1,205 @@
+package shards
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/stint-tasks/stint"
+)
+
+// ShardStats is [Cluster.Stats], which here also tells of a shard whose database is that of another
+// one.
+func (m *Merged) ShardStats(ctx context.Context) ([]ShardStats, error) {
+	names := m.cluster.known()
+	all, errs := make([]ShardStats, len(names)), make([]error, len(names))
+	var asking sync.WaitGroup
+	for i, shard := range names {
+		asking.Go(func() {
+			one := &all[i]
+			one.Shard = shard
+			one.Err, errs[i] = m.look(ctx, shard, func(ctx context.Context, store Store) (err error) {
+				one.Stats, err = store.Stats(ctx)
+				return err
+			})
+		})
+	}
+	asking.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, said("stats", err)
+	}
+	return all, nil
+}
+
+// look is [Cluster.look], and notes a shard that is away.
+func (m *Merged) look(
+	ctx context.Context, shard string, ask func(ctx context.Context, store Store) error,
+) (away, err error) {
+	silent, err := m.cluster.look(ctx, shard, ask)
+	switch {
+	case silent != nil:
+		away = silent
+	case errors.Is(err, ErrWrongShard):
+		away, err = err, nil
+	default:
+		return nil, err
+	}
+	m.note(shard, away)
+	return away, nil
+}
+
+// Stats is [Cluster.Stats], with the counts of an action on all shards added up. The action is
+// limited or paused if it is on one of the shards; Concurrency is the sum of those that limit it.
+func (m *Merged) Stats(ctx context.Context) (stint.Stats, error) {
+	found, err := m.ShardStats(ctx)
+	return Sum(found), err
+}
+
+// Sum adds up the counts of shards, as [Merged.Stats] does.
+func Sum(found []ShardStats) stint.Stats {
+	var all stint.Stats
+	byName := map[string]int{}
+	for i := range found {
+		for k := range found[i].Actions {
+			a := &found[i].Actions[k]
+			at, ok := byName[a.Action]
+			if !ok {
+				byName[a.Action] = len(all.Actions)
+				all.Actions = append(all.Actions, *a)
+				continue
+			}
+			addAction(&all.Actions[at], a)
+		}
+		for _, state := range found[i].Estimated {
+			if !slices.Contains(all.Estimated, state) {
+				all.Estimated = append(all.Estimated, state)
+			}
+		}
+		all.PruningBehind = max(all.PruningBehind, found[i].PruningBehind)
+	}
+	slices.SortStableFunc(all.Actions, func(a, b stint.ActionStats) int {
+		return cmp.Compare(a.Action, b.Action)
+	})
+	return all
+}
+
+// addAction adds what another shard has of an action.
+func addAction(sum, a *stint.ActionStats) {
+	sum.Blocked += a.Blocked
+	sum.Scheduled += a.Scheduled
+	sum.Ready += a.Ready
+	sum.InProgress += a.InProgress
+	sum.Completed += a.Completed
+	sum.Aborted += a.Aborted
+	sum.OldestReady = max(sum.OldestReady, a.OldestReady)
+	sum.Tries += a.Tries
+	sum.Retries += a.Retries
+	sum.Parked += a.Parked
+	sum.Limited = sum.Limited || a.Limited
+	sum.Concurrency += a.Concurrency
+	sum.Paused = sum.Paused || a.Paused
+}
+
+// A looker has verbs that a shard need not have: they tell of all its tasks together.
+type looker interface {
+	Problems(ctx context.Context, limit int) (stint.Problems, error)
+	ListActors(ctx context.Context) ([]stint.ActorInfo, error)
+}
+
+// onEach asks all shards that are known at once, and notes those that are away. The answers are in
+// the order of the names of the shards, as far as there are any.
+func onEach[T any](
+	ctx context.Context, m *Merged, ask func(ctx context.Context, store looker) (T, error),
+) (names []string, answers []T, err error) {
+	known := m.cluster.known()
+	all, heard := make([]T, len(known)), make([]bool, len(known))
+	errs := make([]error, len(known))
+	var asking sync.WaitGroup
+	for i, shard := range known {
+		asking.Go(func() {
+			_, errs[i] = m.look(ctx, shard, func(ctx context.Context, store Store) (err error) {
+				if by, ok := store.(looker); ok {
+					all[i], err = ask(ctx, by)
+					heard[i] = err == nil
+				}
+				return err
+			})
+		})
+	}
+	asking.Wait()
+	for i := range known {
+		if heard[i] {
+			names, answers = append(names, known[i]), append(answers, all[i])
+		}
+	}
+	return names, answers, errors.Join(errs...)
+}
+
+// Problems returns what [stint.Store.Problems] does with the limit on each shard, put together.
+func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error) {
+	names, found, err := onEach(ctx, m,
+		func(ctx context.Context, store looker) (stint.Problems, error) {
+			return store.Problems(ctx, limit)
+		})
+	if err != nil {
+		return stint.Problems{}, said("problems", err)
+	}
+	var all stint.Problems
+	for i, shard := range names {
+		for _, kind := range []struct {
+			to   *[]stint.TaskInfo
+			from []stint.TaskInfo
+		}{
+			{&all.Slow, found[i].Slow}, {&all.Failing, found[i].Failing},
+			{&all.Failed, found[i].Failed},
+		} {
+			for _, info := range kind.from {
+				*kind.to = append(*kind.to, whole(shard, info))
+			}
+		}
+		for _, e := range found[i].Errors {
+			e.Example = stint.TaskID(ID{shard, e.Example}.String())
+			all.Errors = addError(all.Errors, e)
+		}
+	}
+	slices.SortStableFunc(all.Slow, func(a, b stint.TaskInfo) int {
+		return a.OwnedAt.Compare(b.OwnedAt)
+	})
+	slices.SortStableFunc(all.Failing, func(a, b stint.TaskInfo) int {
+		return cmp.Compare(b.Tries, a.Tries)
+	})
+	slices.SortStableFunc(all.Failed, func(a, b stint.TaskInfo) int {
+		return b.FinishedAt.Compare(a.FinishedAt)
+	})
+	slices.SortStableFunc(all.Errors, func(a, b stint.ErrorGroup) int {
+		return cmp.Compare(b.Tasks, a.Tasks)
+	})
+	return all, nil
+}
+
+// addError adds a group of errors to others, of which one may be the same of another shard.
+func addError(all []stint.ErrorGroup, e stint.ErrorGroup) []stint.ErrorGroup {
+	i := slices.IndexFunc(all, func(other stint.ErrorGroup) bool {
+		return other.Action == e.Action && other.Error == e.Error
+	})
+	if i < 0 {
+		return append(all, e)
+	}
+	all[i].Tasks += e.Tasks
+	return all
+}
+
+// ListActors lists the actors of all shards: one that is on several of them as often.
+func (m *Merged) ListActors(ctx context.Context) ([]stint.ActorInfo, error) {
+	_, found, err := onEach(ctx, m,
+		func(ctx context.Context, store looker) ([]stint.ActorInfo, error) {
+			return store.ListActors(ctx)
+		})
+	all := slices.Concat(found...)
+	slices.SortStableFunc(all, func(a, b stint.ActorInfo) int {
+		return cmp.Compare(a.Actor, b.Actor)
+	})
+	return all, said("list actors", err)
+}

@@ -1,0 +1,355 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/shards"
+)
+
+// A sharder is a store of several shards, which has the tasks of all of them as [shards.Merged].
+type sharder interface {
+	ShardStats(ctx context.Context) ([]shards.ShardStats, error)
+	Store(ctx context.Context, shard string) (shards.Store, error)
+	Away(since time.Time) []*shards.ShardError
+	AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) bulk.Changer
+}
+
+var (
+	_ sharder  = (*shards.Merged)(nil)
+	_ Store    = (*shards.Merged)(nil)
+	_ answerer = (*shards.Merged)(nil)
+)
+
+func shardsOf(store Store, options Options) *shared[[]shards.ShardStats] {
+	sharded, ok := store.(sharder)
+	if !ok {
+		return nil
+	}
+	return &shared[[]shards.ShardStats]{ask: sharded.ShardStats, timeout: options.Timeout}
+}
+
+// missingOf says what a store does not tell of at the moment.
+func missingOf(store Store) func() []string {
+	sharded, ok := store.(sharder)
+	if !ok {
+		return func() []string { return nil }
+	}
+	return func() (said []string) {
+		const shown = 15 * time.Second // for which answers may be shown
+		for _, away := range sharded.Away(processNow().Add(-shown)) {
+			said = append(said, "Shard "+display.Text(away.Shard)+
+				" is away, and what it has is missing.")
+		}
+		return said
+	}
+}
+
+// A shardRow is a shard in the list.
+type shardRow struct {
+	Name   string
+	Link   string // of its own pages
+	Tasks  string // of its tasks
+	Away   bool
+	Why    string // it does not answer
+	States []tally
+	All    int64
+	Oldest time.Duration
+	Paused int // actions
+}
+
+type shardsData struct {
+	Shards []shardRow
+	Away   int
+}
+
+// shardsPage lists shards.
+func shardsPage(h *Handler, r *request) (view, error) {
+	found, err := h.asked.shards.get(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	var data shardsData
+	for i := range found {
+		row := newShardRow(&found[i])
+		if row.Away {
+			data.Away++
+		}
+		data.Shards = append(data.Shards, row)
+	}
+	return view{name: "shards", data: data}, nil
+}
+
+func newShardRow(s *shards.ShardStats) shardRow {
+	row := shardRow{
+		Name: s.Shard, Link: shardFolder(s.Shard), Tasks: link("tasks", "prefix", s.Shard+"/"),
+	}
+	if s.Err != nil {
+		row.Away, row.Why = true, whyAway(s.Err)
+		return row
+	}
+	row.States = tallies(s.Stats)
+	for i := range row.States {
+		state := &row.States[i]
+		row.All += state.Tasks
+		state.Link = link("tasks", "state", string(state.State), "prefix", s.Shard+"/")
+	}
+	for i := range s.Actions {
+		row.Oldest = max(row.Oldest, s.Actions[i].OldestReady)
+		if s.Actions[i].Paused {
+			row.Paused++
+		}
+	}
+	return row
+}
+
+// whyAway says why a shard does not answer, without what only its log should say, such as where its
+// database is.
+func whyAway(err error) string {
+	switch {
+	case errors.Is(err, shards.ErrWrongShard):
+		return "its database is that of another shard"
+	case errors.Is(err, stint.ErrRefused):
+		return "it lets these pages see nothing"
+	case errors.Is(err, shards.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	}
+	return "it cannot be reached"
+}
+
+// shardFolder is the folder with the pages of a shard.
+func shardFolder(shard string) string { return shardsFolder + "/" + url.PathEscape(shard) + "/" }
+
+const shardsFolder = "shard"
+
+// shardIn is the shard in whose folder a path is; empty if it is in none.
+func (h *Handler) shardIn(path string) string {
+	if _, ok := h.asked.Store.(sharder); !ok {
+		return ""
+	}
+	folder := path[:strings.LastIndexByte(path, '/')+1]
+	parts := strings.Split(strings.TrimSuffix(folder, "/"), "/")
+	if n := len(parts); n >= 2 && parts[n-2] == shardsFolder {
+		return parts[n-1]
+	}
+	return ""
+}
+
+// shardPages are the pages of shards by their names.
+type shardPages struct {
+	mutex sync.Mutex
+	known map[string]shardPage
+}
+
+// A shardPage are the pages of a shard, as long as its store is the same.
+type shardPage struct {
+	store shards.Store
+	pages *Handler
+}
+
+// serveShard answers a request for a page of a shard.
+func (h *Handler) serveShard(w http.ResponseWriter, r *http.Request, shard string) {
+	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
+	asked := &request{Request: r.WithContext(ctx), may: func(verb Verb) bool {
+		return h.options.Authorize(r, verb)
+	}}
+	asked.now, asked.up = h.asked.clock.now(ctx), upFromShard
+	if !asked.may(Read) {
+		defer cancel()
+		h.serveError(w, asked, errForbidden)
+		return
+	}
+	pages, err := h.pagesOf(ctx, shard)
+	if err != nil {
+		defer cancel()
+		h.serveError(w, asked, err)
+		return
+	}
+	cancel()
+	pages.serve(w, r)
+}
+
+// upFromShard leads from the folder of a shard to that of all.
+const upFromShard = "../../"
+
+// pagesOf returns the pages of a shard. Its database is reached when they are first asked for.
+func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
+	store, err := h.asked.Store.(sharder).Store(ctx, shard)
+	switch {
+	case errors.Is(err, shards.ErrUnknownShard):
+		return nil, errNoShard
+	case err != nil:
+		h.options.Logger.LogAttrs(ctx, slog.LevelWarn, "a shard of the web interface is away",
+			slog.String("shard", shard), slog.Any("error", err))
+		return nil, &refusal{
+			http.StatusBadGateway, "Away", "The shard " + display.Text(shard) +
+				" does not answer: " + whyAway(err) + ".",
+		}
+	}
+	shown, ok := store.(Store)
+	if !ok {
+		return nil, errNoShard
+	}
+	h.shards.mutex.Lock()
+	defer h.shards.mutex.Unlock()
+	if known, ok := h.shards.known[shard]; ok && known.store == store {
+		return known.pages, nil
+	}
+	options := h.options
+	options.Title += ", shard " + shard
+	options.Clock, options.Missing, options.Check = nil, nil, nil
+	pages := New(shown, options)
+	pages.up = upFromShard
+	pages.asked.change = h.changeOn(shard)
+	h.shards.known[shard] = shardPage{store, pages}
+	return pages, nil
+}
+
+// changeOn is how tasks of a shard are changed: with what that means on other shards.
+func (h *Handler) changeOn(shard string) taskChange {
+	if h.asked.change == nil {
+		return nil
+	}
+	prefix := stint.TaskID(shards.ID{Shard: shard}.String())
+	return func(
+		ctx context.Context, states []stint.State, tasks []bulk.Task, dryRun bool,
+		change bulk.Change,
+	) (stint.Affected, error) {
+		tasks = slices.Clone(tasks)
+		for i := range tasks {
+			tasks[i].ID = prefix + tasks[i].ID
+		}
+		affected, err := h.asked.change(ctx, states, tasks, dryRun, change)
+		affected.Tasks = withoutPrefix(affected.Tasks, prefix)
+		var named *stint.TaskError
+		if errors.As(err, &named) {
+			err = &stint.TaskError{IDs: withoutPrefix(named.IDs, prefix), Err: named.Err}
+		}
+		return affected, err
+	}
+}
+
+func withoutPrefix(ids []stint.TaskID, prefix stint.TaskID) []stint.TaskID {
+	ids = slices.Clone(ids)
+	for i := range ids {
+		ids[i] = stint.TaskID(strings.TrimPrefix(string(ids[i]), string(prefix)))
+	}
+	return ids
+}
+
+// shardOf is the shard of a task; empty if the store has none.
+func (a *asked) shardOf(id stint.TaskID) string {
+	if _, ok := a.Store.(sharder); !ok {
+		return ""
+	}
+	shard, _, _ := strings.Cut(string(id), "/")
+	return shard
+}
+
+// onShard is the address of the page of a task on its shard, and the shard; empty if the store has
+// none.
+func (a *asked) onShard(id stint.TaskID) (shard, address string) {
+	if shard = a.shardOf(id); shard == "" {
+		return "", ""
+	}
+	task := strings.TrimPrefix(string(id), shard+"/")
+	return shard, shardFolder(shard) + link("task", "id", task)
+}
+
+// shardsWith are the pages of an action on the shards that have it, and on those where it is paused.
+func (a *asked) shardsWith(ctx context.Context, action string) (on, pausedOn []part) {
+	if a.shards == nil {
+		return nil, nil
+	}
+	found, err := a.shards.get(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	for i := range found {
+		there := part{
+			Text: display.Text(found[i].Shard),
+			Link: shardFolder(found[i].Shard) + link("action", "name", action),
+		}
+		for k := range found[i].Actions {
+			if s := &found[i].Actions[k]; s.Action == action {
+				on = append(on, there)
+				if s.Paused {
+					pausedOn = append(pausedOn, there)
+				}
+			}
+		}
+	}
+	return on, pausedOn
+}
+
+// leavingOut makes a change without the tasks because of which it is refused. Each shard makes its
+// part of it for itself: if one does not answer, the tasks on it are left out.
+func (a *asked) leavingOut(
+	ctx context.Context, tasks []bulk.Task,
+	change func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error),
+) (affected stint.Affected, refused []bulk.Refusal, err error) {
+	var names []string
+	byShard := map[string][]bulk.Task{}
+	for _, task := range tasks {
+		shard := a.shardOf(task.ID)
+		if _, ok := byShard[shard]; !ok {
+			names = append(names, shard)
+		}
+		byShard[shard] = append(byShard[shard], task)
+	}
+	if len(names) <= 1 {
+		return bulk.LeavingOut(ctx, a, tasks, change)
+	}
+	var errs []error
+	for _, shard := range names {
+		part, left, err := bulk.LeavingOut(ctx, a, byShard[shard], change)
+		refused = append(refused, left...)
+		if err != nil {
+			errs = append(errs, err)
+			refused = append(refused, bulk.Refusal{
+				Tasks: bulk.IDs(byShard[shard]), Err: &silentError{err},
+			})
+			continue
+		}
+		affected.Tasks = append(affected.Tasks, part.Tasks...)
+		affected.Others += part.Others
+		affected.InProgress += part.InProgress
+	}
+	if len(errs) == len(names) {
+		return affected, refused, errors.Join(errs...)
+	}
+	return affected, refused, nil
+}
+
+// A silentError is why a shard did not say what became of its part of a change.
+type silentError struct{ err error }
+
+func (e *silentError) Error() string { return e.err.Error() }
+
+// Unwrap returns that error.
+func (e *silentError) Unwrap() error { return e.err }
+
+// shardNotices says of each shard what needs attention there, the worst first.
+func shardNotices(found []shards.ShardStats, actors []stint.ActorInfo) (all []notice) {
+	for i := range found {
+		for _, n := range notices(found[i].Stats, stint.Problems{}, actors) {
+			n.What = append(say(display.Text(found[i].Shard)+": "), n.What...)
+			n.Key = found[i].Shard + " " + n.Key
+			if n.Where != "" {
+				n.Where = shardFolder(found[i].Shard) + n.Where
+			}
+			all = append(all, n)
+		}
+	}
+	return worstFirst(all)
+}

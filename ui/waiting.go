@@ -1,0 +1,101 @@
+package ui
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/shards"
+)
+
+// A waitingRow is a task that waits for an answer.
+type waitingRow struct {
+	stint.TaskInfo
+	StandsFor stint.TaskID // of another shard, which gives the answer; empty if it is none of that
+	Offer     *offer
+}
+
+type waitingData struct {
+	Tasks     []waitingRow
+	Ready     int64  // how many there are
+	Estimated bool   // Ready is about right
+	Later     int64  // how many wait for other tasks first, or for their time
+	LaterLink string // to these
+	Offers    bool   // something can be answered
+	Next      string // the address of the next page; empty if there is none
+	First     string // that of the first one; empty on it
+	Cut       bool   // the store stopped before the page was full
+	Looked    int
+	Now       time.Time
+}
+
+// waitingMax is how many tasks that wait for answers are on a page.
+const waitingMax = 50
+
+// waiting lists the tasks that wait for answers.
+func waiting(h *Handler, r *request) (view, error) {
+	query := r.URL.Query()
+	found, err := h.asked.list(r.Context(), stint.Filter{
+		Actions: []string{stint.External}, States: []stint.State{stint.StateReady},
+		After: stint.Cursor(query.Get("after")), Limit: waitingMax,
+	})
+	if err != nil {
+		return view{}, err
+	}
+	data := waitingData{
+		Looked: found.Looked, Cut: found.Next != "" && len(found.Tasks) < waitingMax, Now: r.now,
+		LaterLink: (&url.URL{Path: "tasks", RawQuery: url.Values{
+			"action": {stint.External},
+			"state":  {string(stint.StateBlocked), string(stint.StateScheduled)},
+		}.Encode()}).String(),
+	}
+	for i := range found.Tasks {
+		row := waitingRow{TaskInfo: found.Tasks[i]}
+		if of, ok := h.asked.standsFor(row.ID); ok {
+			row.StandsFor = of
+		} else {
+			row.Offer = h.offer(r, []field{
+				{"task", packTasks(bulk.NewTask(&row.TaskInfo))}, {"back", here(r)},
+			}, "answer")
+		}
+		data.Offers = data.Offers || row.Offer != nil
+		data.Tasks = append(data.Tasks, row)
+	}
+	if found.Next != "" {
+		data.Next = link("waiting", "after", string(found.Next))
+	}
+	if query.Get("after") != "" {
+		data.First = "waiting"
+	}
+	if stats, err := h.asked.stats.get(r.Context()); err == nil {
+		data.count(stats)
+	}
+	return view{name: "waiting", title: "Waiting for answers", data: data}, nil
+}
+
+// count adds how many tasks there are of the kind.
+func (d *waitingData) count(stats stint.Stats) {
+	for i := range stats.Actions {
+		if a := &stats.Actions[i]; a.Action == stint.External {
+			d.Ready += a.Ready
+			d.Later += a.Blocked + a.Scheduled
+		}
+	}
+	for _, state := range stats.Estimated {
+		d.Estimated = d.Estimated || state == stint.StateReady
+	}
+}
+
+// standsFor returns the task of another shard that a task stands for; false if it is none of these.
+func (a *asked) standsFor(id stint.TaskID) (stint.TaskID, bool) {
+	if _, sharded := a.Store.(sharder); sharded {
+		at, err := shards.ParseID(string(id))
+		if err != nil {
+			return "", false
+		}
+		id = at.Task
+	}
+	of, ok := shards.StandsFor(id)
+	return stint.TaskID(of.String()), ok
+}
