@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"errors"
 	"net/url"
 	"time"
 
@@ -18,6 +19,7 @@ type waitingRow struct {
 
 type waitingData struct {
 	Tasks     []waitingRow
+	Hidden    bool   // whoever asks may not see all tasks of the kind
 	Ready     int64  // how many there are
 	Estimated bool   // Ready is about right
 	Later     int64  // how many wait for other tasks first, or for their time
@@ -33,6 +35,8 @@ type waitingData struct {
 // waitingMax is how many tasks that wait for answers are on a page.
 const waitingMax = 50
 
+const waitingTitle = "Waiting for answers"
+
 // waiting lists the tasks that wait for answers.
 func waiting(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
@@ -40,6 +44,9 @@ func waiting(h *Handler, r *request) (view, error) {
 		Actions: []string{stint.External}, States: []stint.State{stint.StateReady},
 		After: stint.Cursor(query.Get("after")), Limit: waitingMax,
 	})
+	if errors.Is(err, stint.ErrRefused) {
+		return view{name: "waiting", title: waitingTitle, data: waitingData{Hidden: true}}, nil
+	}
 	if err != nil {
 		return view{}, err
 	}
@@ -71,7 +78,7 @@ func waiting(h *Handler, r *request) (view, error) {
 	if stats, err := h.asked.stats.get(r.Context()); err == nil {
 		data.count(stats)
 	}
-	return view{name: "waiting", title: "Waiting for answers", data: data}, nil
+	return view{name: "waiting", title: waitingTitle, data: data}, nil
 }
 
 // count adds how many tasks there are of the kind.

@@ -69,7 +69,8 @@ func TestServe_ShowsEachPrincipalHisOwnPages(t *testing.T) {
 	d.insert(t,
 		stint.Task{ID: "mail/1", Action: "mail", Body: []byte("dear ann")},
 		stint.Task{ID: "pay/1", Action: "pay", Body: []byte("ten euros")},
-		stint.Task{ID: "pay/2", Action: "pay", After: []stint.TaskID{"mail/1"}})
+		stint.Task{ID: "pay/2", Action: "pay", After: []stint.TaskID{"mail/1"}},
+		stint.Task{ID: "approve/1", Action: stint.External})
 	dir := t.TempDir()
 	path, grants := filepath.Join(dir, "tokens"), filepath.Join(dir, "grants")
 	write(t, grants, `
@@ -84,12 +85,17 @@ shop: [{verbs: [insert], actions: ["*"]}]`)
 		{root, "tasks", 200, []string{"mail/1", "pay/1", "pay/2"}, nil},
 		{root, "task?id=mail/1", 200, []string{"dear ann", "pay/2"}, nil},
 		{root, "task?id=pay/1", 200, []string{"ten euros"}, nil},
-		{mailer, "", 200, []string{"mail"}, []string{"pay"}},
+		{mailer, "", 200, []string{"mail"}, []string{"pay", "approve", "Check</a>"}},
 		{mailer, "problems", 200, nil, []string{"pay"}},
 		{mailer, "actions", 200, []string{"mail"}, []string{"pay"}},
 		{mailer, "actors", 200, nil, []string{"pay"}},
 		{mailer, "limits", 200, nil, []string{"pay"}},
 		{mailer, "schedules", 200, nil, []string{"pay"}},
+		{root, "waiting", 200, []string{"approve/1"}, nil},
+		{root, "check", 200, []string{"check now"}, nil},
+		{mailer, "waiting", 200, []string{"not for you to see"}, []string{"approve", "pay"}},
+		{mailer, "check", 403, nil, []string{"pay"}},
+		{mailer, "begin-check", 405, nil, []string{"pay"}},
 		{mailer, "tasks", 200, []string{"mail/1"}, []string{"pay"}},
 		{mailer, "tasks?action=pay", 403, nil, []string{"pay/"}},
 		{mailer, "task?id=mail/1", 200, []string{"mail/1"}, []string{"dear ann", "pay/2"}},

@@ -296,7 +296,7 @@ func TestTopology_IsRefusedWhereItMakesNoSense(t *testing.T) {
 		{[]string{"ls", "--server", "http://127.0.0.1:1"}, "--topology and --server"},
 		{[]string{"ls", "--schema", "other"}, "stint_schema"},
 		{[]string{"ls", "--prefix", "asia/a"}, "no such shard"},
-		{[]string{"show", "task"}, "SHARD/ID"},
+		{[]string{"show", "task"}, "must be shard/task"},
 		{[]string{"show", "asia/task"}, "no such shard"},
 		{[]string{"abort", "--yes", "--action", "mail"}, "name the tasks"},
 	} {

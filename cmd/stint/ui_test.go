@@ -82,7 +82,7 @@ func TestUI_ShowsAService(t *testing.T) {
 	showing.says(t, "stop with Ctrl-C")
 	for _, name := range []string{
 		"", "problems", "tasks", "task?id=mail/7", "network?id=mail/7", "action?name=mail",
-		"actors", "limits", "schedules",
+		"actors", "limits", "schedules", "waiting", "check",
 	} {
 		if code, text := webPage(t, addressIn(t, showing)+name, ""); code != http.StatusOK {
 			t.Errorf("%q: %d\n%s", name, code, text)
@@ -109,8 +109,9 @@ func TestUI_ShowsShards(t *testing.T) {
 	}
 	showing := show(s.env)
 	for name, part := range map[string]string{
-		"": "eu/save", "tasks": "us/mail", "task?id=us%2Fmail": "eu/save",
-		"problems":            "No problems",
+		"": `href="shards"`, "tasks": "us/mail", "task?id=us%2Fmail": "eu/save",
+		"problems": "No problems", "shards": `href="shard/us/"`, "check": "Check now",
+		"shard/us/task?id=mail": "stint.remote/eu/save", "shard/eu/limits": "No limits",
 		"network?id=eu%2Flog": "us/mail", "actors": "No registered actors",
 	} {
 		if code, text := webPage(t, addressIn(t, showing)+name, ""); code != http.StatusOK ||
@@ -125,7 +126,7 @@ func TestUI_ShowsShards(t *testing.T) {
 	})
 }
 
-// Changes are for those who ask for them, on a database and through a service. Shards offer none.
+// Changes are for those who ask for them.
 func TestUI_ChangesIfAllowed(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
@@ -162,12 +163,36 @@ func TestUI_ChangesIfAllowed(t *testing.T) {
 	}
 	showing.says(t, `reason="no longer needed"`)
 	db.run(t, "", "show", "mail/7").wantOutput(t, "no longer needed (aborted by ")
+}
+
+// Tasks of shards are changed where they are, by one form.
+func TestUI_ChangesShards(t *testing.T) {
+	t.Parallel()
 	s := newSharding(t)
 	s.insert(t)
-	_, text = webPage(t, addressIn(t, show(s.env, "--allow-changes"))+"task?id=us%2Fmail", "")
-	if strings.Contains(text, offers) {
-		t.Errorf("shards offer changes:\n%s", text)
+	showing := start(t, newCommand(t, s.env, "ui", "--listen", "127.0.0.1:0", "--allow-changes"))
+	showing.says(t, "stop with Ctrl-C")
+	address := addressIn(t, showing)
+	form := url.Values{"do": {"abort"}}
+	for _, id := range []string{"eu%2Fsave", "us%2Fmail"} {
+		_, text := webPage(t, address+"task?id="+id, "")
+		task := regexp.MustCompile(`name="task" value="([^"]*)"`).FindStringSubmatch(text)
+		if task == nil {
+			t.Fatalf("the page of %s offers nothing:\n%s", id, text)
+		}
+		form.Add("task", task[1])
 	}
+	preview := webForm(t, address+"preview", form)
+	at := regexp.MustCompile(`name="at" value="([^"]*)"`).FindStringSubmatch(preview)
+	if !strings.Contains(preview, "Aborts 2 tasks") || at == nil {
+		t.Fatalf("the preview is\n%s", preview)
+	}
+	form.Set("at", at[1])
+	form.Set("states", "ready,blocked")
+	if told := webForm(t, address+"change", form); !strings.Contains(told, "Aborted 2 tasks") {
+		t.Errorf("the change is\n%s", told)
+	}
+	s.run(t, "show", "us/mail").wantOutput(t, "aborted")
 }
 
 // webForm sends a form, and returns the page to which that leads.
