@@ -203,9 +203,9 @@ func (h *Handler) checkNotice(r *request) *checkSaid {
 	running, last := h.asked.checks.known()
 	switch {
 	case !running.IsZero():
-		return &checkSaid{Sentence: say("Is the store consistent? A check is under way.")}
+		return &checkSaid{Sentence: say("A check of the tables is under way.")}
 	case last == nil:
-		return &checkSaid{Sentence: say("Is the store consistent? Nobody has asked these pages.")}
+		return &checkSaid{Sentence: say("The tables have not been checked from here.")}
 	}
 	words := last.inWords()
 	return &checkSaid{

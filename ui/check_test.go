@@ -46,7 +46,7 @@ func TestCheck_LooksWhenAsked(t *testing.T) {
 	insert(t, store, stint.Task{ID: "a", Action: "mail"})
 	for name, shown := range stores {
 		h := ui.New(shown, open())
-		wantParts(t, text(t, h, "/"), "Nobody has asked these pages", `href="check"`)
+		wantParts(t, text(t, h, "/"), "have not been checked from here", `href="check"`)
 		beginCheck(t, h)
 		page := checked(t, h, "The last check")
 		if name == "store" { // a service looks at its server, too
@@ -70,7 +70,7 @@ func TestCheck_TellsWhatItFound(t *testing.T) {
 	}})
 	beginCheck(t, h)
 	wantParts(t, text(t, h, "/check"), "has been under way")
-	wantParts(t, text(t, h, "/"), "A check is under way")
+	wantParts(t, text(t, h, "/"), "A check of the tables is under way")
 	if forms := formsOf(t, text(t, h, "/check")); len(forms) > 0 {
 		t.Errorf("another check is offered: %v", forms)
 	}

@@ -51,13 +51,13 @@ func overview(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	attention := notices(stats, found, actors)
+	attention := notices(stats, found, actors, h.answersFrom())
 	if h.asked.shards != nil {
 		each, err := h.asked.shards.get(ctx)
 		if err != nil {
 			return view{}, err
 		}
-		attention = worstFirst(append(ofErrors(found), shardNotices(each, actors)...))
+		attention = worstFirst(append(ofErrors(found), h.shardNotices(each, actors)...))
 	}
 	data := overviewData{
 		States: tallies(stats), Spark: h.asked.rates.spark(), Actors: len(actors), Now: r.now,
@@ -149,7 +149,7 @@ const (
 
 // notices says what needs attention, the worst first.
 func notices(
-	stats stint.Stats, found stint.Problems, actors []stint.ActorInfo,
+	stats stint.Stats, found stint.Problems, actors []stint.ActorInfo, answersFrom string,
 ) []notice {
 	asked := map[string]bool{}
 	for _, actor := range actors {
@@ -168,7 +168,7 @@ func notices(
 		case a.Action == stint.External && a.Ready > 0:
 			page = "waiting"
 			paused = append(paused, notice{
-				What: say("Answers from outside: " + waits + " ready for one."), Where: page,
+				What: say("Answers " + answersFrom + ": " + waits + " ready for one."), Where: page,
 				Key: "answers",
 			})
 		case a.Action == stint.External || a.Action == stint.Spontaneous:

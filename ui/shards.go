@@ -163,6 +163,7 @@ func (h *Handler) serveShard(w http.ResponseWriter, r *http.Request, shard strin
 	asked := &request{Request: r.WithContext(ctx), may: func(verb Verb) bool {
 		return h.options.Authorize(r, verb)
 	}}
+	asked.page = h.pages["shards"] // to which it belongs
 	asked.now, asked.up = h.asked.clock.now(ctx), upFromShard
 	if !asked.may(Read) {
 		defer cancel()
@@ -206,7 +207,7 @@ func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
 		return known.pages, nil
 	}
 	options := h.options
-	options.Title += ", shard " + shard
+	options.Title += ", " + shard
 	options.Clock, options.Missing, options.Check = nil, nil, nil
 	pages := New(shown, options)
 	pages.up = upFromShard
@@ -340,9 +341,11 @@ func (e *silentError) Error() string { return e.err.Error() }
 func (e *silentError) Unwrap() error { return e.err }
 
 // shardNotices says of each shard what needs attention there, the worst first.
-func shardNotices(found []shards.ShardStats, actors []stint.ActorInfo) (all []notice) {
+func (h *Handler) shardNotices(
+	found []shards.ShardStats, actors []stint.ActorInfo,
+) (all []notice) {
 	for i := range found {
-		for _, n := range notices(found[i].Stats, stint.Problems{}, actors) {
+		for _, n := range notices(found[i].Stats, stint.Problems{}, actors, h.answersFrom()) {
 			n.What = append(say(display.Text(found[i].Shard)+": "), n.What...)
 			n.Key = found[i].Shard + " " + n.Key
 			if n.Where != "" {
@@ -352,4 +355,15 @@ func shardNotices(found []shards.ShardStats, actors []stint.ActorInfo) (all []no
 		}
 	}
 	return worstFirst(all)
+}
+
+// ofShards reports whether the pages are those of shards: all, or one of several.
+func (h *Handler) ofShards() bool { return h.asked.shards != nil || h.up != "" }
+
+// answersFrom says who answers tasks that nobody is given.
+func (h *Handler) answersFrom() string {
+	if h.ofShards() { // on each, others stand for the tasks of other shards
+		return "from outside, or from other shards"
+	}
+	return "from outside"
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/shards"
 )
 
 // A waitingRow is a task that waits for an answer.
 type waitingRow struct {
 	stint.TaskInfo
-	StandsFor stint.TaskID // of another shard, which gives the answer; empty if it is none of that
+	StandsFor *part // the task of another shard that gives the answer; nil if none does
 	Offer     *offer
 }
 
@@ -25,6 +26,8 @@ type waitingData struct {
 	Later     int64  // how many wait for other tasks first, or for their time
 	LaterLink string // to these
 	Offers    bool   // something can be answered
+	Deadlines bool   // some have one
+	EachShard bool   // the oldest of each shard comes first
 	Next      string // the address of the next page; empty if there is none
 	First     string // that of the first one; empty on it
 	Cut       bool   // the store stopped before the page was full
@@ -52,6 +55,7 @@ func waiting(h *Handler, r *request) (view, error) {
 	}
 	data := waitingData{
 		Looked: found.Looked, Cut: found.Next != "" && len(found.Tasks) < waitingMax, Now: r.now,
+		EachShard: h.asked.shards != nil,
 		LaterLink: (&url.URL{Path: "tasks", RawQuery: url.Values{
 			"action": {stint.External},
 			"state":  {string(stint.StateBlocked), string(stint.StateScheduled)},
@@ -59,13 +63,12 @@ func waiting(h *Handler, r *request) (view, error) {
 	}
 	for i := range found.Tasks {
 		row := waitingRow{TaskInfo: found.Tasks[i]}
-		if of, ok := h.asked.standsFor(row.ID); ok {
-			row.StandsFor = of
-		} else {
+		if row.StandsFor = h.standsFor(row.ID); row.StandsFor == nil {
 			row.Offer = h.offer(r, []field{
 				{"task", packTasks(bulk.NewTask(&row.TaskInfo))}, {"back", here(r)},
 			}, "answer")
 		}
+		data.Deadlines = data.Deadlines || !row.Deadline.IsZero()
 		data.Offers = data.Offers || row.Offer != nil
 		data.Tasks = append(data.Tasks, row)
 	}
@@ -77,6 +80,9 @@ func waiting(h *Handler, r *request) (view, error) {
 	}
 	if stats, err := h.asked.stats.get(r.Context()); err == nil {
 		data.count(stats)
+	}
+	if h.ofShards() { // which have tasks of this kind for themselves
+		data.Later = 0
 	}
 	return view{name: "waiting", title: waitingTitle, data: data}, nil
 }
@@ -94,15 +100,22 @@ func (d *waitingData) count(stats stint.Stats) {
 	}
 }
 
-// standsFor returns the task of another shard that a task stands for; false if it is none of these.
-func (a *asked) standsFor(id stint.TaskID) (stint.TaskID, bool) {
-	if _, sharded := a.Store.(sharder); sharded {
+// standsFor is the task of another shard that a task stands for; nil if it is none of these.
+func (h *Handler) standsFor(id stint.TaskID) *part {
+	if h.asked.shards != nil {
 		at, err := shards.ParseID(string(id))
 		if err != nil {
-			return "", false
+			return nil
 		}
 		id = at.Task
 	}
 	of, ok := shards.StandsFor(id)
-	return stint.TaskID(of.String()), ok
+	if !ok {
+		return nil
+	}
+	stands := &part{Text: display.Text(of.String())}
+	if h.ofShards() {
+		stands.Link = h.up + link("task", "id", of.String())
+	}
+	return stands
 }

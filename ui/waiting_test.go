@@ -50,7 +50,7 @@ func TestWaiting_ListsTheOldestFirst(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s lists %q, want %q", name, got, want)
 		}
-		wantParts(t, text(t, h, "/waiting"), "121 tasks", "1 more</a> wait for other tasks")
+		wantParts(t, text(t, h, "/waiting"), "121 tasks", "1 more</a> waits for other tasks")
 		wantParts(t, text(t, h, "/"), "121 tasks ready for one", `href="waiting"`)
 	}
 	h := ui.New(store, open())

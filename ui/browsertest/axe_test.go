@@ -66,7 +66,9 @@ func TestPages_AreForEverybody(t *testing.T) {
 			check(s.url + "/" + page)
 		}
 		check(s.url + "/network?id=fan/first&show=all")
-		for _, page := range []string{"", "problems", "tasks", "actions", "actors", "limits"} {
+		for _, page := range []string{
+			"", "problems", "tasks", "actions", "actors", "limits", "waiting", "check",
+		} {
 			check(empty.url + "/" + page)
 		}
 	}

@@ -11,38 +11,107 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/shards"
 	"github.com/stint-tasks/stint/ui"
 )
 
 // hostile is an ID with everything awkward.
 const hostile = `<script>alert("x")</script> ?a=b#c%2f/` + "\u202e\x01 שלום 任务"
 
-// A scene is a store in which something of everything happens, with its pages.
+// A scene is a store in which something of everything happens, with its pages. It is also the shard
+// eu of a cluster, whose pages are in the folder all.
 type scene struct {
-	store *stint.Store
-	url   string
+	store   *stint.Store
+	cluster *shards.Cluster
+	url     string
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	pool := testdb.New(t)
-	store, err := stint.New(pool, stint.Options{History: stint.HistoryOptions{Tries: 10}})
-	wantNil(t, err)
-	t.Cleanup(func() { wantNil(t, store.Close(context.WithoutCancel(t.Context()))) })
+	store := openStore(t)
 	mux := http.NewServeMux()
-	pages := ui.New(store, ui.Options{
+	options := ui.Options{
 		Title: "Shop, staging", Logger: slog.New(slog.DiscardHandler),
 		Authorize: func(*http.Request, ui.Verb) bool { return true },
 		User:      func(*http.Request) string { return "ann@example.com" },
-	})
-	mux.Handle("/", pages)
-	mux.Handle("/a/b/", pages)
-	mux.Handle("/cut/", http.StripPrefix("/cut", pages))
+	}
+	cluster := newCluster(t, store)
+	all := ui.New(cluster.Merged(), options)
+	options.Check = findings
+	pages := ui.New(store, options)
+	for folder, shown := range map[string]http.Handler{"": pages, "all/": all} {
+		mux.Handle("/"+folder, shown)
+		mux.Handle("/a/b/"+folder, shown)
+		mux.Handle("/cut/"+folder, http.StripPrefix("/cut", shown))
+	}
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	return &scene{store, server.URL}
+	return &scene{store, cluster, server.URL}
+}
+
+func openStore(t *testing.T) *stint.Store {
+	t.Helper()
+	store, err := stint.New(testdb.New(t), stint.Options{History: stint.HistoryOptions{Tries: 10}})
+	wantNil(t, err)
+	t.Cleanup(func() { wantNil(t, store.Close(context.WithoutCancel(t.Context()))) })
+	return store
+}
+
+// A part is the store of a shard, which its cluster does not close.
+type part struct{ *stint.Store }
+
+func (part) Close(context.Context) error { return nil }
+
+// newCluster returns a cluster of the shards eu, us and ap, of which the last is away.
+func newCluster(t *testing.T, eu *stint.Store) *shards.Cluster {
+	t.Helper()
+	stores := map[string]*stint.Store{"eu": eu, "us": openStore(t)}
+	urls := map[string]string{"eu": "postgres://a/eu", "us": "postgres://b/us", "ap": "postgres://c/ap"}
+	topology, err := shards.Static(urls)
+	wantNil(t, err)
+	cluster, err := shards.New(topology, shards.Options{
+		Logger: slog.New(slog.DiscardHandler),
+		Connect: func(_ context.Context, shard, _ string) (shards.Store, error) {
+			if stores[shard] == nil {
+				return nil, errors.New("connection refused")
+			}
+			return part{stores[shard]}, nil
+		},
+	})
+	wantNil(t, err)
+	t.Cleanup(func() { wantNil(t, cluster.Close(context.WithoutCancel(t.Context()))) })
+	return cluster
+}
+
+// findings are something of everything that a check may find.
+func findings(context.Context) ([]ui.Finding, error) {
+	return []ui.Finding{
+		{
+			Severity: "error", Topic: "consistency", ID: hostile,
+			Text: `each task is in exactly one state: task ` + hostile + `: it is in two; if nobody ` +
+				`has changed the tables by hand, it is a bug of stint: please report it`,
+		},
+		{
+			Severity: "warning", Topic: "transactions", Text: "process 4711 of role app has had a " +
+				"transaction open for 3h12m, which keeps vacuum from removing dead rows; end it with " +
+				"pg_terminate_backend(4711)",
+		},
+		{Severity: "note", Topic: "server", Text: "PostgreSQL 15.14"},
+	}, nil
+}
+
+// check has the store checked, and waits for what is found.
+func (s *scene) check(t *testing.T) {
+	t.Helper()
+	tab := open(t, look{})
+	tab.visit(s.url + "/check")
+	tab.do(chromedp.Click("main form button"))
+	tab.arrive("/check")
+	tab.await(`document.querySelector("main .findings") !== null`)
 }
 
 func wantNil(t *testing.T, err error) {
@@ -89,6 +158,7 @@ func (s *scene) fill(t *testing.T) {
 	add(hostile, hostile)
 	add("long/"+strings.Repeat("abcdefghij-", 40), "mail")
 	wantNil(t, store.InsertTasks(ctx, tasks))
+	s.fillShards(t)
 	s.give(t, "order", 1, stint.StatusCompleted, "")
 	s.give(t, "scan", 5, stint.StatusCompleted, "")
 	s.give(t, "develop", 60, stint.StatusCompleted, "developed")
@@ -113,6 +183,29 @@ func (s *scene) fill(t *testing.T) {
 			Tasks: []stint.Task{{Action: "report"}},
 		},
 		{Name: "ping", Spec: "every 90s", Tasks: []stint.Task{{Action: "ping"}}},
+	}))
+	s.check(t)
+}
+
+// fillShards has tasks wait for others of another shard.
+func (s *scene) fillShards(t *testing.T) {
+	t.Helper()
+	var tasks []shards.Task
+	for i := range 5 {
+		pay := shards.ID{Shard: "eu", Task: stint.TaskID(fmt.Sprintf("order/%d/pay", i))}
+		tasks = append(tasks, shards.Task{
+			Shard: pay.Shard, Task: stint.Task{ID: pay.Task, Action: "pay"},
+		}, shards.Task{
+			Shard: "us", After: []shards.ID{pay},
+			Task: stint.Task{ID: stint.TaskID(fmt.Sprintf("order/%d/pack", i)), Action: "pack"},
+		})
+	}
+	wantNil(t, s.cluster.InsertTasks(t.Context(), tasks))
+	us, err := s.cluster.Store(t.Context(), "us")
+	wantNil(t, err)
+	wantNil(t, us.(part).Pause(t.Context(), "pack"))
+	wantNil(t, us.InsertTasks(t.Context(), []stint.Task{
+		{ID: "order/9/approve", Action: stint.External},
 	}))
 }
 
