@@ -68,6 +68,17 @@ func (c caller) name() string {
 // service asks nobody.
 func Principal(ctx context.Context) *access.Principal { return callerOf(ctx).principal }
 
+// Await says that a request, which a service has let pass, only waits until done is called: for
+// calls of this service that it makes itself, each of which counts for its caller's limits. It
+// fails if too many of the caller's requests wait.
+func Await(ctx context.Context) (done func(), err error) {
+	place := callerOf(ctx).place
+	if place == nil {
+		return func() {}, nil
+	}
+	return place.resume, place.wait()
+}
+
 // refuse answers a request that no verb sees.
 func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	callOf(r.Context()).code = codeOf(err)

@@ -25,7 +25,8 @@
 // # Looks across shards
 //
 // [Cluster.Graph], [Cluster.Explain], [Cluster.ListTasks] and [Cluster.Stats] show the tasks of all
-// shards. If a shard is away, they name it and return the tasks of the others.
+// shards. If a shard is away, they name it and return the tasks of the others. [Cluster.Merged] has
+// the same as verbs of a store, for what knows nothing of shards, such as package ui.
 //
 // # Names
 //

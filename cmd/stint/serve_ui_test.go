@@ -179,6 +179,24 @@ reader: [{verbs: [read], actions: ["*"]}]`)
 	d.run(t, "", "show", "pay/1").wantOutput(t, "ready")
 }
 
+// A page does not wait for itself, however few calls a principal may make at once.
+func TestServe_ShowsPagesByOneCallAtATime(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.insert(t, stint.Task{ID: "mail/1", Action: "mail"})
+	path := filepath.Join(t.TempDir(), "tokens")
+	token := d.newToken(t, path, "ann")
+	s := d.serve(t, "--tokens", path, "--max-calls", "1")
+	for page, part := range map[string]string{
+		"": "mail", "tasks": "mail/1", "task?id=mail/1": "mail/1", "network?id=mail/1": "mail/1",
+	} {
+		if code, text, _ := s.page(t, token, "/ui/"+page); code != http.StatusOK ||
+			!strings.Contains(text, part) {
+			t.Errorf("%q: %d, without %q:\n%s", page, code, part, text)
+		}
+	}
+}
+
 // A service that asks nobody who he is shows its pages to this machine.
 func TestServe_ShowsThisMachineItsPages(t *testing.T) {
 	t.Parallel()

@@ -93,6 +93,12 @@ func (u *servedUI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	done, err := service.Await(r.Context()) // or a page would keep its own calls waiting
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
+		return
+	}
+	defer done()
 	pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, r)))
 }
 
