@@ -122,8 +122,8 @@ const listedTasksDefault = 100
 // like others; [IsOwn] tells.
 //
 // A shard that is away, or does not answer within twenty seconds, or half of the time that ctx
-// leaves, is no error: the page names it, and goes on with the shards behind it. If the prefix names
-// an unknown shard, the error is [ErrUnknownShard].
+// leaves, is no error: the page names it, and goes on with the shards behind it. If the prefix
+// names an unknown shard, the error is [ErrUnknownShard].
 func (c *Cluster) ListTasks(ctx context.Context, filter stint.Filter) (TaskPage, error) {
 	page, err := c.listTasks(ctx, filter)
 	if err != nil {

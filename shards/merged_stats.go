@@ -20,10 +20,11 @@ func (m *Merged) ShardStats(ctx context.Context) ([]ShardStats, error) {
 		asking.Go(func() {
 			one := &all[i]
 			one.Shard = shard
-			one.Err, errs[i] = m.look(ctx, shard, func(ctx context.Context, store Store) (err error) {
-				one.Stats, err = store.Stats(ctx)
-				return err
-			})
+			one.Err, errs[i] = m.look(ctx, shard,
+				func(ctx context.Context, store Store) (err error) {
+					one.Stats, err = store.Stats(ctx)
+					return err
+				})
 		})
 	}
 	asking.Wait()

@@ -28,7 +28,7 @@ type asked struct {
 	rates     rates
 	checks    checks
 	shards    *shared[[]shards.ShardStats] // nil if the store is not one of shards
-	change    taskChange                   // nil if the store cannot say what changes of tasks would do
+	change    taskChange                   // nil if the store cannot say what one would do
 }
 
 const (

@@ -65,7 +65,7 @@ func change(h *Handler, w http.ResponseWriter, r *request) error {
 		})
 	}
 	h.logChange(ctx, r, &k, reason, m, err)
-	h.asked.forget()
+	h.forget()
 	if err != nil {
 		return outcomeOf(err)
 	}

@@ -269,10 +269,10 @@ func TestChange_TellsWhoAndWhy(t *testing.T) {
 	}
 }
 
-// Nothing but a form that somebody sends who may do so changes anything, and not by default.
-// Proves G222.
-func TestChange_IsForThoseWhoMay(t *testing.T) {
-	t.Parallel()
+// changeStore returns a store in which something of everything can be changed, with the forms of
+// the pages for that.
+func changeStore(t *testing.T) (*stint.Store, map[string]sentForm) {
+	t.Helper()
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail"},
 		stint.Task{ID: "asked", Action: stint.External})
@@ -283,16 +283,29 @@ func TestChange_IsForThoseWhoMay(t *testing.T) {
 	all := ui.New(store, open())
 	forms := map[string]sentForm{}
 	for page, names := range map[string][]string{
-		"/task?id=a": {"abort", "delete"}, "/task?id=asked": {"answer"}, "/tasks": {"retry"},
+		"/task?id=a": {"abort", "delete"}, "/waiting": {"answer"}, "/tasks": {"retry"},
 		"/action?name=mail": {"pause", "limit"}, "/limits": {"resume"}, "/schedules": {"trigger"},
 	} {
 		for _, name := range names {
 			forms[name] = formWith(t, text(t, all, page), name)
 		}
 	}
+	return store, forms
+}
+
+// needs is the verb without which nobody may send a form.
+func needs(name string) ui.Verb {
+	if name == "resume" {
+		return ui.Pause
+	}
+	return ui.Verb(name)
+}
+
+// accesses are what people may do: each verb alone, all but it, and so on.
+func accesses() map[string][]ui.Verb {
 	verbs := []ui.Verb{
 		ui.Abort, ui.Retry, ui.Delete, ui.Pause, ui.Limit, ui.Trigger, ui.Answer, ui.Read,
-		ui.ReadBodies,
+		ui.ReadBodies, ui.Check,
 	}
 	access := map[string][]ui.Verb{"nobody": nil, "all but reading": verbs[:7]}
 	for _, verb := range verbs {
@@ -300,13 +313,15 @@ func TestChange_IsForThoseWhoMay(t *testing.T) {
 		access["all but "+string(verb)] = slices.DeleteFunc(slices.Clone(verbs),
 			func(v ui.Verb) bool { return v == verb })
 	}
-	needs := func(name string) ui.Verb {
-		if name == "resume" {
-			return ui.Pause
-		}
-		return ui.Verb(name)
-	}
-	for who, may := range access {
+	return access
+}
+
+// Nothing but a form that somebody sends who may do so changes anything.
+// Proves G222.
+func TestChange_IsForThoseWhoMay(t *testing.T) {
+	t.Parallel()
+	store, forms := changeStore(t)
+	for who, may := range accesses() {
 		h := ui.New(store, ui.Options{Authorize: func(_ *http.Request, verb ui.Verb) bool {
 			return slices.Contains(may, verb)
 		}})
@@ -328,20 +343,32 @@ func TestChange_IsForThoseWhoMay(t *testing.T) {
 				t.Errorf("%s looks at %s: %s", who, name, response.Status)
 			}
 		}
-		if !slices.Contains(may, ui.Read) {
-			continue
+		if slices.Contains(may, ui.Read) {
+			wantOffers(t, h, who, may)
 		}
-		for _, name := range append(pageNames("a"), "task?id=asked") {
-			for _, form := range formsOf(t, body(t, get(t, h, "/"+name))) {
-				for _, button := range form.buttons {
-					if !slices.Contains(may, needs(button)) {
-						t.Errorf("%s is offered %s on %q", who, button, name)
-					}
+	}
+	wantStates(t, store, stint.StateReady, "a", "asked")
+}
+
+// wantOffers checks that no page offers more than somebody may do.
+func wantOffers(t *testing.T, h http.Handler, who string, may []ui.Verb) {
+	t.Helper()
+	for _, name := range append(pageNames("a"), "task?id=asked") {
+		for _, form := range formsOf(t, body(t, get(t, h, "/"+name))) {
+			for _, button := range form.buttons {
+				if button != "" && !slices.Contains(may, needs(button)) {
+					t.Errorf("%s is offered %s on %q", who, button, name)
 				}
 			}
 		}
 	}
-	// By default everybody is a reader.
+}
+
+// By default everybody is a reader, and nothing is offered.
+// Proves G222.
+func TestChange_IsForNobodyByDefault(t *testing.T) {
+	t.Parallel()
+	store, forms := changeStore(t)
 	h := ui.New(store, ui.Options{})
 	for _, name := range pageNames("a") {
 		for _, form := range formsOf(t, body(t, get(t, h, "/"+name))) {
@@ -355,7 +382,19 @@ func TestChange_IsForThoseWhoMay(t *testing.T) {
 			if form.action = action; send(t, h, form).StatusCode != http.StatusForbidden {
 				t.Errorf("by default, %s is not refused at %s", name, action)
 			}
-			// Links, reloads and other sites change nothing, whoever follows them.
+		}
+	}
+	wantStates(t, store, stint.StateReady, "a", "asked")
+}
+
+// Links, reloads and other sites change nothing, whoever follows them.
+// Proves G222.
+func TestChange_IsAskedForByTheFormsOfThePages(t *testing.T) {
+	t.Parallel()
+	store, forms := changeStore(t)
+	all := ui.New(store, open())
+	for name, form := range forms {
+		for _, action := range []string{"preview", "change"} {
 			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut} {
 				response := ask(t, all, method, "/"+action+"?"+form.values.Encode())
 				if response.StatusCode != http.StatusMethodNotAllowed {

@@ -148,13 +148,7 @@ func (h *Handler) shardIn(path string) string {
 // shardPages are the pages of shards by their names.
 type shardPages struct {
 	mutex sync.Mutex
-	known map[string]shardPage
-}
-
-// A shardPage are the pages of a shard, as long as its store is the same.
-type shardPage struct {
-	store shards.Store
-	pages *Handler
+	known map[string]*Handler
 }
 
 // serveShard answers a request for a page of a shard.
@@ -203,17 +197,31 @@ func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
 	}
 	h.shards.mutex.Lock()
 	defer h.shards.mutex.Unlock()
-	if known, ok := h.shards.known[shard]; ok && known.store == store {
-		return known.pages, nil
+	if known := h.shards.known[shard]; known != nil { // a cluster keeps a store that it has opened
+		return known, nil
 	}
 	options := h.options
 	options.Title += ", " + shard
 	options.Clock, options.Missing, options.Check = nil, nil, nil
 	pages := New(shown, options)
-	pages.up = upFromShard
+	pages.changes, pages.up, pages.all = h.changes, upFromShard, h
 	pages.asked.change = h.changeOn(shard)
-	h.shards.known[shard] = shardPage{store, pages}
+	h.shards.known[shard] = pages
 	return pages, nil
+}
+
+// forget has stores asked anew, after a change: all that may show it.
+func (h *Handler) forget() {
+	if h.all != nil {
+		h.all.forget()
+		return
+	}
+	h.asked.forget()
+	h.shards.mutex.Lock()
+	defer h.shards.mutex.Unlock()
+	for _, pages := range h.shards.known {
+		pages.asked.forget()
+	}
 }
 
 // changeOn is how tasks of a shard are changed: with what that means on other shards.
@@ -267,7 +275,8 @@ func (a *asked) onShard(id stint.TaskID) (shard, address string) {
 	return shard, shardFolder(shard) + link("task", "id", task)
 }
 
-// shardsWith are the pages of an action on the shards that have it, and on those where it is paused.
+// shardsWith are the pages of an action on the shards that have it, and on those where it is
+// paused.
 func (a *asked) shardsWith(ctx context.Context, action string) (on, pausedOn []part) {
 	if a.shards == nil {
 		return nil, nil

@@ -100,7 +100,7 @@ func TestShards_AreShownTogether(t *testing.T) {
 		"/task?id=us%2Fmail":     {"eu/save", "eu/log", `href="shard/us/task?id=mail"`},
 		"/network?id=eu%2Flog":   {"us/mail", "eu/save"},
 		"/action?name=mail":      {"Paused on", `href="shard/us/action?name=mail"`},
-		"/waiting":               {"us/approve", `Answered by the end of <a href="task?id=eu%2Fsave">`},
+		"/waiting":               {"us/approve", `by the end of <a href="task?id=eu%2Fsave">`},
 		"/shard/eu/":             {"Stint, eu", `href="../../shards"`},
 		"/shard/us/task?id=mail": {"stint.remote/eu/save"},
 		"/shard/us/limits":       {"mail"},
@@ -147,7 +147,8 @@ func TestShards_OneThatIsAwayIsNamed(t *testing.T) {
 	s.away.Store(true)
 	h := s.pages(t, open())
 	for target, part := range map[string]string{
-		"/shards": "it cannot be reached", "/": "save", "/tasks": "eu/save", "/problems": "Problems",
+		"/shards": "it cannot be reached", "/": "save", "/tasks": "eu/save",
+		"/problems": "Problems",
 	} {
 		page := text(t, h, target)
 		wantParts(t, page, "Shard us is away", part)

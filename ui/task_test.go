@@ -19,11 +19,10 @@ var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 func in(d time.Duration) time.Time  { return noon.Add(d + time.Second/2) }
 
-// The first sentence says why a task does not run, or what became of it.
-func TestTask_SaysWhyItDoesNotRun(t *testing.T) {
-	t.Parallel()
+// explanations are why tasks do not run, by the sentences that say so.
+func explanations() map[string]stint.Explanation {
 	asked := ago(time.Second)
-	for want, e := range map[string]stint.Explanation{
+	return map[string]stint.Explanation{
 		"Ready: it waits for an actor.": {
 			Task: stint.TaskInfo{State: stint.StateReady, Action: "mail"}, AskedAt: asked,
 		},
@@ -86,7 +85,13 @@ func TestTask_SaysWhyItDoesNotRun(t *testing.T) {
 				FinishedAt: ago(3 * time.Second),
 			},
 		},
-	} {
+	}
+}
+
+// The first sentence says why a task does not run, or what became of it.
+func TestTask_SaysWhyItDoesNotRun(t *testing.T) {
+	t.Parallel()
+	for want, e := range explanations() {
 		e.Now, e.Task.ID, e.TriesLeft = noon, "a", -1
 		h := ui.New(aFake{explain: func(context.Context, stint.TaskID) (stint.Explanation, error) {
 			return e, nil

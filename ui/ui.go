@@ -36,9 +36,9 @@ import (
 )
 
 // A Store has the verbs that the pages ask by: a [*stint.Store], a client of package client, or all
-// shards of a cluster ([shards.Cluster.Merged]). The pages of limits, schedules and checks are there
-// if it also has the verbs ListLimits, ListSchedules and Check, as the first two have, and changes
-// are offered whose verbs it has. Of shards, each has pages of its own besides.
+// shards of a cluster: Merged of package shards. The pages of limits, schedules and checks are
+// there if it also has the verbs ListLimits, ListSchedules and Check, as the first two have, and
+// changes are offered whose verbs it has. Of shards, each has pages of its own besides.
 type Store interface {
 	Stats(ctx context.Context) (stint.Stats, error)
 	Problems(ctx context.Context, limit int) (stint.Problems, error)
@@ -135,7 +135,8 @@ type Handler struct {
 	served  http.Handler
 
 	shards shardPages
-	up     string // leads to the pages of all shards; empty if these are not those of one of many
+	all    *Handler // the pages of all shards, if these are those of one of them
+	up     string   // leads there; otherwise empty
 
 	changing   chan struct{} // has room for those that are under way
 	triggering sync.Mutex
@@ -176,7 +177,7 @@ func New(store Store, options Options) *Handler {
 	h := &Handler{
 		options: options, asked: newAsked(store, options), pages: map[string]page{},
 		changes: warnlog.Or(changes), changing: make(chan struct{}, changesMax),
-		shards: shardPages{known: map[string]shardPage{}},
+		shards: shardPages{known: map[string]*Handler{}},
 	}
 	for _, p := range allPages() {
 		if h.asked.has(p.name) {

@@ -55,7 +55,9 @@ func TestMount_BelowEachRouter(t *testing.T) {
 					r.Out.Host = r.In.Host
 				}}))
 			t.Cleanup(proxied.Close)
-			for _, folder := range []string{server.URL + "/stint/", proxied.URL + "/internal/tasks/"} {
+			for _, folder := range []string{
+				server.URL + "/stint/", proxied.URL + "/internal/tasks/",
+			} {
 				wantAnswer(t, http.MethodGet, folder, http.StatusOK, "Overview")
 				wantAnswer(t, http.MethodGet, folder+"task?id=a%2Fb", http.StatusOK, "a/b")
 				wantAnswer(t, http.MethodPost, folder+"preview", http.StatusBadRequest,

@@ -70,8 +70,9 @@ func (part) Close(context.Context) error { return nil }
 func newCluster(t *testing.T, eu *stint.Store) *shards.Cluster {
 	t.Helper()
 	stores := map[string]*stint.Store{"eu": eu, "us": openStore(t)}
-	urls := map[string]string{"eu": "postgres://a/eu", "us": "postgres://b/us", "ap": "postgres://c/ap"}
-	topology, err := shards.Static(urls)
+	topology, err := shards.Static(map[string]string{
+		"eu": "postgres://a/eu", "us": "postgres://b/us", "ap": "postgres://c/ap",
+	})
 	wantNil(t, err)
 	cluster, err := shards.New(topology, shards.Options{
 		Logger: slog.New(slog.DiscardHandler),
@@ -92,13 +93,13 @@ func findings(context.Context) ([]ui.Finding, error) {
 	return []ui.Finding{
 		{
 			Severity: "error", Topic: "consistency", ID: hostile,
-			Text: `each task is in exactly one state: task ` + hostile + `: it is in two; if nobody ` +
-				`has changed the tables by hand, it is a bug of stint: please report it`,
+			Text: `each task is in exactly one state: task ` + hostile + `: it is in two; if ` +
+				`nobody has changed the tables by hand, it is a bug of stint: please report it`,
 		},
 		{
-			Severity: "warning", Topic: "transactions", Text: "process 4711 of role app has had a " +
-				"transaction open for 3h12m, which keeps vacuum from removing dead rows; end it with " +
-				"pg_terminate_backend(4711)",
+			Severity: "warning", Topic: "transactions", Text: "process 4711 of role app has " +
+				"had a transaction open for 3h12m, which keeps vacuum from removing dead rows; " +
+				"end it with pg_terminate_backend(4711)",
 		},
 		{Severity: "note", Topic: "server", Text: "PostgreSQL 15.14"},
 	}, nil
