@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/sharding"
 )
 
 // An ID names a task of a cluster: on each shard, an ID of the store is unique.
@@ -34,7 +35,7 @@ const (
 	guardPrefix       = "stint.guard/"
 	decisionPrefix    = "stint.decision/"
 	reportPrefix      = "stint.report/"
-	placeholderPrefix = "stint.remote/"
+	placeholderPrefix = sharding.PlaceholderPrefix
 )
 
 // And these actions. Relays ask for the reports to one shard apart from those to others, so that a
@@ -54,13 +55,8 @@ func placeholderID(of ID, insert string) stint.TaskID {
 // StandsFor returns the task of another shard that a task stands for, as a placeholder or in an
 // input of another task; false if the task is none of these.
 func StandsFor(placeholder stint.TaskID) (ID, bool) {
-	rest, ok := strings.CutPrefix(string(placeholder), placeholderPrefix)
-	end := strings.LastIndexByte(rest, '/')
-	if !ok || end < 0 {
-		return ID{}, false
-	}
-	id, err := ParseID(rest[:end])
-	return id, err == nil
+	shard, task, ok := sharding.StandsFor(placeholder)
+	return ID{shard, task}, ok
 }
 
 // RelayAction is one of the actions of [IsOwnAction]: whoever may control all its tasks is trusted

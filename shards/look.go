@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/sharding"
 )
 
 // A TaskInfo is what a shard knows of one of its tasks.
@@ -59,19 +60,14 @@ func (c *Cluster) look(
 	return &ShardError{shard, err}, nil
 }
 
-// ShardStats is how many tasks there are on a shard.
-type ShardStats struct {
-	Shard string
-	stint.Stats
-
-	// Err is why the shard does not say. The counts are zero then.
-	Err error
-}
+// ShardStats is how many tasks there are on a shard: [stint.Stats], and the name of the Shard. If it
+// does not say, Err is why, and the counts are zero.
+type ShardStats = sharding.Stats
 
 // Stats is [stint.Store.Stats] on all shards of a static topology, or on those of a pattern that
 // the cluster has used, in the order of their names. It includes the tasks that the cluster has
 // inserted for itself. A shard that is away, or does not answer within twenty seconds, or
-// half of the time that ctx leaves, is no error: its [ShardStats.Err] is set.
+// half of the time that ctx leaves, is no error: its Err is set.
 func (c *Cluster) Stats(ctx context.Context) ([]ShardStats, error) {
 	names := c.known()
 	all, errs := make([]ShardStats, len(names)), make([]error, len(names))

@@ -60,6 +60,14 @@ func (m *Merged) Away(since time.Time) []*ShardError {
 	return all
 }
 
+// Missing returns the names of these shards.
+func (m *Merged) Missing(since time.Time) (names []string) {
+	for _, away := range m.Away(since) {
+		names = append(names, away.Shard)
+	}
+	return names
+}
+
 // note notes that a shard is away.
 func (m *Merged) note(shard string, err error) {
 	var at *ShardError
@@ -236,14 +244,20 @@ func (m *Merged) remote(task RemoteTask) stint.TaskInfo {
 	return whole(task.ID.Shard, info)
 }
 
-// Store is [Cluster.Store].
-func (m *Merged) Store(ctx context.Context, shard string) (Store, error) {
+// ShardStore is [Cluster.Store], for those that know by themselves which verbs they need.
+func (m *Merged) ShardStore(ctx context.Context, shard string) (any, error) {
 	return m.cluster.Store(ctx, shard)
 }
 
 // Check is [Cluster.Check].
-func (m *Merged) Check(ctx context.Context) ([]Inconsistency, error) {
-	return m.cluster.Check(ctx)
+func (m *Merged) Check(ctx context.Context) ([]stint.Inconsistency, error) {
+	found, err := m.cluster.Check(ctx)
+	all := make([]stint.Inconsistency, len(found))
+	for i, one := range found {
+		all[i] = one.Inconsistency
+		all[i].ID = stint.TaskID(ID{one.Shard, one.ID}.String())
+	}
+	return all, err
 }
 
 // Close closes the cluster.

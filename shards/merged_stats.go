@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/sharding"
 )
 
 // ShardStats is [Cluster.Stats], which here also tells of a shard whose database is that of another
@@ -55,52 +56,7 @@ func (m *Merged) look(
 // limited or paused if it is on one of the shards; Concurrency is the sum of those that limit it.
 func (m *Merged) Stats(ctx context.Context) (stint.Stats, error) {
 	found, err := m.ShardStats(ctx)
-	return Sum(found), err
-}
-
-// Sum adds up the counts of shards, as [Merged.Stats] does.
-func Sum(found []ShardStats) stint.Stats {
-	var all stint.Stats
-	byName := map[string]int{}
-	for i := range found {
-		for k := range found[i].Actions {
-			a := &found[i].Actions[k]
-			at, ok := byName[a.Action]
-			if !ok {
-				byName[a.Action] = len(all.Actions)
-				all.Actions = append(all.Actions, *a)
-				continue
-			}
-			addAction(&all.Actions[at], a)
-		}
-		for _, state := range found[i].Estimated {
-			if !slices.Contains(all.Estimated, state) {
-				all.Estimated = append(all.Estimated, state)
-			}
-		}
-		all.PruningBehind = max(all.PruningBehind, found[i].PruningBehind)
-	}
-	slices.SortStableFunc(all.Actions, func(a, b stint.ActionStats) int {
-		return cmp.Compare(a.Action, b.Action)
-	})
-	return all
-}
-
-// addAction adds what another shard has of an action.
-func addAction(sum, a *stint.ActionStats) {
-	sum.Blocked += a.Blocked
-	sum.Scheduled += a.Scheduled
-	sum.Ready += a.Ready
-	sum.InProgress += a.InProgress
-	sum.Completed += a.Completed
-	sum.Aborted += a.Aborted
-	sum.OldestReady = max(sum.OldestReady, a.OldestReady)
-	sum.Tries += a.Tries
-	sum.Retries += a.Retries
-	sum.Parked += a.Parked
-	sum.Limited = sum.Limited || a.Limited
-	sum.Concurrency += a.Concurrency
-	sum.Paused = sum.Paused || a.Paused
+	return sharding.Sum(found), err
 }
 
 // A looker has verbs that a shard need not have: they tell of all its tasks together.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/dag"
+	"github.com/stint-tasks/stint/internal/sharding"
 )
 
 // A Task is what a caller inserts into a cluster.
@@ -30,7 +31,8 @@ type Task struct {
 
 // remoteIDBytesMax is how long the ID of a task may be that another shard waits for: a placeholder
 // has it in its own.
-const remoteIDBytesMax = 512 - len(placeholderPrefix) - nameBytesMax - len("//") - uuidBytes
+const remoteIDBytesMax = 512 - len(placeholderPrefix) - sharding.NameBytesMax - len("//") -
+	uuidBytes
 
 const uuidBytes = 36
 

@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -10,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/sharding"
 )
 
 // ErrUnknownShard reports that the topology has no shard of a name.
-var ErrUnknownShard = errors.New("no such shard")
+var ErrUnknownShard = sharding.ErrUnknown
 
 // A Topology says where shards are.
 type Topology struct {
@@ -21,16 +21,10 @@ type Topology struct {
 	pattern string
 }
 
-const (
-	placeOfName  = "{shard}"
-	nameBytesMax = 63
-)
+const placeOfName = "{shard}"
 
-var (
-	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	// A URL may hold commas, between several hosts. What begins an item is a name.
-	itemPattern = regexp.MustCompile(`(?:^|,)\s*([A-Za-z0-9][A-Za-z0-9._-]*)=`)
-)
+// A URL may hold commas, between several hosts. What begins an item is a name.
+var itemPattern = regexp.MustCompile(`(?:^|,)\s*([A-Za-z0-9][A-Za-z0-9._-]*)=`)
 
 // ParseTopology reads a topology of one of the forms
 //
@@ -158,11 +152,11 @@ func (t Topology) Names() []string { return slices.Sorted(maps.Keys(t.urls)) }
 // checkName refuses what is no name of a shard: 1 to 63 letters, digits, dots, dashes and
 // underscores, with a letter or digit first.
 func checkName(name string) error {
-	if len(name) > nameBytesMax || !namePattern.MatchString(name) {
+	if !sharding.IsName(name) {
 		return &stint.ArgumentError{
 			Argument: "shard", Index: -1, Err: stint.ErrInvalidArgument,
 			Problem: fmt.Sprintf("%.80q must be 1 to %d letters, digits, dots, dashes and "+
-				"underscores, with a letter or digit first", name, nameBytesMax),
+				"underscores, with a letter or digit first", name, sharding.NameBytesMax),
 		}
 	}
 	return nil

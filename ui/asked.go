@@ -8,7 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
-	"github.com/stint-tasks/stint/shards"
+	"github.com/stint-tasks/stint/internal/sharding"
 )
 
 // An asked store is one that is asked in bounds, and not for each page anew.
@@ -27,8 +27,8 @@ type asked struct {
 	values    values
 	rates     rates
 	checks    checks
-	shards    *shared[[]shards.ShardStats] // nil if the store is not one of shards
-	change    taskChange                   // nil if the store cannot say what one would do
+	shards    *shared[[]sharding.Stats] // nil if the store is not one of shards
+	change    taskChange                // nil if the store cannot say what one would do
 }
 
 const (
@@ -88,7 +88,7 @@ func (a *asked) count(ctx context.Context) (stint.Stats, error) {
 		return a.Stats(ctx)
 	}
 	found, err := a.shards.get(ctx)
-	return shards.Sum(found), err
+	return sharding.Sum(found), err
 }
 
 func limitsOf(store Store, options Options) *shared[[]stint.ActionLimits] {

@@ -13,7 +13,6 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/finding"
-	"github.com/stint-tasks/stint/shards"
 )
 
 // A Finding is something that a check of the store has found: its Severity ("error": a fault;
@@ -56,19 +55,6 @@ func checkOf(store Store) func(ctx context.Context) ([]Finding, error) {
 			for _, one := range found {
 				findings = append(findings, Finding{
 					Severity: finding.Error, Topic: "consistency", Text: one.String(), ID: one.ID,
-				})
-			}
-			return findings, err
-		}
-	case interface {
-		Check(ctx context.Context) ([]shards.Inconsistency, error)
-	}:
-		return func(ctx context.Context) (findings []Finding, err error) {
-			found, err := store.Check(ctx)
-			for _, one := range found {
-				findings = append(findings, Finding{
-					Severity: finding.Error, Topic: "shards", Text: one.String(),
-					ID: stint.TaskID(shards.ID{Shard: one.Shard, Task: one.ID}.String()),
 				})
 			}
 			return findings, err

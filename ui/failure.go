@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/shards"
+	"github.com/stint-tasks/stint/internal/sharding"
 )
 
 // A refusal is why there is no page, as the page says that is sent in its place.
@@ -163,7 +163,7 @@ func refusalOf(err error) *refusal {
 		return already
 	case errors.Is(err, stint.ErrTaskNotFound):
 		return &refusal{http.StatusNotFound, "No such task", "There is no such task."}
-	case errors.Is(err, shards.ErrUnknownShard):
+	case errors.Is(err, sharding.ErrUnknown):
 		return errNoShard
 	case errors.Is(err, stint.ErrScheduleNotFound):
 		return errNoSchedule

@@ -14,29 +14,24 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/shards"
+	"github.com/stint-tasks/stint/internal/sharding"
 )
 
-// A sharder is a store of several shards, which has the tasks of all of them as [shards.Merged].
+// A sharder is a store of several shards, which has the tasks of all of them: Merged of package
+// shards.
 type sharder interface {
-	ShardStats(ctx context.Context) ([]shards.ShardStats, error)
-	Store(ctx context.Context, shard string) (shards.Store, error)
-	Away(since time.Time) []*shards.ShardError
+	ShardStats(ctx context.Context) ([]sharding.Stats, error)
+	ShardStore(ctx context.Context, shard string) (any, error)
+	Missing(since time.Time) (shards []string)
 	AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) bulk.Changer
 }
 
-var (
-	_ sharder  = (*shards.Merged)(nil)
-	_ Store    = (*shards.Merged)(nil)
-	_ answerer = (*shards.Merged)(nil)
-)
-
-func shardsOf(store Store, options Options) *shared[[]shards.ShardStats] {
+func shardsOf(store Store, options Options) *shared[[]sharding.Stats] {
 	sharded, ok := store.(sharder)
 	if !ok {
 		return nil
 	}
-	return &shared[[]shards.ShardStats]{ask: sharded.ShardStats, timeout: options.Timeout}
+	return &shared[[]sharding.Stats]{ask: sharded.ShardStats, timeout: options.Timeout}
 }
 
 // missingOf says what a store does not tell of at the moment.
@@ -47,8 +42,8 @@ func missingOf(store Store) func() []string {
 	}
 	return func() (said []string) {
 		const shown = 15 * time.Second // for which answers may be shown
-		for _, away := range sharded.Away(processNow().Add(-shown)) {
-			said = append(said, "Shard "+display.Text(away.Shard)+
+		for _, shard := range sharded.Missing(processNow().Add(-shown)) {
+			said = append(said, "Shard "+display.Text(shard)+
 				" is away, and what it has is missing.")
 		}
 		return said
@@ -90,7 +85,7 @@ func shardsPage(h *Handler, r *request) (view, error) {
 	return view{name: "shards", data: data}, nil
 }
 
-func newShardRow(s *shards.ShardStats) shardRow {
+func newShardRow(s *sharding.Stats) shardRow {
 	row := shardRow{
 		Name: s.Shard, Link: shardFolder(s.Shard), Tasks: link("tasks", "prefix", s.Shard+"/"),
 	}
@@ -117,11 +112,11 @@ func newShardRow(s *shards.ShardStats) shardRow {
 // database is.
 func whyAway(err error) string {
 	switch {
-	case errors.Is(err, shards.ErrWrongShard):
+	case errors.Is(err, sharding.ErrWrong):
 		return "its database is that of another shard"
 	case errors.Is(err, stint.ErrRefused):
 		return "it lets these pages see nothing"
-	case errors.Is(err, shards.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, sharding.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	}
 	return "it cannot be reached"
@@ -179,9 +174,9 @@ const upFromShard = "../../"
 
 // pagesOf returns the pages of a shard. Its database is reached when they are first asked for.
 func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
-	store, err := h.asked.Store.(sharder).Store(ctx, shard)
+	store, err := h.asked.Store.(sharder).ShardStore(ctx, shard)
 	switch {
-	case errors.Is(err, shards.ErrUnknownShard):
+	case errors.Is(err, sharding.ErrUnknown):
 		return nil, errNoShard
 	case err != nil:
 		h.options.Logger.LogAttrs(ctx, slog.LevelWarn, "a shard of the web interface is away",
@@ -229,7 +224,7 @@ func (h *Handler) changeOn(shard string) taskChange {
 	if h.asked.change == nil {
 		return nil
 	}
-	prefix := stint.TaskID(shards.ID{Shard: shard}.String())
+	prefix := stint.TaskID(shard + "/")
 	return func(
 		ctx context.Context, states []stint.State, tasks []bulk.Task, dryRun bool,
 		change bulk.Change,
@@ -351,7 +346,7 @@ func (e *silentError) Unwrap() error { return e.err }
 
 // shardNotices says of each shard what needs attention there, the worst first.
 func (h *Handler) shardNotices(
-	found []shards.ShardStats, actors []stint.ActorInfo,
+	found []sharding.Stats, actors []stint.ActorInfo,
 ) (all []notice) {
 	for i := range found {
 		for _, n := range notices(found[i].Stats, stint.Problems{}, actors, h.answersFrom()) {

@@ -14,6 +14,8 @@ import (
 	"github.com/stint-tasks/stint/ui"
 )
 
+var _ ui.Store = (*shards.Merged)(nil)
+
 // A sharding are the shards eu and us.
 type sharding struct {
 	eu, us *stint.Store

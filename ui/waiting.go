@@ -3,12 +3,13 @@ package ui
 import (
 	"errors"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/shards"
+	"github.com/stint-tasks/stint/internal/sharding"
 )
 
 // A waitingRow is a task that waits for an answer.
@@ -102,20 +103,17 @@ func (d *waitingData) count(stats stint.Stats) {
 
 // standsFor is the task of another shard that a task stands for; nil if it is none of these.
 func (h *Handler) standsFor(id stint.TaskID) *part {
-	if h.asked.shards != nil {
-		at, err := shards.ParseID(string(id))
-		if err != nil {
-			return nil
-		}
-		id = at.Task
+	if shard := h.asked.shardOf(id); shard != "" {
+		id = stint.TaskID(strings.TrimPrefix(string(id), shard+"/"))
 	}
-	of, ok := shards.StandsFor(id)
+	shard, task, ok := sharding.StandsFor(id)
 	if !ok {
 		return nil
 	}
-	stands := &part{Text: display.Text(of.String())}
+	of := shard + "/" + string(task)
+	stands := &part{Text: display.Text(of)}
 	if h.ofShards() {
-		stands.Link = h.up + link("task", "id", of.String())
+		stands.Link = h.up + link("task", "id", of)
 	}
 	return stands
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/doctor"
+	"github.com/stint-tasks/stint/internal/sharding"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -114,7 +115,7 @@ func (s *sharded) Stats(ctx context.Context) (stint.Stats, error) {
 			one.Actions[i].Action = one.Shard + "/" + one.Actions[i].Action
 		}
 	}
-	return shards.Sum(found), err
+	return sharding.Sum(found), err
 }
 
 // Problems returns up to limit tasks of each kind and shard.
@@ -150,7 +151,7 @@ func (s *sharded) each(
 	}
 	for _, shard := range names {
 		brief, cancel := context.WithTimeout(ctx, longest)
-		store, err := s.Store(brief, shard)
+		store, err := s.Cluster().Store(brief, shard)
 		if asked, ok := store.(taskVerbs); ok {
 			err = ask(brief, shard, asked)
 		}
@@ -173,7 +174,7 @@ func (s *sharded) check(ctx context.Context) ([]doctor.Finding, error) {
 	if _, err := s.all(); err != nil {
 		return nil, err
 	}
-	found, err := s.Check(ctx)
+	found, err := s.Cluster().Check(ctx)
 	err = s.noteSilent(err)
 	var findings []doctor.Finding
 	for _, one := range found {

@@ -37,6 +37,9 @@ they offer to abort, retry and delete tasks, to pause and resume, to set limits,
 schedules and to answer tasks, and say before what that would do. Each change is logged, and
 a task that was aborted says by whom: your user name.
 
+With --topology they show the tasks of all shards together, and each shard on pages of its
+own.
+
 Nobody is asked who he is, so it serves this machine only, unless --insecure is given. To
 show the pages to others, mount them in a program that knows its users (package ui).
 
