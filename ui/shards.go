@@ -199,7 +199,7 @@ func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
 	options.Title += ", " + shard
 	options.Clock, options.Missing, options.Check = nil, nil, nil
 	pages := New(shown, options)
-	pages.changes, pages.up, pages.all = h.changes, upFromShard, h
+	pages.changes, pages.up, pages.all, pages.shard = h.changes, upFromShard, h, shard
 	pages.asked.change = h.changeOn(shard)
 	h.shards.known[shard] = pages
 	return pages, nil

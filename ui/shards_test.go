@@ -104,7 +104,7 @@ func TestShards_AreShownTogether(t *testing.T) {
 		"/action?name=mail":      {"Paused on", `href="shard/us/action?name=mail"`},
 		"/waiting":               {"us/approve", `by the end of <a href="task?id=eu%2Fsave">`},
 		"/shard/eu/":             {"Stint, eu", `href="../../shards"`},
-		"/shard/us/task?id=mail": {"stint.remote/eu/save"},
+		"/shard/us/task?id=mail": {"stint.remote/eu/save", `"../../task?id=us%2Fmail"`},
 		"/shard/us/limits":       {"mail"},
 		"/shard/us/schedules":    {"No schedules"},
 		"/shard/us/check":        {"Check now"},

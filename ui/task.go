@@ -79,6 +79,12 @@ func task(h *Handler, r *request) (view, error) {
 			data.Why.add("Limits and pauses are those of its shard: ", there, ".")
 		}
 	}
+	if h.all != nil {
+		name := h.shard + "/" + string(id)
+		data.Facts = append(data.Facts, fact{"Across shards", say(part{
+			Text: display.Text(name), Link: h.up + link("task", "id", name),
+		})})
+	}
 	data.Offers = h.taskOffers(r, &e)
 	data.Timeline, data.TriesMissing = timeline(&e.Task, found.history.Tries, e.Now)
 	if graph, err := h.asked.graphs.get(ctx, id); err == nil {

@@ -137,6 +137,7 @@ type Handler struct {
 	shards shardPages
 	all    *Handler // the pages of all shards, if these are those of one of them
 	up     string   // leads there; otherwise empty
+	shard  string   // that one
 
 	changing   chan struct{} // has room for those that are under way
 	triggering sync.Mutex
