@@ -184,9 +184,11 @@ func TestServe_ShowsPagesByOneCallAtATime(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	d.insert(t, stint.Task{ID: "mail/1", Action: "mail"})
-	path := filepath.Join(t.TempDir(), "tokens")
+	dir := t.TempDir()
+	path, grants := filepath.Join(dir, "tokens"), filepath.Join(dir, "grants")
+	write(t, grants, `ann: [{verbs: [read, read-bodies], actions: ["*"]}]`)
 	token := d.newToken(t, path, "ann")
-	s := d.serve(t, "--tokens", path, "--max-calls", "1")
+	s := d.serve(t, "--tokens", path, "--grants", grants, "--max-calls", "1")
 	for page, part := range map[string]string{
 		"": "mail", "tasks": "mail/1", "task?id=mail/1": "mail/1", "network?id=mail/1": "mail/1",
 	} {
