@@ -60,8 +60,8 @@ func (c *Cluster) look(
 	return &ShardError{shard, err}, nil
 }
 
-// ShardStats is how many tasks there are on a shard: [stint.Stats], and the name of the Shard. If it
-// does not say, Err is why, and the counts are zero.
+// ShardStats is how many tasks there are on a shard: [stint.Stats], and the name of the Shard. If
+// it does not say, Err is why, and the counts are zero.
 type ShardStats = sharding.Stats
 
 // Stats is [stint.Store.Stats] on all shards of a static topology, or on those of a pattern that

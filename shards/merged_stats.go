@@ -44,7 +44,7 @@ func (m *Merged) look(
 	case silent != nil:
 		away = silent
 	case errors.Is(err, ErrWrongShard):
-		away, err = err, nil
+		away = err
 	default:
 		return nil, err
 	}
@@ -109,7 +109,8 @@ func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error
 			to   *[]stint.TaskInfo
 			from []stint.TaskInfo
 		}{
-			{&all.Slow, found[i].Slow}, {&all.Failing, found[i].Failing},
+			{&all.Slow, found[i].Slow},
+			{&all.Failing, found[i].Failing},
 			{&all.Failed, found[i].Failed},
 		} {
 			for _, info := range kind.from {

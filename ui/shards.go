@@ -174,7 +174,11 @@ const upFromShard = "../../"
 
 // pagesOf returns the pages of a shard. Its database is reached when they are first asked for.
 func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
-	store, err := h.asked.Store.(sharder).ShardStore(ctx, shard)
+	sharded, ok := h.asked.Store.(sharder)
+	if !ok {
+		return nil, errNoShard
+	}
+	store, err := sharded.ShardStore(ctx, shard)
 	switch {
 	case errors.Is(err, sharding.ErrUnknown):
 		return nil, errNoShard
