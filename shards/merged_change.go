@@ -131,10 +131,11 @@ func (a asSeen) RetryTasks(
 ) (stint.Affected, error) {
 	retry := a.on(retrying)
 	return a.change(ctx, names, func(ctx context.Context, ids []ID) (Affected, error) {
+		affected, reporters, err := a.cluster.retryNamed(ctx, ids, retry)
 		if a.dryRun {
-			return a.cluster.change(ctx, ids, retry)
+			return affected, err
 		}
-		return a.cluster.retryTasks(ctx, ids, retry)
+		return affected, errors.Join(err, a.cluster.reopenAll(ctx, reporters))
 	})
 }
 

@@ -149,30 +149,40 @@ func deleting(
 // Where [stint.Task.FailFast] has aborted more than depended on the failed task, retry these tasks
 // with it, as on one shard; the edges between them and to what had completed are put in order.
 func (c *Cluster) RetryTasks(ctx context.Context, ids []ID) (Affected, error) {
-	affected, err := c.retryTasks(ctx, ids, plainly(retrying))
+	affected, reporters, err := c.retryNamed(ctx, ids, plainly(retrying))
+	err = errors.Join(err, c.reopenAll(ctx, reporters))
 	return affected, said("retry tasks", err)
 }
 
-func (c *Cluster) retryTasks(ctx context.Context, ids []ID, retry verb) (Affected, error) {
+// retryNamed retries tasks, with the placeholders that this takes. It returns the tasks that report
+// to these, which are to be opened, too.
+func (c *Cluster) retryNamed(
+	ctx context.Context, ids []ID, retry verb,
+) (affected Affected, reporters []ID, err error) {
 	placeholders, reporters, err := c.cutEdges(ctx, ids)
 	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) { // which the verb says of all
-		return Affected{}, err
+		return Affected{}, nil, err
 	}
 	all := slices.Concat(ids, placeholders) // before what reports to them
-	affected, err := c.change(ctx, all, retry)
+	affected, err = c.change(ctx, all, retry)
 	named := len(affected.Tasks)
 	affected.Tasks = slices.DeleteFunc(affected.Tasks, func(id ID) bool { return IsOwn(id.Task) })
 	affected.Others += named - len(affected.Tasks)
+	return affected, reporters, err
+}
+
+// reopenAll opens tasks that report.
+func (c *Cluster) reopenAll(ctx context.Context, reporters []ID) error {
 	if ctx.Err() != nil { // what is begun is finished
 		var cancel context.CancelFunc
 		ctx, cancel = settling(ctx)
 		defer cancel()
 	}
-	return affected, errors.Join(err, c.each(ctx, reporters, func(
+	return c.each(ctx, reporters, func(
 		ctx context.Context, _ string, store Store, some []stint.TaskID,
 	) error {
 		return reopen(ctx, store, some)
-	}))
+	})
 }
 
 // Affected says which tasks a call changed.

@@ -307,37 +307,52 @@ func (a *asked) leavingOut(
 	ctx context.Context, tasks []bulk.Task,
 	change func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error),
 ) (affected stint.Affected, refused []bulk.Refusal, err error) {
-	var names []string
-	byShard := map[string][]bulk.Task{}
-	for _, task := range tasks {
-		shard := a.shardOf(task.ID)
-		if _, ok := byShard[shard]; !ok {
-			names = append(names, shard)
-		}
-		byShard[shard] = append(byShard[shard], task)
-	}
-	if len(names) <= 1 {
+	parts := a.byShard(tasks)
+	if len(parts) <= 1 {
 		return bulk.LeavingOut(ctx, a, tasks, change)
 	}
-	var errs []error
-	for _, shard := range names {
-		part, left, err := bulk.LeavingOut(ctx, a, byShard[shard], change)
+	// At once, since it may depend on what another shard does.
+	affected, err = change(ctx, tasks)
+	if err == nil {
+		return affected, nil, nil
+	}
+	done := map[stint.TaskID]bool{}
+	for _, id := range affected.Tasks {
+		done[id] = true
+	}
+	errs := []error{err}
+	for _, tasks := range parts {
+		tasks = slices.DeleteFunc(tasks, func(task bulk.Task) bool { return done[task.ID] })
+		part, left, err := bulk.LeavingOut(ctx, a, tasks, change)
 		refused = append(refused, left...)
 		if err != nil {
 			errs = append(errs, err)
-			refused = append(refused, bulk.Refusal{
-				Tasks: bulk.IDs(byShard[shard]), Err: &silentError{err},
-			})
+			refused = append(refused, bulk.Refusal{Tasks: bulk.IDs(tasks), Err: &silentError{err}})
 			continue
 		}
 		affected.Tasks = append(affected.Tasks, part.Tasks...)
 		affected.Others += part.Others
 		affected.InProgress += part.InProgress
 	}
-	if len(errs) == len(names) {
+	if len(errs) > len(parts) || len(done) == len(tasks) { // no part says what kept it
 		return affected, refused, errors.Join(errs...)
 	}
 	return affected, refused, nil
+}
+
+// byShard returns the tasks of each shard, all together if the store has none.
+func (a *asked) byShard(tasks []bulk.Task) (parts [][]bulk.Task) {
+	at := map[string]int{}
+	for _, task := range tasks {
+		shard := a.shardOf(task.ID)
+		i, ok := at[shard]
+		if !ok {
+			i, parts = len(parts), append(parts, nil)
+			at[shard] = i
+		}
+		parts[i] = append(parts[i], task)
+	}
+	return parts
 }
 
 // A silentError is why a shard did not say what became of its part of a change.
