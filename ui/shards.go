@@ -180,7 +180,7 @@ func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
 	}
 	store, err := sharded.ShardStore(ctx, shard)
 	switch {
-	case errors.Is(err, sharding.ErrUnknown):
+	case errors.Is(err, sharding.ErrUnknown), errors.Is(err, stint.ErrInvalidArgument):
 		return nil, errNoShard
 	case err != nil:
 		h.options.Logger.LogAttrs(ctx, slog.LevelWarn, "a shard of the web interface is away",

@@ -116,7 +116,9 @@ func TestShards_AreShownTogether(t *testing.T) {
 	if page := text(t, h, "/shard/eu/tasks"); strings.Contains(page, "mail/2") {
 		t.Errorf("the pages of a shard show tasks of another:\n%s", page)
 	}
-	for _, target := range []string{"/shard/asia/", "/shard/asia/tasks", "/shard/eu"} {
+	for _, target := range []string{
+		"/shard/asia/", "/shard/asia/tasks", "/shard/eu", "/shard/%20/tasks", "/shard/../tasks",
+	} {
 		if response := get(t, h, target); response.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s", target, response.Status)
 		}
