@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -141,7 +140,7 @@ func ParsePlace(cursor string) (p Place, ok bool) {
 	var micros int64
 	n, err := fmt.Sscanf(cursor, "%d/%d", &micros, &p.Number)
 	p.At = time.UnixMicro(micros)
-	return p, n == 2 && err == nil && pg.IsStorable(p.At) && !strings.ContainsAny(cursor, " \n")
+	return p, n == 2 && err == nil && pg.IsStorable(p.At) && p.Cursor() == cursor
 }
 
 const (
