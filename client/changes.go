@@ -61,15 +61,7 @@ func addAuthor(ctx context.Context, header http.Header) {
 	if !named {
 		return
 	}
-	for _, said := range []struct {
-		header, text string
-		most         int
-	}{
-		{wire.AuthorHeader, by.Name, changes.AuthorBytesMax},
-		{wire.ReasonHeader, by.Reason, changes.ReasonBytesMax},
-	} {
-		if said.text != "" {
-			header.Set(said.header, url.PathEscape(said.text[:min(len(said.text), said.most)]))
-		}
-	}
+	by = by.Cut()
+	header.Set(wire.AuthorHeader, url.PathEscape(by.Name))
+	header.Set(wire.ReasonHeader, url.PathEscape(by.Reason))
 }

@@ -25,9 +25,9 @@ var files embed.FS
 var Statements = pg.NewStatements(files)
 
 const (
-	// AuthorBytesMax and ReasonBytesMax are where texts are cut.
-	AuthorBytesMax = 255
-	ReasonBytesMax = 1024
+	// authorBytesMax and reasonBytesMax are where texts are cut.
+	authorBytesMax = 255
+	reasonBytesMax = 1024
 
 	// NamesMax is how many tasks, keys or schedules a change names.
 	NamesMax = 10
@@ -35,6 +35,11 @@ const (
 
 // An Author is who makes changes, and why.
 type Author struct{ Name, Reason string }
+
+// Cut returns the author with texts that can be stored.
+func (a Author) Cut() Author {
+	return Author{pg.Storable(a.Name, authorBytesMax), pg.Storable(a.Reason, reasonBytesMax)}
+}
 
 type key struct{}
 
@@ -51,11 +56,9 @@ func Of(ctx context.Context) (author Author, named bool) {
 
 // A note is the number of a change, and what all statements say of it.
 func (a Author) note(verb string) (number int64, args []any) {
+	a = a.Cut()
 	number = rand.Int64N(math.MaxInt64 / 2) //nolint:gosec // it is no secret
-	return number, []any{
-		number, verb, pg.Storable(a.Name, AuthorBytesMax),
-		pg.NonZero(pg.Storable(a.Reason, ReasonBytesMax)),
-	}
+	return number, []any{number, verb, a.Name, pg.NonZero(a.Reason)}
 }
 
 // Tasks notes that the author of the context, if it names one, has changed tasks, with so many

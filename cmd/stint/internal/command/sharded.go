@@ -211,6 +211,21 @@ func (s *sharded) History(ctx context.Context, name stint.TaskID) (stint.History
 	return s.cluster.History(ctx, id)
 }
 
+// ListChanges is that of the cluster.
+func (s *sharded) ListChanges(
+	ctx context.Context, filter stint.ChangeFilter,
+) (stint.ChangePage, error) {
+	if filter.ID == "" {
+		return stint.ChangePage{}, said(errInput, "across shards, name a task; the changes of one "+
+			"shard are listed with its --database-url or --server")
+	}
+	id, err := parseID(filter.ID)
+	if err != nil {
+		return stint.ChangePage{}, err
+	}
+	return s.cluster.ListChanges(ctx, id, filter)
+}
+
 // Explain is that of the cluster, with the tasks of other shards in the place of those that stand
 // for them.
 func (s *sharded) Explain(
