@@ -22,6 +22,7 @@ type asked struct {
 	places    recent[*places]
 	tasks     recent[*taskAnswer]
 	lists     recent[stint.TaskPage]
+	changes   recent[stint.ChangePage]
 	values    values
 	rates     rates
 	change    taskChange // nil if the store cannot say what changes of tasks would do
@@ -47,7 +48,8 @@ func newAsked(store Store, options Options) *asked {
 		Store: store, change: taskChangeOf(store),
 		limits: limitsOf(store, options), schedules: schedulesOf(store, options),
 		tasks: recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
-		lists: recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
+		lists:   recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
+		changes: recent[stint.ChangePage]{most: listsMax, timeout: options.Timeout},
 	}
 	a.places = recent[*places]{most: placesMax, timeout: options.Timeout}
 	a.graphs.ask = store.Graph
@@ -152,6 +154,9 @@ func (a *asked) has(page string) bool {
 		return a.limits != nil
 	case "schedules":
 		return a.schedules != nil
+	case "changes":
+		_, ok := a.Store.(changeLister)
+		return ok
 	}
 	return true
 }
@@ -173,6 +178,7 @@ func (a *asked) limitsOf(ctx context.Context, action string) (*stint.ActionLimit
 type taskAnswer struct {
 	why     stint.Explanation
 	history stint.History
+	changed []stint.Change
 }
 
 // task returns what the store knows of a task.
@@ -196,7 +202,7 @@ func (a *asked) task(ctx context.Context, id stint.TaskID) (*taskAnswer, error) 
 			try := &history.Tries[i]
 			try.Status, try.Log = tail(try.Status), tail(try.Log)
 		}
-		return &taskAnswer{why, history}, nil
+		return &taskAnswer{why, history, a.changesOf(ctx, id)}, nil
 	})
 }
 
@@ -216,6 +222,7 @@ func (a *asked) forget() {
 	a.problems.forget()
 	a.tasks.forget()
 	a.lists.forget()
+	a.changes.forget()
 	a.graphs.recent.forget()
 	if a.limits != nil {
 		a.limits.forget()

@@ -128,6 +128,7 @@ var (
 type failureData struct {
 	Heading, Sentence string
 	ID                stint.TaskID // of a task that is not there
+	Gone              sentence     // who has changed it last
 }
 
 // serveError says why there is no page.
@@ -145,6 +146,7 @@ func (h *Handler) serveError(w http.ResponseWriter, r *request, err error) {
 	var missing *stint.TaskError
 	if errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) && len(missing.IDs) > 0 {
 		data.ID = missing.IDs[0]
+		data.Gone = h.goneBy(r, data.ID)
 	}
 	err = h.write(w, r, why.code, view{name: "failure", title: why.heading, data: data})
 	if err != nil {

@@ -93,7 +93,8 @@ func (f aFake) Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 // pageNames are the addresses of all pages, with a task to show.
 func pageNames(id stint.TaskID) []string {
 	return []string{
-		"", "problems", "tasks", "actions", "actors", "limits", "schedules", address("task", id),
+		"", "problems", "tasks", "actions", "actors", "limits", "schedules", "changes",
+		address("task", id),
 		"action?name=mail", address("network", id), address("layout", id), address("value", id),
 	}
 }

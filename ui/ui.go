@@ -36,8 +36,8 @@ import (
 )
 
 // A Store has the verbs that the pages ask by: a [*stint.Store], or a client of package client. The
-// pages of limits and schedules are there if it also has the verbs ListLimits and ListSchedules, as
-// both have, and changes are offered whose verbs it has.
+// pages of limits, schedules and changes are there if it also has the verbs ListLimits,
+// ListSchedules and ListChanges, as both have, and changes are offered whose verbs it has.
 type Store interface {
 	Stats(ctx context.Context) (stint.Stats, error)
 	Problems(ctx context.Context, limit int) (stint.Problems, error)
@@ -87,9 +87,9 @@ type Options struct {
 	// may offer. Default: everybody may do everything that changes nothing ([Verb.Changes]).
 	Authorize func(r *http.Request, verb Verb) bool
 
-	// User names whoever sent a request, such as "ann@example.com". The name is logged with each
-	// change, is in the status of tasks that he aborts, and is the actor of his answers. Default:
-	// nobody is named.
+	// User names whoever sent a request, such as "ann@example.com". The name is noted with each
+	// change ([stint.WithAuthor]) and logged, is in the status of tasks that he aborts, and is the
+	// actor of his answers. Default: nobody is named.
 	User func(r *http.Request) string
 
 	// Format makes the body or the result of a task readable, such as a message of Protocol Buffers
@@ -186,6 +186,7 @@ func allPages() []page {
 		{"actors", "Actors", Read, false, shown(actors)},
 		{"limits", "Limits", Read, false, shown(limits)},
 		{"schedules", "Schedules", Read, false, shown(schedules)},
+		{"changes", "Changes", Read, false, shown(listChanges)},
 		{"task", "", Read, false, shown(task)},
 		{"action", "", Read, false, shown(action)},
 		{"network", "", Read, false, shown(network)},

@@ -19,7 +19,7 @@ func pages() map[string]string {
 		"overview": "", "problems": "problems", "tasks": "tasks",
 		"tasks-filtered": "tasks?state=ready&state=aborted&action=mail",
 		"tasks-none":     "tasks?prefix=nothing", "actions": "actions", "actors": "actors",
-		"limits": "limits", "schedules": "schedules",
+		"limits": "limits", "schedules": "schedules", "changes": "changes",
 		"task-progress": of("task", "export/film-2/photo-16"),
 		"task-blocked":  of("task", "export/book"), "task-tries": of("task", "mail/10000"),
 		"task-failed": of("task", "export/film-2/photo-15"), "task-nobody": of("task", "alone"),
@@ -116,7 +116,7 @@ func TestPictures(t *testing.T) {
 			shoot("preview-" + name)
 		}
 		for _, page := range []string{
-			"", "problems", "tasks", "actions", "actors", "limits", "schedules",
+			"", "problems", "tasks", "actions", "actors", "limits", "schedules", "changes",
 		} {
 			take("empty-"+page, empty.url+"/"+page)
 		}
