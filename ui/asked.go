@@ -47,7 +47,7 @@ func newAsked(store Store, options Options) *asked {
 	a := &asked{
 		Store: store, change: taskChangeOf(store),
 		limits: limitsOf(store, options), schedules: schedulesOf(store, options),
-		tasks: recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
+		tasks:   recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
 		lists:   recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
 		changes: recent[stint.ChangePage]{most: listsMax, timeout: options.Timeout},
 	}

@@ -53,7 +53,8 @@ func TestChanges_TellWhoHasChangedWhat(t *testing.T) {
 		}
 		// A task that has taken the ID since has a life of its own.
 		insert(t, store, stint.Task{ID: id, Action: name})
-		if page := text(t, h, "/"+address("task", id)); strings.Contains(page, "Deleted with") {
+		page = text(t, ui.New(shown, options), "/"+address("task", id))
+		if strings.Contains(page, "Deleted with") {
 			t.Errorf("the new task shows what became of the old one:\n%s", page)
 		}
 	}

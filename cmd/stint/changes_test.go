@@ -30,7 +30,9 @@ func TestChanges_TellWhoHasChangedWhat(t *testing.T) {
 	db.run(t, "", "retry", "mail/1", "--by", "ann").wantExit(t, 0)
 	db.run(t, "", "show", "mail/1").wantExit(t, 0).wantOutput(t,
 		" by "+who.Username+" with 1 other: \"no longer\\tneeded\"", "retried ", " by ann")
-	var shown struct{ Changes []struct{ Verb, By, Reason string } }
+	var shown struct {
+		Changes []struct{ Verb, By, Reason string }
+	}
 	db.run(t, "", "show", "mail/1", "--json").wantExit(t, 0).decode(t, &shown)
 	if len(shown.Changes) != 2 || shown.Changes[0].Verb != "RetryTasks" ||
 		shown.Changes[1].Reason != "no longer\tneeded" {

@@ -42,7 +42,7 @@ func TestCommands_CallNobodysFunctions(t *testing.T) {
 				{"stats"},
 				{"explain", "a"},
 				{"graph", "a"},
-				{"actors"},
+				{"actors"}, {"changes"},
 				{"errors"},
 				{"prune", "--completed-after", "1h", "--dry-run"},
 				{"abort", "a"},

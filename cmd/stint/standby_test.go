@@ -18,6 +18,7 @@ func TestLooks_WorkOnAHotStandby(t *testing.T) {
 	makeStandby(t, dir, "")
 	for _, args := range [][]string{
 		{"ls"}, {"show", "a"}, {"stats"}, {"explain", "a"}, {"graph", "a"}, {"actors"}, {"errors"},
+		{"changes"},
 	} {
 		run(t, env, "", args...).wantExit(t, 0)
 	}

@@ -41,6 +41,11 @@ func noted(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// byUser is a context in which changes are noted with the user of the operating system.
+func (*program) byUser(cmd *cobra.Command) context.Context {
+	return stint.WithAuthor(cmd.Context(), stint.Author{Name: userName("stint")})
+}
+
 func (p *program) changesCommand() *cobra.Command {
 	filter := stint.ChangeFilter{}
 	var after string
