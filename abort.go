@@ -43,12 +43,15 @@ func (s *Store) AbortTasks(
 		if len(aborted.Tasks) == 0 {
 			return s.db.WaitForCommit(ctx)
 		}
-		aborted.Others, err = s.end(ctx, tasks, causeCancelled, status)
-		if err == nil {
-			keys := keysWhere(tasks, withdrawn.pending)
-			_, err = changes.Tasks(ctx, s.db, "AbortTasks", keys, aborted.Others)
+		keys := keysWhere(tasks, withdrawn.pending)
+		note, err := changes.Tasks(ctx, s.db, "AbortTasks", keys)
+		if err != nil {
+			return err
 		}
-		return err
+		if aborted.Others, err = s.end(ctx, tasks, causeCancelled, status); err != nil {
+			return err
+		}
+		return changes.Others(ctx, s.db, note, aborted.Others)
 	})
 	if err != nil {
 		return Affected{}, fmt.Errorf("abort tasks: %w", err)
@@ -130,7 +133,7 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected
 		if err := refuseOwned(tasks); err != nil {
 			return err
 		}
-		note, err := changes.Tasks(ctx, s.db, "DeleteTasks", keysWhere(tasks, withdrawn.any), 0)
+		note, err := changes.Tasks(ctx, s.db, "DeleteTasks", keysWhere(tasks, withdrawn.any))
 		if err != nil {
 			return err
 		}

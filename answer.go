@@ -157,28 +157,11 @@ func (s *Store) settleAnswers(ctx context.Context, actor ActorID, batch *returnB
 		return nil
 	}
 	keys, claims := keysAndClaims(batch.performances)
-	settle := func(s *Store) error {
-		return s.settleReturns(ctx, batch, roundsUsual, []pg.Step{
-			{Name: "split_ready", Args: []any{keys}},
-			{Name: "take_external", Args: []any{keys, claims[0], string(actor)}},
-		})
-	}
-	if _, named := changes.Of(ctx); !named {
-		return settle(s)
-	}
-	return s.transact(ctx, func(s *Store) error {
-		if err := settle(s); err != nil {
-			return err
-		}
-		var answered []int64
-		for i, key := range keys {
-			if batch.settled[i] {
-				answered = append(answered, key)
-			}
-		}
-		_, err := changes.Tasks(ctx, s.db, "AnswerTasks", answered, 0)
-		return err
-	})
+	note := changes.Note(ctx, "note_tasks", "AnswerTasks", changes.NamesMax, keys, claims[0])
+	return s.settleReturns(ctx, batch, roundsUsual, append([]pg.Step{
+		{Name: "split_ready", Args: []any{keys}},
+		{Name: "take_external", Args: []any{keys, claims[0], string(actor)}},
+	}, note...))
 }
 
 // An externalTask is what an answer must know of its task.

@@ -90,8 +90,11 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) (opened Affected, 
 		if err := r.reopen(ctx, s); err != nil {
 			return err
 		}
-		_, err = changes.Tasks(ctx, s.db, "RetryTasks", keys, opened.Others)
-		return err
+		note, err := changes.Tasks(ctx, s.db, "RetryTasks", keys)
+		if err != nil {
+			return err
+		}
+		return changes.Others(ctx, s.db, note, opened.Others)
 	})
 	return opened, err
 }

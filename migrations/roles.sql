@@ -120,7 +120,7 @@ GRANT SELECT ON stint.steps, stint.tries TO stint_producer;
 GRANT INSERT ON stint.answer_keys, stint.fail_fast TO stint_producer;
 -- Who has changed what is noted by whoever changes it, and pruned.
 GRANT SELECT, INSERT ON stint.changes, stint.changed_tasks TO stint_producer, stint_worker;
-GRANT UPDATE (others) ON stint.changes TO stint_worker;
+GRANT UPDATE (others) ON stint.changes TO stint_producer, stint_worker;
 GRANT DELETE ON stint.changes, stint.changed_tasks TO stint_worker;
 -- And to abort what nothing needs any more.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.fail_fast TO stint_worker;

@@ -103,6 +103,29 @@ func TestListChanges_TellsWhoHasChangedTasksAlsoWhenTheyAreGone(t *testing.T) {
 	}
 }
 
+// Tasks that do not stay for a moment leave their changes, too.
+// Proves G225.
+func TestListChanges_TellsOfTasksThatAreNotKept(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t, stint.Options{
+		Retention: stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepNone},
+	})
+	ann := byAnn(t)
+	insert(t, store, after("a"), after("b", "a"), stint.Task{ID: "c", Action: stint.External},
+		stint.Task{ID: "d", Action: stint.External, After: []stint.TaskID{"a"}, OnAbort: stint.RunAnyway})
+	_, err := store.AnswerTasks(ann, "ann", []stint.Answer{
+		{ID: "c", Code: stint.StatusCompleted}, {ID: "d", Code: stint.StatusCompleted},
+	})
+	wantErr(t, "AnswerTasks", err, nil)
+	_, err = store.AbortTasks(ann, []stint.TaskID{"a"}, "")
+	wantErr(t, "AbortTasks", err, nil)
+	_, err = store.Prune(t.Context())
+	wantErr(t, "Prune", err, nil)
+	wantChanges(t, store, "a", ofTasks("AbortTasks", "act", 1, "a"))
+	wantChanges(t, store, "c", ofTasks("AnswerTasks", stint.External, 0, "c"))
+	wantChanges(t, store, "d") // it could not be answered yet
+}
+
 // Proves G225.
 func TestListChanges_HasOnlyWhatWasCommitted(t *testing.T) {
 	t.Parallel()

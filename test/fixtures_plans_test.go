@@ -92,7 +92,7 @@ var sample = map[string]struct {
 	"drop_changes": {"'1 s', 10, 10", []string{
 		"changes_order", "changed_tasks_number", "changes_pkey",
 	}},
-	"note_tasks":  {"7, 'a', 'b', 'c', 10, '{5,70}', 3", []string{"tasks_pkey"}},
+	"note_tasks":  {"7, 'a', 'b', 'c', 10, '{5,70}', 3", []string{"tasks_pkey", "leased_pkey"}},
 	"note_others": {"7, 3", []string{"changes_pkey"}},
 	"note_change": {"7, 'a', 'b', 'c', 3, '{a}', 'd'", nil},
 	"note_pauses": {"7, 'a', 'b', 'c', '{act}', true", nil},

@@ -29,7 +29,7 @@ var (
 		"graph_tasks", "lock_states", "insert_answer_keys", "insert_fail_fast",
 		"insert_network", "insert_separately", "insert_task", "insert_tasks", "keep_ends",
 		"list_blocked", "list_changes", "list_finished", "list_ids", "list_leased",
-		"list_newest", "note_change", "note_tasks", "task_changes",
+		"list_newest", "note_change", "note_others", "note_tasks", "task_changes",
 		"list_owned", "list_queue", "list_ready", "list_scheduled", "list_schedules",
 		"list_tasks", "list_tries", "lock_dependencies", "lock_dependents",
 		"lock_predecessors", "lock_schedules", "notify", "now", "pause_schedules",

@@ -38,15 +38,18 @@ func (a *asked) changesOf(ctx context.Context, id stint.TaskID) []stint.Change {
 	if !ok {
 		return nil
 	}
-	page, err := by.ListChanges(ctx, stint.ChangeFilter{ID: id, Limit: taskChangesMax})
+	page, err := a.changes.get(ctx, "of "+string(id),
+		func(ctx context.Context) (stint.ChangePage, error) {
+			return by.ListChanges(ctx, stint.ChangeFilter{ID: id, Limit: taskChangesMax})
+		})
 	if err != nil {
 		return nil
 	}
 	return page.Changes
 }
 
-// changeEvents are the changes of a task that are events of its life: those of the task that has the
-// ID now.
+// changeEvents are the changes of a task as events of its life: those of the task that has the ID
+// now.
 func changeEvents(found []stint.Change, since, now time.Time) (all []event) {
 	for i := range found {
 		c := &found[i]

@@ -40,7 +40,8 @@ func TestChanges_TellWhoHasChangedWhat(t *testing.T) {
 	}
 	db.run(t, "", "delete", "--action", "mail", "--yes", "--by", "ann", "--reason", "a mistake").
 		wantExit(t, 0)
-	db.run(t, "", "show", "mail/1").wantExit(t, 3, "it was deleted ", " by ann with 2 others: a mistake")
+	db.run(t, "", "show", "mail/1").wantExit(t, 3, "it was deleted ",
+		" by ann with 2 others: a mistake")
 	db.run(t, "", "show", "none").wantExit(t, 3)
 	db.run(t, "", "pause", "mail", "--reason", "broken").wantExit(t, 0)
 	db.run(t, "", "limit", "mail", "--concurrency", "3").wantExit(t, 0)

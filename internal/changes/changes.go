@@ -61,10 +61,10 @@ func (a Author) note(verb string) (number int64, args []any) {
 	return number, []any{number, verb, a.Name, pg.NonZero(a.Reason)}
 }
 
-// Tasks notes that the author of the context, if it names one, has changed tasks, with so many
-// others, and returns the number of the note. It must come before the tasks are deleted.
+// Tasks notes that the author of the context, if it names one, changes tasks, as long as they are
+// there, and returns the number of the note.
 func Tasks(
-	ctx context.Context, db *pg.DB, verb string, keys []int64, others int,
+	ctx context.Context, db *pg.DB, verb string, keys []int64,
 ) (number int64, err error) {
 	author, named := Of(ctx)
 	if !named || len(keys) == 0 {
@@ -72,11 +72,11 @@ func Tasks(
 	}
 	number, args := author.note(verb)
 	return number, db.Run(ctx, pg.Step{
-		Name: "note_tasks", Args: append(args, NamesMax, keys, min(others, math.MaxInt32)),
+		Name: "note_tasks", Args: append(args, NamesMax, keys, nil),
 	})
 }
 
-// Others completes a note of tasks by how many others changed with them.
+// Others completes a note by how many others changed with the tasks.
 func Others(ctx context.Context, db *pg.DB, number int64, others int) error {
 	if number == 0 || others == 0 {
 		return nil
@@ -101,9 +101,9 @@ func Schedules(
 	})
 }
 
-// Setting are the steps that note a change of settings ahead of it, none if nobody is named. The
-// arguments are those of the statement behind the author's.
-func Setting(ctx context.Context, statement, verb string, args ...any) []pg.Step {
+// Note is the step that notes a change together with the steps that make it; none if the context
+// names no author. The arguments are those of the statement behind the author's.
+func Note(ctx context.Context, statement, verb string, args ...any) []pg.Step {
 	author, named := Of(ctx)
 	if !named {
 		return nil

@@ -9,13 +9,13 @@ import (
 
 // PauseActions pauses actions.
 func (e *Engine) PauseActions(ctx context.Context, actions []string) error {
-	note := changes.Setting(ctx, "note_pauses", "Pause", actions, true)
+	note := changes.Note(ctx, "note_pauses", "Pause", actions, true)
 	return e.tighten(ctx, append(note, pg.Step{Name: "pause_actions", Args: []any{actions}})...)
 }
 
 // ResumeActions ends the pauses of actions.
 func (e *Engine) ResumeActions(ctx context.Context, actions []string) error {
-	note := changes.Setting(ctx, "note_pauses", "Resume", actions, false)
+	note := changes.Note(ctx, "note_pauses", "Resume", actions, false)
 	err := e.loosen(ctx, actions,
 		append(note, pg.Step{Name: "resume_actions", Args: []any{actions}})...)
 	if err == nil {
@@ -26,7 +26,7 @@ func (e *Engine) ResumeActions(ctx context.Context, actions []string) error {
 
 // PauseKeys pauses keys of an action.
 func (e *Engine) PauseKeys(ctx context.Context, action string, keys []string) error {
-	note := changes.Setting(ctx, "note_key_pauses", "PauseKeys",
+	note := changes.Note(ctx, "note_key_pauses", "PauseKeys",
 		changes.NamesMax, action, keys, true)
 	return e.tighten(ctx, append(note, pg.Step{Name: "pause_keys", Args: []any{action, keys}})...)
 }
@@ -36,7 +36,7 @@ func (e *Engine) PauseKeys(ctx context.Context, action string, keys []string) er
 func (e *Engine) ResumeKeys(
 	ctx context.Context, action string, keys []string,
 ) (unparked bool, err error) {
-	note := changes.Setting(ctx, "note_key_pauses", "ResumeKeys",
+	note := changes.Note(ctx, "note_key_pauses", "ResumeKeys",
 		changes.NamesMax, action, keys, false)
 	err = e.loosen(ctx, []string{action}, append(note,
 		pg.Step{Name: "resume_keys", Args: []any{action, keys}},
@@ -55,7 +55,7 @@ func (e *Engine) ResumeKeys(
 func (e *Engine) SetWeights(
 	ctx context.Context, action string, keys []string, weights []int32,
 ) error {
-	note := changes.Setting(ctx, "note_weights", "SetWeights",
+	note := changes.Note(ctx, "note_weights", "SetWeights",
 		changes.NamesMax, action, keys, weights)
 	return e.DB.Run(ctx, append(append([]pg.Step{{Name: "lock_limiting"}}, note...),
 		pg.Step{Name: "set_weights", Args: []any{action, keys, weights}},

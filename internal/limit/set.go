@@ -88,7 +88,7 @@ func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied
 		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair,
 	}
 	var same bool
-	set := append(changes.Setting(ctx, "note_limits", "SetLimits", args...), pg.Step{
+	set := append(changes.Note(ctx, "note_limits", "SetLimits", args...), pg.Step{
 		Name: "set_limits", Args: args,
 		Read: func(rows pgx.Rows) (err error) {
 			same, err = pgx.CollectOneRow(rows, pgx.RowTo[bool])

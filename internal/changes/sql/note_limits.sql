@@ -22,10 +22,10 @@ WITH said AS (
            coalesce(nullif(concat_ws(', ',
                'concurrency ' || version.concurrency, 'per key ' || version.per_key,
                'rate ' || version.rate_tasks || ' in '
-                   || trim_scale(date_part('epoch', version.rate_per)::numeric) || ' s, burst '
+                   || date_part('epoch', version.rate_per) || ' s, burst '
                    || version.rate_burst,
                'rate per key ' || version.key_tasks || ' in '
-                   || trim_scale(date_part('epoch', version.key_per)::numeric) || ' s, burst '
+                   || date_part('epoch', version.key_per) || ' s, burst '
                    || version.key_burst,
                CASE WHEN version.fair THEN 'fair' END), ''), 'none') AS text
     FROM (

@@ -1,6 +1,6 @@
 -- name: note_others
 --
--- Notes how many others changed with tasks of which it was not known when note_tasks ran.
+-- Notes how many others changed with the tasks of note_tasks, in its first row.
 --
 --   $1 number  bigint
 --   $2 others  integer
