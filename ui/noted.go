@@ -20,8 +20,9 @@ type changeLister interface {
 const (
 	// taskChangesMax is how many changes of a task its page tells of, the latest ones.
 	taskChangesMax = 50
-	// changesAtOnce is how many changes a page lists.
+	// changesAtOnce is how many changes a page lists, and tasksNamed how many tasks of each.
 	changesAtOnce = 100
+	tasksNamed    = 5
 )
 
 // authored returns a context in which what is changed is noted with whoever sent a request.
@@ -138,11 +139,10 @@ func listChanges(h *Handler, r *request) (view, error) {
 	for _, c := range page.Changes {
 		row := changeRow{Change: c}
 		if isOfTasks(&c) {
-			for _, name := range c.Names {
+			for _, name := range c.Names[:min(len(c.Names), tasksNamed)] {
 				row.Tasks = append(row.Tasks, stint.TaskID(name))
 			}
-			row.More = c.Items - len(c.Names)
-			c.Names = nil
+			row.More, c.Names = c.Items-len(row.Tasks), nil
 		}
 		row.What = display.Change(&c)
 		data.Changes = append(data.Changes, row)
