@@ -16,7 +16,8 @@ FROM (
            ($4::text[] IS NULL OR changes.action = ANY ($4::text[])) IS TRUE AS fits,
            row_number() OVER (ORDER BY changes.changed_at DESC, changes.number + 0 DESC) AS place
     FROM stint.changes
-    WHERE (changes.changed_at, changes.number + 0) < ($1::timestamptz, $2::bigint)
+    WHERE changes.changed_at <= $1::timestamptz
+      AND (changes.changed_at < $1::timestamptz OR changes.number + 0 < $2::bigint)
     ORDER BY changes.changed_at DESC, changes.number + 0 DESC
     LIMIT $3::integer
 ) AS looked

@@ -16,6 +16,7 @@ CROSS JOIN LATERAL (
     OFFSET 0 -- a fence: looked up by the index, whatever the statistics
 ) AS changes
 WHERE changed_tasks.id = $1::text
-  AND (changes.changed_at, changes.number + 0) < ($2::timestamptz, $3::bigint)
+  AND changes.changed_at <= $2::timestamptz
+  AND (changes.changed_at < $2::timestamptz OR changes.number + 0 < $3::bigint)
 ORDER BY changes.changed_at DESC, changes.number + 0 DESC
 LIMIT $4::integer
