@@ -296,7 +296,8 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
 		Statements: []*pg.Statements{
 			statements, actionstats.Statements, changes.Statements, counts.Statements,
-			duty.Statements, limit.Statements, prune.Statements, schedule.Statements, session.Statements,
+			duty.Statements, limit.Statements, prune.Statements, schedule.Statements,
+			session.Statements,
 		},
 		Literals:    []string{Spontaneous, External},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,

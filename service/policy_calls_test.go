@@ -168,12 +168,17 @@ var calls = map[string]struct{ allowed, refused []call }{
 	},
 	"ListChanges": {
 		[]call{
-			{"shop", `{"id":"shop/bills"}`}, {"shop", `{"id":"shop/gone"}`}, {"reader", `{}`},
+			{"shop", `{"id":"shop/bills"}`},
+			{"shop", `{"id":"shop/gone"}`},
+			{"reader", `{}`},
 			{"root", `{"actions":["ship"]}`},
 		},
 		[]call{
-			{"shop", `{"id":"other/mail"}`}, {"mailer", `{"id":"shop/mail"}`}, {"shop", `{}`},
-			{"shop", `{"actions":["mail"]}`}, {"reader", `{"actions":["mail","ship"]}`},
+			{"shop", `{"id":"other/mail"}`},
+			{"mailer", `{"id":"shop/mail"}`},
+			{"shop", `{}`},
+			{"shop", `{"actions":["mail"]}`},
+			{"reader", `{"actions":["mail","ship"]}`},
 		},
 	},
 	"GetGraph": {

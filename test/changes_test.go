@@ -112,7 +112,9 @@ func TestListChanges_TellsOfTasksThatAreNotKept(t *testing.T) {
 	})
 	ann := byAnn(t)
 	insert(t, store, after("a"), after("b", "a"), stint.Task{ID: "c", Action: stint.External},
-		stint.Task{ID: "d", Action: stint.External, After: []stint.TaskID{"a"}, OnAbort: stint.RunAnyway})
+		stint.Task{
+			ID: "d", Action: stint.External, After: []stint.TaskID{"a"}, OnAbort: stint.RunAnyway,
+		})
 	_, err := store.AnswerTasks(ann, "ann", []stint.Answer{
 		{ID: "c", Code: stint.StatusCompleted}, {ID: "d", Code: stint.StatusCompleted},
 	})
