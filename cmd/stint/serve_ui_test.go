@@ -70,6 +70,8 @@ func TestServe_ShowsEachPrincipalHisOwnPages(t *testing.T) {
 		stint.Task{ID: "mail/1", Action: "mail", Body: []byte("dear ann")},
 		stint.Task{ID: "pay/1", Action: "pay", Body: []byte("ten euros")},
 		stint.Task{ID: "pay/2", Action: "pay", After: []stint.TaskID{"mail/1"}})
+	d.insert(t, stint.Task{ID: "mail/0", Action: "mail"}, stint.Task{ID: "pay/0", Action: "pay"})
+	d.run(t, "", "delete", "mail/0", "pay/0", "--by", "ann", "--reason", "twice").wantExit(t, 0)
 	dir := t.TempDir()
 	path, grants := filepath.Join(dir, "tokens"), filepath.Join(dir, "grants")
 	write(t, grants, `
@@ -90,6 +92,13 @@ shop: [{verbs: [insert], actions: ["*"]}]`)
 		{mailer, "actors", 200, nil, []string{"pay"}},
 		{mailer, "limits", 200, nil, []string{"pay"}},
 		{mailer, "schedules", 200, nil, []string{"pay"}},
+		{mailer, "changes", 200, []string{"mail/0", "ann", "twice"}, []string{"pay"}},
+		{mailer, "changes?action=pay", 403, nil, []string{"pay/"}},
+		{mailer, "changes?id=pay/0", 200, []string{"no changes"}, []string{"twice"}},
+		{mailer, "task?id=mail/0", 404, []string{"by ann", "twice"}, nil},
+		{mailer, "task?id=pay/0", 404, nil, []string{"by ann", "twice"}},
+		{root, "changes", 200, []string{"mail/0", "pay/0"}, nil},
+		{shop, "changes", 403, nil, []string{"mail/0"}},
 		{mailer, "tasks", 200, []string{"mail/1"}, []string{"pay"}},
 		{mailer, "tasks?action=pay", 403, nil, []string{"pay/"}},
 		{mailer, "task?id=mail/1", 200, []string{"mail/1"}, []string{"dear ann", "pay/2"}},
