@@ -87,11 +87,11 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) (opened Affected, 
 		}
 		var keys []int64
 		opened, keys = r.opened()
-		if err := r.reopen(ctx, s); err != nil {
-			return err
-		}
 		note, err := changes.Tasks(ctx, s.db, "RetryTasks", keys)
 		if err != nil {
+			return err
+		}
+		if err := r.reopen(ctx, s); err != nil {
 			return err
 		}
 		return changes.Others(ctx, s.db, note, opened.Others)
