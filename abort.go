@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -42,8 +43,15 @@ func (s *Store) AbortTasks(
 		if len(aborted.Tasks) == 0 {
 			return s.db.WaitForCommit(ctx)
 		}
-		aborted.Others, err = s.end(ctx, tasks, causeCancelled, status)
-		return err
+		keys := keysWhere(tasks, withdrawn.pending)
+		note, err := changes.Tasks(ctx, s.db, "AbortTasks", keys)
+		if err != nil {
+			return err
+		}
+		if aborted.Others, err = s.end(ctx, tasks, causeCancelled, status); err != nil {
+			return err
+		}
+		return changes.Others(ctx, s.db, note, aborted.Others)
 	})
 	if err != nil {
 		return Affected{}, fmt.Errorf("abort tasks: %w", err)
@@ -61,6 +69,17 @@ func pendingIDs(tasks []withdrawn) []TaskID {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// keysWhere are the keys of some of the withdrawn tasks, in order.
+func keysWhere(tasks []withdrawn, is func(withdrawn) bool) (keys []int64) {
+	for _, task := range tasks {
+		if is(task) {
+			keys = append(keys, task.key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // end ends the withdrawn tasks that were not final, and settles the consequences for their
@@ -114,12 +133,18 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected
 		if err := refuseOwned(tasks); err != nil {
 			return err
 		}
+		note, err := changes.Tasks(ctx, s.db, "DeleteTasks", keysWhere(tasks, withdrawn.any))
+		if err != nil {
+			return err
+		}
 		if err := s.erase(ctx, tasks); err != nil {
 			return err
 		}
 		deleted = Affected{Tasks: slices.Sorted(idsOf(tasks))}
-		deleted.Others, err = s.end(ctx, tasks, causeDeleted, "")
-		return err
+		if deleted.Others, err = s.end(ctx, tasks, causeDeleted, ""); err != nil {
+			return err
+		}
+		return changes.Others(ctx, s.db, note, deleted.Others)
 	})
 	if err = s.waitIfRepeated(ctx, err, ErrTaskNotFound); err != nil {
 		return Affected{}, fmt.Errorf("delete tasks: %w", err)
@@ -130,18 +155,10 @@ func (s *Store) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected
 // erase frees the IDs of withdrawn tasks, and deletes the final ones from the store. The caller
 // must still end the others.
 func (s *Store) erase(ctx context.Context, tasks []withdrawn) error {
-	var keys, final []int64
-	for _, task := range tasks {
-		keys = append(keys, task.key)
-		if task.final() {
-			final = append(final, task.key)
-		}
-	}
+	keys, final := keysWhere(tasks, withdrawn.any), keysWhere(tasks, withdrawn.final)
 	if len(keys) == 0 {
 		return nil
 	}
-	slices.Sort(keys)
-	slices.Sort(final)
 	return s.db.Run(ctx, pg.Step{Name: "drop_definitions", Args: []any{keys}},
 		pg.Step{Name: "erase_tasks", Args: []any{final}})
 }
@@ -256,7 +273,9 @@ type withdrawn struct {
 	actor *string
 }
 
-func (t withdrawn) final() bool { return t.state >= stateCompleted }
+func (t withdrawn) final() bool   { return t.state >= stateCompleted }
+func (t withdrawn) pending() bool { return !t.final() }
+func (withdrawn) any() bool       { return true }
 
 // withdrawNamed withdraws the tasks with these IDs, all of which must exist, and passes them on to
 // the rest of the verb, in one transaction.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -156,10 +157,11 @@ func (s *Store) settleAnswers(ctx context.Context, actor ActorID, batch *returnB
 		return nil
 	}
 	keys, claims := keysAndClaims(batch.performances)
-	return s.settleReturns(ctx, batch, roundsUsual, []pg.Step{
+	note := changes.Note(ctx, "note_tasks", "AnswerTasks", changes.NamesMax, keys, claims[0])
+	return s.settleReturns(ctx, batch, roundsUsual, append([]pg.Step{
 		{Name: "split_ready", Args: []any{keys}},
 		{Name: "take_external", Args: []any{keys, claims[0], string(actor)}},
-	})
+	}, note...))
 }
 
 // An externalTask is what an answer must know of its task.

@@ -396,21 +396,7 @@ func checkIDs(ids []TaskID) error {
 
 // statusText makes any text storable, since a status must never make a return impossible (R11): it
 // replaces NUL and bytes that are not UTF-8, and cuts text that is too long.
-func statusText(text string) *string {
-	if text == "" {
-		return nil
-	}
-	text = strings.ToValidUTF8(text, string(utf8.RuneError))
-	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
-	if len(text) > statusBytesMax {
-		cut := statusBytesMax
-		for !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut]
-	}
-	return &text
-}
+func statusText(text string) *string { return pg.NonZero(pg.Storable(text, statusBytesMax)) }
 
 func checkActor(actor ActorID, actions []string) error {
 	if err := checkText("actor", string(actor), actorBytesMax); err != nil {

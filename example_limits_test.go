@@ -388,3 +388,19 @@ func ExampleRemote_AttendActor() {
 	// other owns mail/1 try 2
 	// <nil>
 }
+
+func ExampleStore_ListChanges() {
+	store, drop := exampleStore(stint.Task{ID: "mail/7", Action: "mail"})
+	defer drop()
+
+	ctx := stint.WithAuthor(context.Background(), stint.Author{Name: "ann", Reason: "sent twice"})
+	if _, err := store.DeleteTasks(ctx, []stint.TaskID{"mail/7"}); err != nil {
+		panic(err)
+	}
+	page, err := store.ListChanges(ctx, stint.ChangeFilter{ID: "mail/7"})
+	for _, c := range page.Changes {
+		fmt.Println(c.Verb, c.Names, "by", c.By+":", c.Reason, err)
+	}
+	// Output:
+	// DeleteTasks [mail/7] by ann: sent twice <nil>
+}

@@ -1,12 +1,14 @@
 package stint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -142,4 +144,85 @@ func readTries(rows pgx.Rows) (tries []Try, found bool, err error) {
 		})
 	}
 	return tries, found, rows.Err()
+}
+
+// An Author is somebody who changes tasks or settings, for [WithAuthor].
+type Author struct {
+	Name   string // cut at 255 bytes
+	Reason string // why; cut at 1,024 bytes
+}
+
+// WithAuthor returns a context in which these verbs note who has changed what, in the transaction
+// of the change, for [Store.ListChanges]: AbortTasks, RetryTasks, DeleteTasks, AnswerTasks,
+// SetLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys, and those that change or trigger
+// schedules. A call that changes nothing notes nothing. The notes stay for [Retention.Changes],
+// also if the tasks are gone. Without an author nothing is noted, and nothing costs more. Who calls
+// is believed, but a service puts the name of its caller before that of the client's context.
+func WithAuthor(ctx context.Context, author Author) context.Context {
+	return changes.With(ctx, changes.Author(author))
+}
+
+// A Change is what somebody has done to tasks of one action, or to settings.
+type Change struct {
+	At         time.Time // on the database's clock
+	By, Reason string    // of the [Author]
+	Verb       string    // the name of the method: AbortTasks
+	Action     string    // of the tasks, or what was limited or paused; empty: schedules
+
+	// Items is how many tasks, keys or schedules were changed, 1 for an action as a whole. Names
+	// are the first ten of them.
+	Items int
+	Names []string
+	// Others is how many other tasks were changed with the tasks. If a call changes tasks of
+	// several actions, one of its changes tells of all the others.
+	Others int
+	Detail string // what was set, for people to read
+}
+
+// A ChangeFilter selects changes.
+type ChangeFilter struct {
+	ID      TaskID   // of tasks with this ID, also if they are gone; default: all changes
+	Actions []string // of these actions, up to 1,000, unless ID is set; default: all
+	After   Cursor   // [ChangePage.Next] of the page before
+	Limit   int      // how many to return at most, up to 1,000; default: 100
+}
+
+// A ChangePage is an answer of [Store.ListChanges].
+type ChangePage struct {
+	Changes []Change
+	Next    Cursor // [ChangeFilter.After] for the next page; empty if there is none
+}
+
+const changesMax = 1000
+
+// ListChanges lists what was changed by authors ([WithAuthor]), the newest first. For a page it
+// looks at 10,000 changes at most, so one of few actions may have fewer than Limit, or none.
+func (s *Store) ListChanges(
+	ctx context.Context, filter ChangeFilter,
+) (page ChangePage, err error) {
+	from, ok := changes.ParsePlace(string(filter.After))
+	limit := cmp.Or(filter.Limit, listedTasksDefault)
+	var found []changes.Change
+	var next string
+	switch err = checkText("task ID", cmp.Or(string(filter.ID), "all"), idBytesMax); {
+	case err != nil:
+	case !ok:
+		err = argumentError("ChangeFilter.After", "must be the Next of a page")
+	case limit < 0 || limit > changesMax:
+		err = argumentError("ChangeFilter.Limit", "must be 0 to 1000")
+	case len(filter.Actions) > actionsMax:
+		err = tooLarge("ChangeFilter.Actions", len(filter.Actions), actionsMax)
+	case filter.ID == "":
+		found, next, err = changes.List(ctx, s.db, filter.Actions, from, limit)
+	default:
+		found, next, err = changes.OfTask(ctx, s.db, string(filter.ID), from, limit)
+	}
+	if err != nil {
+		return ChangePage{}, fmt.Errorf("list changes: %w", err)
+	}
+	for _, c := range found {
+		page.Changes = append(page.Changes, Change(c))
+	}
+	page.Next = Cursor(next)
+	return page, nil
 }

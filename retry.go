@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/dag"
 	"github.com/stint-tasks/stint/internal/pg"
 )
@@ -84,8 +85,16 @@ func (s *Store) retryTasks(ctx context.Context, ids []TaskID) (opened Affected, 
 		if err := r.checkAcyclic(ctx, s); err != nil {
 			return err
 		}
-		opened = r.opened()
-		return r.reopen(ctx, s)
+		var keys []int64
+		opened, keys = r.opened()
+		note, err := changes.Tasks(ctx, s.db, "RetryTasks", keys)
+		if err != nil {
+			return err
+		}
+		if err := r.reopen(ctx, s); err != nil {
+			return err
+		}
+		return changes.Others(ctx, s.db, note, opened.Others)
 	})
 	return opened, err
 }
@@ -275,19 +284,19 @@ func (r *reopening) choose() error {
 	return nil
 }
 
-// opened returns which tasks are opened.
-func (r *reopening) opened() (opened Affected) {
+// opened returns which tasks are opened, and the keys of those of the call.
+func (r *reopening) opened() (opened Affected, keys []int64) {
 	for key, open := range r.open {
 		id, named := r.named[key]
 		switch {
 		case open && named:
-			opened.Tasks = append(opened.Tasks, id)
+			opened.Tasks, keys = append(opened.Tasks, id), append(keys, key)
 		case open:
 			opened.Others++
 		}
 	}
 	slices.Sort(opened.Tasks)
-	return opened
+	return opened, keys
 }
 
 // staysAborted reports whether a task was aborted and is not opened.

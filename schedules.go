@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint/internal/calendar"
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/schedule"
 )
@@ -490,7 +491,10 @@ func (s *Store) TriggerSchedule(ctx context.Context, name string) (TaskID, error
 				tasks[i].Deadline = following
 			}
 		}
-		return s.insertTasks(ctx, tasks)
+		if err := s.insertTasks(ctx, tasks); err != nil {
+			return err
+		}
+		return changes.Schedules(ctx, s.db, "TriggerSchedule", []string{name}, string(prefix))
 	}
 	if err := s.withSchedules(ctx, []string{name}, trigger); err != nil {
 		return "", fmt.Errorf("trigger schedule: %w", err)

@@ -29,7 +29,7 @@
 //   - for tasks that change: ReplaceTasks, Debounce, DeleteTasks, RetryTasks;
 //   - for owners: SetStatus, HoldOwnership, Inputs, RecordStep, Steps, OwnershipContext;
 //   - for processes: RegisterActor;
-//   - for looking at tasks: Stats, Explain, Graph, Problems, History, ListActors;
+//   - for looking at tasks: Stats, Explain, Graph, Problems, History, ListActors, ListChanges;
 //   - for operators: Maintain, Prune, Check;
 //   - for schedules: PutSchedules, EnsureSchedules, ListSchedules and others of that name;
 //   - for limits: SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys;
@@ -87,6 +87,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/actionstats"
 	"github.com/stint-tasks/stint/internal/bodies"
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/counts"
 	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/groupcommit"
@@ -181,6 +182,9 @@ type Retention struct {
 	Completed time.Duration
 	// Aborted is the age at which aborted tasks are pruned. Default: 7 days.
 	Aborted time.Duration
+	// Changes is the age at which is forgotten who has changed what: see [WithAuthor]. Default: 90
+	// days.
+	Changes time.Duration
 }
 
 const (
@@ -191,6 +195,7 @@ const (
 const (
 	retentionCompletedDefault  = 24 * time.Hour
 	retentionAbortedDefault    = 7 * 24 * time.Hour
+	retentionChangesDefault    = 90 * 24 * time.Hour
 	retentionPostResultMinimum = time.Hour
 )
 
@@ -290,8 +295,9 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 	return pg.Config{
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
 		Statements: []*pg.Statements{
-			statements, actionstats.Statements, counts.Statements, duty.Statements,
-			limit.Statements, prune.Statements, schedule.Statements, session.Statements,
+			statements, actionstats.Statements, changes.Statements, counts.Statements,
+			duty.Statements, limit.Statements, prune.Statements, schedule.Statements,
+			session.Statements,
 		},
 		Literals:    []string{Spontaneous, External},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,
@@ -299,17 +305,14 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 }
 
 func (r Retention) withDefaults() (Retention, error) {
-	for _, age := range []time.Duration{r.Completed, r.Aborted} {
+	for _, age := range []time.Duration{r.Completed, r.Aborted, r.Changes} {
 		if age < 0 && age != KeepNone {
 			return r, argumentError("Options.Retention", "ages must not be negative")
 		}
 	}
-	if r.Completed == 0 {
-		r.Completed = retentionCompletedDefault
-	}
-	if r.Aborted == 0 {
-		r.Aborted = retentionAbortedDefault
-	}
+	r.Completed = cmp.Or(r.Completed, retentionCompletedDefault)
+	r.Aborted = cmp.Or(r.Aborted, retentionAbortedDefault)
+	r.Changes = cmp.Or(r.Changes, retentionChangesDefault)
 	return r, nil
 }
 
@@ -324,6 +327,7 @@ func (r Retention) toEngine() prune.Keep {
 	}
 	return prune.Keep{
 		Completed: age(r.Completed), Aborted: age(r.Aborted), Results: retentionPostResultMinimum,
+		Changes: age(r.Changes),
 	}
 }
 

@@ -125,7 +125,10 @@ func New(address string, options Options) (*Client, error) {
 		return nil, fmt.Errorf("new client: %w", err)
 	}
 	address = strings.TrimRight(address, "/")
-	with := []connect.ClientOption{connect.WithGRPC(), connect.WithReadMaxBytes(messageBytesMax)}
+	with := []connect.ClientOption{
+		connect.WithGRPC(), connect.WithReadMaxBytes(messageBytesMax),
+		connect.WithInterceptors(author{}),
+	}
 	if bearer != nil {
 		with = append(with, connect.WithInterceptors(bearer))
 	}

@@ -6,13 +6,13 @@
 --
 --   stint_owner     owns the schema: migrates, and runs this file
 --   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask,
---                   GetTasks, ListTasks, History, Graph, and the verbs for schedules
+--                   GetTasks, ListTasks, ListChanges, History, Graph, and the verbs for schedules
 --   stint_worker    every verb but those of stint_operator, and everything of the package taskstore
 --   stint_operator  what stint_worker may, SetLimits, Pause, Resume, PauseKeys, ResumeKeys,
 --                   SetWeights
---   stint_monitor   Stats, ListLimits, GetTasks, ListTasks, Explain, History, Graph, ListActors,
---                   Check; with PollOnly WaitForTask; of the package taskstore Get, Tasks, Group,
---                   Groups
+--   stint_monitor   Stats, ListLimits, GetTasks, ListTasks, ListChanges, Explain, History, Graph,
+--                   ListActors, Check; with PollOnly WaitForTask; of the package taskstore Get,
+--                   Tasks, Group, Groups
 --   stint_enqueuer  calls the function add_task, which functions.sql makes; nothing else
 --
 -- None can log in. Grant them to the accounts of your services: GRANT stint_worker TO mailer.
@@ -118,6 +118,10 @@ GRANT SELECT, INSERT, DELETE ON stint.steps, stint.answer_keys TO stint_worker;
 GRANT SELECT, INSERT, DELETE ON stint.tries TO stint_worker; -- and their history
 GRANT SELECT ON stint.steps, stint.tries TO stint_producer;
 GRANT INSERT ON stint.answer_keys, stint.fail_fast TO stint_producer;
+-- Who has changed what is noted by whoever changes it, and pruned.
+GRANT SELECT, INSERT ON stint.changes, stint.changed_tasks TO stint_producer, stint_worker;
+GRANT UPDATE (others) ON stint.changes TO stint_producer, stint_worker;
+GRANT DELETE ON stint.changes, stint.changed_tasks TO stint_worker;
 -- And to abort what nothing needs any more.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.fail_fast TO stint_worker;
 
@@ -127,7 +131,7 @@ GRANT SELECT
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,
        stint.action_stats, stint.sessions, stint.actors, stint.pruning, stint.limits,
        stint.limited_keys, stint.slots, stint.turns, stint.key_rates, stint.schedules,
-       stint.steps, stint.tries
+       stint.steps, stint.tries, stint.changes, stint.changed_tasks
     TO stint_monitor;
 
 -- The task store of the package taskstore. An update of tasks may add, delete and lock them, so

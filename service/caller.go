@@ -53,7 +53,8 @@ func (s *Service) admitted(next http.Handler) http.Handler {
 		}
 		defer entered.leave()
 		by.place, by.room = entered, &room{budget: s.budget, name: by.name()}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, by)))
+		ctx := authored(r.Context(), r.Header, by.name())
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callerKey{}, by)))
 	})
 }
 

@@ -171,6 +171,15 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 	{"Attend", `{"hello":{"actor":"w","session":"6","epoch":"1","actions":["post"]}}
 		{"held":[{"id":"P/1","token":"NOBODY"}]}`},
 	{"ListTasks", `{"actions":["mail"],"states":["aborted","ready"],"id_prefix":"P/"}`},
+	{"ListChanges", `{}`},
+	{"ListChanges", `{"limit":1}`},
+	{"ListChanges", `{"actions":["mail"],"limit":2}`},
+	{"ListChanges", `{"actions":["post","bill1"],"after":"1/1"}`},
+	{"ListChanges", `{"actions":["ship"]}`},
+	{"ListChanges", `{"id":"P/2"}`},
+	{"ListChanges", `{"id":"P/1","limit":1}`},
+	{"ListChanges", `{"id":"P/gone"}`},
+	{"ListChanges", `{"id":"aa/gone"}`},
 	{"ListProblems", `{"limit":3}`},
 	{"GetStats", `{}`},
 }
@@ -224,12 +233,14 @@ func startHidden(t *testing.T) *running {
 	t.Helper()
 	parsed, err := access.Parse([]byte(hiddenGrants))
 	wantErr(t, "Parse", err, nil)
-	return startSharded(t, service.Options{
+	r := startSharded(t, service.Options{
 		Authenticate: func(r *http.Request) (*access.Principal, error) {
 			name, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			return parsed.Principal(name), nil
 		},
 	})
+	r.reason = "a test"
+	return r
 }
 
 // insertOwn inserts what is the principal's.
@@ -348,6 +359,7 @@ func (h *hiddenTasks) insert(t *testing.T, n int) {
 		tasks = append(tasks, task)
 	}
 	wantErr(t, "InsertTasks", h.store.InsertTasks(ctx, tasks), nil)
+	h.changeSome(t, actions[0])
 	owned, err := h.store.OwnTasks(ctx, "w", n/3+1, []string{"ship", "pack"}, time.Hour)
 	wantErr(t, "OwnTasks", err, nil)
 	codes := []stint.StatusCode{stint.StatusCompleted, stint.StatusAborted, stint.StatusPending}
@@ -357,6 +369,23 @@ func (h *hiddenTasks) insert(t *testing.T, n int) {
 				codes[rand.N(len(codes))]), nil)
 		}
 	}
+}
+
+// changeSome makes changes that are noted: of tasks that are gone afterwards, and of a setting.
+func (h *hiddenTasks) changeSome(t *testing.T, action string) {
+	t.Helper()
+	ctx := stint.WithAuthor(t.Context(), stint.Author{Name: "somebody", Reason: "hidden"})
+	gone := []stint.TaskID{"aa/gone", stint.TaskID(h.principal + "/gone")}
+	if h.principal == "eve" {
+		gone[1] = "eva/gone"
+	}
+	wantErr(t, "InsertTasks", h.store.InsertTasks(ctx, []stint.Task{
+		{ID: gone[0], Action: action}, {ID: gone[1], Action: "ship"},
+	}), nil)
+	_, err := h.store.DeleteTasks(ctx, gone)
+	wantErr(t, "DeleteTasks", err, nil)
+	wantErr(t, "PauseKeys", h.store.PauseKeys(ctx, "ship", "hidden"), nil)
+	wantErr(t, "ResumeKeys", h.store.ResumeKeys(ctx, "ship", "hidden"), nil)
 }
 
 // listAll goes through all pages of lists, of which none has more or less beside hidden tasks.

@@ -133,6 +133,7 @@ func lookPolicies() map[string]policy {
 		stintv1connect.TaskServiceGetHistoryProcedure: {
 			may: byReadable[*stintv1.GetHistoryRequest](),
 		},
+		stintv1connect.TaskServiceListChangesProcedure: {may: on((*asking).mayListChanges)},
 		stintv1connect.TaskServiceGetGraphProcedure: {
 			may:  byReadable[*stintv1.GetGraphRequest](),
 			trim: trimming((*asking).trimGraph),

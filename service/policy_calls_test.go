@@ -166,6 +166,21 @@ var calls = map[string]struct{ allowed, refused []call }{
 		[]call{{"shop", `{"id":"shop/bills"}`}},
 		[]call{{"shop", `{"id":"other/mail"}`}, {"mailer", `{"id":"shop/mail"}`}},
 	},
+	"ListChanges": {
+		[]call{
+			{"shop", `{"id":"shop/bills"}`},
+			{"shop", `{"id":"shop/gone"}`},
+			{"reader", `{}`},
+			{"root", `{"actions":["ship"]}`},
+		},
+		[]call{
+			{"shop", `{"id":"other/mail"}`},
+			{"mailer", `{"id":"shop/mail"}`},
+			{"shop", `{}`},
+			{"shop", `{"actions":["mail"]}`},
+			{"reader", `{"actions":["mail","ship"]}`},
+		},
+	},
 	"GetGraph": {
 		[]call{{"shop", `{"id":"shop/bills"}`}}, []call{{"shop", `{"id":"other/mail"}`}},
 	},

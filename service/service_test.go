@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ type running struct {
 	address string
 	stop    func() error
 	token   string // of the caller; empty for none
+	reason  string // of what it changes; empty, with author: nothing is noted
+	author  string // for whom it changes it
 }
 
 func start(tb testing.TB) *running {
@@ -78,6 +81,12 @@ func (r *running) send(t *testing.T, verb, kind string, body io.Reader) (int, []
 	request.Header.Set("Content-Type", kind)
 	if r.token != "" {
 		request.Header.Set("Authorization", "Bearer "+r.token)
+	}
+	if r.reason != "" {
+		request.Header.Set("Stint-Reason", url.PathEscape(r.reason))
+	}
+	if r.author != "" {
+		request.Header.Set("Stint-Author", r.author)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

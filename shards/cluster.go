@@ -37,6 +37,7 @@ type Store interface {
 	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
 	History(ctx context.Context, id stint.TaskID) (stint.History, error)
+	ListChanges(ctx context.Context, filter stint.ChangeFilter) (stint.ChangePage, error)
 	Stats(ctx context.Context) (stint.Stats, error)
 	Close(ctx context.Context) error
 }

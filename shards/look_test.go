@@ -184,3 +184,39 @@ func TestWaitForTasks_OfSeveralShards(t *testing.T) {
 	_, err = c.WaitForTasks(t.Context(), []shards.ID{idOf("3/b")})
 	wantErr(t, "WaitForTasks", err, shards.ErrUnknownShard)
 }
+
+// A change is noted on the shards of the tasks that are named.
+// Proves G225.
+func TestListChanges_TellsWhoHasChangedTasksOfEachShard(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), []shards.Task{
+		task("1/a"), task("2/b"), task("2/c"),
+	}), nil)
+	ctx := stint.WithAuthor(t.Context(), stint.Author{Name: "ann", Reason: "a test"})
+	a, b := shards.ID{Shard: "1", Task: "a"}, shards.ID{Shard: "2", Task: "b"}
+	_, err := c.AbortTasks(ctx, []shards.ID{a, b}, "")
+	wantErr(t, "AbortTasks", err, nil)
+	_, err = c.RetryTasks(ctx, []shards.ID{b})
+	wantErr(t, "RetryTasks", err, nil)
+	_, err = c.DeleteTasks(ctx, []shards.ID{a, b})
+	wantErr(t, "DeleteTasks", err, nil)
+	for id, want := range map[shards.ID]string{
+		a: "DeleteTasks AbortTasks", b: "DeleteTasks RetryTasks AbortTasks",
+		{Shard: "2", Task: "c"}: "",
+	} {
+		page, err := c.ListChanges(t.Context(), id, stint.ChangeFilter{})
+		wantErr(t, "ListChanges", err, nil)
+		var verbs []string
+		for _, change := range page.Changes {
+			verbs = append(verbs, change.Verb)
+			if change.By != "ann" || change.Reason != "a test" {
+				t.Errorf("a change of %v: %+v", id, change)
+			}
+		}
+		if got := strings.Join(verbs, " "); got != want {
+			t.Errorf("changes of %v: %q, want %q", id, got, want)
+		}
+	}
+}

@@ -195,6 +195,26 @@ func (m *Merged) History(ctx context.Context, name stint.TaskID) (stint.History,
 	return m.cluster.History(ctx, id)
 }
 
+// ListChanges is [Cluster.ListChanges] of the task that the filter names. It has to name one: the
+// changes of all tasks are listed of each shard.
+func (m *Merged) ListChanges(
+	ctx context.Context, filter stint.ChangeFilter,
+) (stint.ChangePage, error) {
+	id, err := ParseID(string(filter.ID))
+	if err != nil {
+		return stint.ChangePage{}, err
+	}
+	page, err := m.cluster.ListChanges(ctx, id, filter)
+	for i := range page.Changes {
+		if one := &page.Changes[i]; strings.HasSuffix(one.Verb, "Tasks") {
+			for k, name := range one.Names {
+				one.Names[k] = ID{id.Shard, stint.TaskID(name)}.String()
+			}
+		}
+	}
+	return page, err
+}
+
 // Explain is [Cluster.Explain], with the tasks of other shards in the place of those that stand for
 // them.
 func (m *Merged) Explain(

@@ -85,10 +85,26 @@ var sample = map[string]struct {
 	"still_needed": {"'{5,70}', 7, now()", []string{
 		"edges_after", "finished_pkey", "tasks_pkey",
 	}},
-	"hold_failed": {"5, now()", []string{"fail_fast_pkey"}},
-	"note_failed": {"5, now(), true", []string{"fail_fast_pkey"}},
-	"drop_tries":  {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
-	"list_tries":  {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
+	"hold_failed":  {"5, now()", []string{"fail_fast_pkey"}},
+	"note_failed":  {"5, now(), true", []string{"fail_fast_pkey"}},
+	"list_changes": {"now(), 7, 10, '{act}'", []string{"changes_order"}},
+	"task_changes": {"'a', now(), 7, 10", []string{"changed_tasks_pkey", "changes_pkey"}},
+	"drop_changes": {"'1 s', 10, 10", []string{
+		"changes_order", "changed_tasks_number", "changes_pkey",
+	}},
+	"note_tasks":  {"7, 'a', 'b', 'c', 10, '{5,70}', 3", []string{"tasks_pkey", "leased_pkey"}},
+	"note_others": {"7, 3", []string{"changes_pkey"}},
+	"note_change": {"7, 'a', 'b', 'c', 3, '{a}', 'd'", nil},
+	"note_pauses": {"7, 'a', 'b', 'c', '{act}', true", nil},
+	"note_key_pauses": {"7, 'a', 'b', 'c', 10, 'act', '{k}', true", []string{
+		"limited_keys_pkey",
+	}},
+	"note_weights": {"7, 'a', 'b', 'c', 10, 'act', '{k}', '{3}'", []string{"limited_keys_pkey"}},
+	"note_limits": {
+		"7, 'a', 'b', 'c', 'act', 1, 2, 3, '1 s', 4, 5, '1 s', 6, true", nil,
+	},
+	"drop_tries": {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
+	"list_tries": {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
 	"remember_tries": {
 		"'{5,70}', '{5,70}', '{7,7}', '{t,f}', '{2,3}', '{f,f}', '{x,y}', '{x,y}', true, true",
 		[]string{"leased_pkey", "leases_pkey", "edges_after"},

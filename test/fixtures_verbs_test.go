@@ -145,7 +145,7 @@ func (c *caller) performs(inTx bool) {
 // opensAgain retries second, completes it and aborts third.
 func (c *caller) opensAgain() {
 	c.t.Helper()
-	ctx := c.t.Context()
+	ctx := byAnn(c.t)
 	c.ok("RetryTasks", errOf(c.RetryTasks(ctx, []stint.TaskID{c.id("second")})))
 	c.giveBack(c.ownAll(1), stint.StatusCompleted)
 	c.ok("AbortTasks", errOf(c.AbortTasks(ctx, []stint.TaskID{c.id("third")}, "it's \\ off")))
@@ -171,7 +171,7 @@ func (c *caller) looks() {
 
 func (c *caller) removes() {
 	c.t.Helper()
-	ctx := c.t.Context()
+	ctx := byAnn(c.t)
 	c.ok("DeleteTasks", errOf(c.DeleteTasks(ctx, []stint.TaskID{
 		c.id("later"), c.id("m000050"), c.id("first"),
 	})))
@@ -192,6 +192,11 @@ func look(t *testing.T, store *stint.Store) {
 	}
 	if _, err := store.ListActors(t.Context()); err != nil {
 		t.Errorf("ListActors = %v", err)
+	}
+	for _, id := range []stint.TaskID{"", "a"} {
+		if _, err := store.ListChanges(t.Context(), stint.ChangeFilter{ID: id}); err != nil {
+			t.Errorf("ListChanges = %v", err)
+		}
 	}
 }
 

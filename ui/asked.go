@@ -24,6 +24,7 @@ type asked struct {
 	places    recent[*places]
 	tasks     recent[*taskAnswer]
 	lists     recent[stint.TaskPage]
+	changes   recent[stint.ChangePage]
 	values    values
 	rates     rates
 	checks    checks
@@ -50,8 +51,9 @@ func newAsked(store Store, options Options) *asked {
 	a := &asked{
 		Store: store, change: bulk.AsSeen(store),
 		limits: limitsOf(store, options), schedules: schedulesOf(store, options),
-		tasks: recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
-		lists: recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
+		tasks:   recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
+		lists:   recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
+		changes: recent[stint.ChangePage]{most: listsMax, timeout: options.Timeout},
 	}
 	a.places = recent[*places]{most: placesMax, timeout: options.Timeout}
 	a.graphs.ask = store.Graph
@@ -173,6 +175,9 @@ func (a *asked) has(page string) bool {
 		return a.checks.ask != nil
 	case "shards":
 		return a.shards != nil
+	case "changes":
+		_, ok := a.Store.(changeLister)
+		return ok && a.shards == nil // each shard has a list of its own
 	}
 	return true
 }
@@ -194,6 +199,7 @@ func (a *asked) limitsOf(ctx context.Context, action string) (*stint.ActionLimit
 type taskAnswer struct {
 	why     stint.Explanation
 	history stint.History
+	changed []stint.Change
 }
 
 // task returns what the store knows of a task.
@@ -217,7 +223,7 @@ func (a *asked) task(ctx context.Context, id stint.TaskID) (*taskAnswer, error) 
 			try := &history.Tries[i]
 			try.Status, try.Log = tail(try.Status), tail(try.Log)
 		}
-		return &taskAnswer{why, history}, nil
+		return &taskAnswer{why, history, a.changesOf(ctx, id)}, nil
 	})
 }
 
@@ -237,6 +243,7 @@ func (a *asked) forget() {
 	a.problems.forget()
 	a.tasks.forget()
 	a.lists.forget()
+	a.changes.forget()
 	a.graphs.recent.forget()
 	if a.limits != nil {
 		a.limits.forget()

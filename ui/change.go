@@ -41,6 +41,7 @@ func change(h *Handler, w http.ResponseWriter, r *request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), changeTimeout)
 	defer cancel()
 	reason := clean(r.PostForm.Get("reason"), reasonMax)
+	ctx = h.authored(ctx, r, reason)
 	var m made
 	switch k.name {
 	case "limit":

@@ -131,6 +131,7 @@ type failureData struct {
 	Heading, Sentence string
 	ID                stint.TaskID // of a task that is not there
 	Folder            string       // leads to that of the pages
+	Gone              sentence     // who has changed it last
 }
 
 // serveError says why there is no page.
@@ -148,6 +149,7 @@ func (h *Handler) serveError(w http.ResponseWriter, r *request, err error) {
 	var missing *stint.TaskError
 	if errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) && len(missing.IDs) > 0 {
 		data.ID = missing.IDs[0]
+		data.Gone = h.goneBy(r, data.ID)
 	}
 	err = h.write(w, r, why.code, view{name: "failure", title: why.heading, data: data})
 	if err != nil {

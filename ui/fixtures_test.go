@@ -94,8 +94,8 @@ func (f aFake) Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 func pageNames(id stint.TaskID) []string {
 	return []string{
 		"", "problems", "tasks", "waiting", "actions", "actors", "limits", "schedules", "check",
-		address("task", id), "action?name=mail", address("network", id), address("layout", id),
-		address("value", id),
+		"changes", address("task", id), "action?name=mail", address("network", id),
+		address("layout", id), address("value", id),
 	}
 }
 

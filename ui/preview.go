@@ -119,7 +119,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		Left:     leftOuts(k, found.Tasks, affected, refused),
 		Tasks:    affected.Tasks[:min(len(affected.Tasks), namedMax)],
 		More:     max(len(affected.Tasks)-namedMax, 0),
-		Asks:     "Reason, for the log", Button: k.text + " " + number,
+		Asks:     "Reason, for those who ask later", Button: k.text + " " + number,
 		Command: commandTo(k, filter, found.Tasks),
 	}
 	if k.name == "abort" {

@@ -77,7 +77,7 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 	}
 	data := previewData{
 		Heading: k.text + " " + t.name() + "?", Fields: t.fields(), Button: k.text,
-		Asks: "Reason, for the log",
+		Asks: "Reason, for those who ask later",
 	}
 	if _, ok := h.asked.Store.(schedulePauser); t.schedule != "" && !ok {
 		return data, errBadForm
@@ -170,7 +170,7 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 		}
 	}
 	return previewData{
-		Heading: "Trigger " + t.name() + "?", Button: "Trigger", Asks: "Reason, for the log",
+		Heading: "Trigger " + t.name() + "?", Button: "Trigger", Asks: "Reason, for those who ask later",
 		Sentence: say("Inserts " + display.Count(int64(len(found[0].Tasks)), "task") +
 			" now, besides its occurrences."),
 		Details: []sentence{say("Of the actions: " + strings.Join(actions, ", ") + ".")},
@@ -336,7 +336,7 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 	}
 	return previewData{
 		Heading: "Limits of " + display.Text(action), Button: "Set the limits",
-		Asks: "Reason, for the log",
+		Asks: "Reason, for those who ask later",
 		Sentence: say("They hold for all workers at once, from the next hand-out on. Owners " +
 			"keep what they own."),
 		Fields: []field{{"action", packText(action)}, {"seen", values.Get("seen")}},

@@ -86,7 +86,7 @@ func task(h *Handler, r *request) (view, error) {
 		})})
 	}
 	data.Offers = h.taskOffers(r, &e)
-	data.Timeline, data.TriesMissing = timeline(&e.Task, found.history.Tries, e.Now)
+	data.Timeline, data.TriesMissing = timeline(&e, found)
 	if graph, err := h.asked.graphs.get(ctx, id); err == nil {
 		data.Before, data.After = around(graph, id)
 		data.addOrigins(graph)
@@ -218,7 +218,8 @@ type event struct {
 
 // timeline is the life of a task so far, the newest first. It also says whether tries are missing
 // that the store does not keep.
-func timeline(task *stint.TaskInfo, kept []stint.Try, now time.Time) ([]event, bool) {
+func timeline(e *stint.Explanation, found *taskAnswer) ([]event, bool) {
+	task, kept, now := &e.Task, found.history.Tries, e.Now
 	all := []event{{
 		At: newMoment(task.InsertedAt, now), Icon: "inserted", What: say("Inserted"),
 		Key: "inserted",
@@ -257,6 +258,13 @@ func timeline(task *stint.TaskInfo, kept []stint.Try, now time.Time) ([]event, b
 	past := task.Tries
 	if task.State == stint.StateInProgress {
 		past--
+	}
+	for _, changed := range slices.Backward(changeEvents(found.changed, task.InsertedAt, now)) {
+		i := len(all)
+		for i > 0 && all[i-1].At.Exact > changed.At.Exact {
+			i--
+		}
+		all = slices.Insert(all, i, changed)
 	}
 	slices.Reverse(all)
 	return all, past > len(kept)

@@ -36,9 +36,10 @@ import (
 )
 
 // A Store has the verbs that the pages ask by: a [*stint.Store], a client of package client, or all
-// shards of a cluster: Merged of package shards. The pages of limits, schedules and checks are
-// there if it also has the verbs ListLimits, ListSchedules and Check, as the first two have, and
-// changes are offered whose verbs it has. Of shards, each has pages of its own besides.
+// shards of a cluster: Merged of package shards. The pages of limits, schedules, changes and checks
+// are there if it also has the verbs ListLimits, ListSchedules, ListChanges and Check, as the first
+// two have, and changes are offered whose verbs it has. Of shards, each has pages of its own
+// besides.
 type Store interface {
 	Stats(ctx context.Context) (stint.Stats, error)
 	Problems(ctx context.Context, limit int) (stint.Problems, error)
@@ -90,9 +91,9 @@ type Options struct {
 	// may offer. Default: everybody may do everything that changes nothing ([Verb.Changes]).
 	Authorize func(r *http.Request, verb Verb) bool
 
-	// User names whoever sent a request, such as "ann@example.com". The name is logged with each
-	// change, is in the status of tasks that he aborts, and is the actor of his answers. Default:
-	// nobody is named.
+	// User names whoever sent a request, such as "ann@example.com". The name is noted with each
+	// change ([stint.WithAuthor]) and logged, is in the status of tasks that he aborts, and is the
+	// actor of his answers. Default: nobody is named.
 	User func(r *http.Request) string
 
 	// Format makes the body or the result of a task readable, such as a message of Protocol Buffers
@@ -202,6 +203,7 @@ func allPages() []page {
 		{name: "actors", title: "Actors", needs: Read, serve: shown(actors)},
 		{name: "limits", title: "Limits", needs: Read, serve: shown(limits)},
 		{name: "schedules", title: "Schedules", needs: Read, serve: shown(schedules)},
+		{name: "changes", title: "Changes", needs: Read, serve: shown(listChanges)},
 		{name: "shards", title: "Shards", needs: Read, serve: shown(shardsPage)},
 		{name: "check", title: "Check", needs: Check, serve: shown(check)},
 		{name: "task", needs: Read, serve: shown(task)},

@@ -1811,6 +1811,246 @@ func (x *GetHistoryResponse) GetSteps() []*StepInfo {
 	return nil
 }
 
+type ListChangesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of tasks with this ID; empty: all.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Of these actions, unless there is an ID; empty: all that the caller may read.
+	Actions []string `protobuf:"bytes,2,rep,name=actions,proto3" json:"actions,omitempty"`
+	// The next of a page.
+	After string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// 1 to 1,000; 0: 100.
+	Limit         int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListChangesRequest) Reset() {
+	*x = ListChangesRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListChangesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListChangesRequest) ProtoMessage() {}
+
+func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
+func (*ListChangesRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ListChangesRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ListChangesRequest) GetActions() []string {
+	if x != nil {
+		return x.Actions
+	}
+	return nil
+}
+
+func (x *ListChangesRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListChangesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListChangesResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Changes []*Change              `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Empty if there are no more.
+	Next          string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListChangesResponse) Reset() {
+	*x = ListChangesResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListChangesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListChangesResponse) ProtoMessage() {}
+
+func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
+func (*ListChangesResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListChangesResponse) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *ListChangesResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+// A Change is what somebody has done to tasks of one action, or to settings.
+type Change struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// The name of the caller, and the one that the call gave.
+	By     string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The name of the method, such as "AbortTasks".
+	Verb string `protobuf:"bytes,4,opt,name=verb,proto3" json:"verb,omitempty"`
+	// Of the tasks, or what was limited or paused; empty: schedules.
+	Action string `protobuf:"bytes,5,opt,name=action,proto3" json:"action,omitempty"`
+	// How many tasks, keys or schedules were changed, and the first ten.
+	Items int32    `protobuf:"varint,6,opt,name=items,proto3" json:"items,omitempty"`
+	Names []string `protobuf:"bytes,7,rep,name=names,proto3" json:"names,omitempty"`
+	// How many other tasks changed with them, if the caller may read all tasks.
+	Others int32 `protobuf:"varint,8,opt,name=others,proto3" json:"others,omitempty"`
+	// What was set, for people to read.
+	Detail        string `protobuf:"bytes,9,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Change) Reset() {
+	*x = Change{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Change) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Change) ProtoMessage() {}
+
+func (x *Change) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Change.ProtoReflect.Descriptor instead.
+func (*Change) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Change) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Change) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Change) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Change) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
+func (x *Change) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Change) GetItems() int32 {
+	if x != nil {
+		return x.Items
+	}
+	return 0
+}
+
+func (x *Change) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *Change) GetOthers() int32 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
+func (x *Change) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 // A Try is a hand-out of a task that has ended.
 type Try struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1832,7 +2072,7 @@ type Try struct {
 
 func (x *Try) Reset() {
 	*x = Try{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +2084,7 @@ func (x *Try) String() string {
 func (*Try) ProtoMessage() {}
 
 func (x *Try) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +2097,7 @@ func (x *Try) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Try.ProtoReflect.Descriptor instead.
 func (*Try) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Try) GetNumber() int32 {
@@ -1938,7 +2178,7 @@ type TaskLimits struct {
 
 func (x *TaskLimits) Reset() {
 	*x = TaskLimits{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2190,7 @@ func (x *TaskLimits) String() string {
 func (*TaskLimits) ProtoMessage() {}
 
 func (x *TaskLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2203,7 @@ func (x *TaskLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskLimits.ProtoReflect.Descriptor instead.
 func (*TaskLimits) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TaskLimits) GetLimits() *Limits {
@@ -2066,7 +2306,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2318,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2331,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -2112,7 +2352,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2364,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2377,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -2169,7 +2409,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2181,7 +2421,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2194,7 +2434,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
 }
 
 type GetStatsResponse struct {
@@ -2208,7 +2448,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2460,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2473,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -2282,7 +2522,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2294,7 +2534,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2307,7 +2547,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -2418,7 +2658,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2430,7 +2670,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2443,7 +2683,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -2466,7 +2706,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2478,7 +2718,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2491,7 +2731,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -2538,7 +2778,7 @@ type ErrorGroup struct {
 
 func (x *ErrorGroup) Reset() {
 	*x = ErrorGroup{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2550,7 +2790,7 @@ func (x *ErrorGroup) String() string {
 func (*ErrorGroup) ProtoMessage() {}
 
 func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2563,7 +2803,7 @@ func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorGroup.ProtoReflect.Descriptor instead.
 func (*ErrorGroup) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ErrorGroup) GetAction() string {
@@ -2602,7 +2842,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2614,7 +2854,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2627,7 +2867,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 type ListActorsResponse struct {
@@ -2639,7 +2879,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2651,7 +2891,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2664,7 +2904,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -2686,7 +2926,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +2938,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +2951,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -2754,7 +2994,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2766,7 +3006,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2779,7 +3019,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -2815,7 +3055,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2827,7 +3067,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2840,7 +3080,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -2865,7 +3105,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2877,7 +3117,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2890,7 +3130,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
 }
 
 type GetServiceInfoResponse struct {
@@ -2909,7 +3149,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2921,7 +3161,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2934,7 +3174,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -2979,7 +3219,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3231,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3244,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -3039,7 +3279,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3291,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3304,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -3089,7 +3329,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3341,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3354,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{53}
 }
 
 type CheckStoreResponse struct {
@@ -3127,7 +3367,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3379,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3392,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -3177,7 +3417,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3189,7 +3429,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3202,7 +3442,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -3356,7 +3596,25 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"c\n" +
 	"\x12GetHistoryResponse\x12#\n" +
 	"\x05tries\x18\x01 \x03(\v2\r.stint.v1.TryR\x05tries\x12(\n" +
-	"\x05steps\x18\x02 \x03(\v2\x12.stint.v1.StepInfoR\x05steps\"\xe5\x01\n" +
+	"\x05steps\x18\x02 \x03(\v2\x12.stint.v1.StepInfoR\x05steps\"j\n" +
+	"\x12ListChangesRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aactions\x18\x02 \x03(\tR\aactions\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\"U\n" +
+	"\x13ListChangesResponse\x12*\n" +
+	"\achanges\x18\x01 \x03(\v2\x10.stint.v1.ChangeR\achanges\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\"\xe4\x01\n" +
+	"\x06Change\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04verb\x18\x04 \x01(\tR\x04verb\x12\x16\n" +
+	"\x06action\x18\x05 \x01(\tR\x06action\x12\x14\n" +
+	"\x05items\x18\x06 \x01(\x05R\x05items\x12\x14\n" +
+	"\x05names\x18\a \x03(\tR\x05names\x12\x16\n" +
+	"\x06others\x18\b \x01(\x05R\x06others\x12\x16\n" +
+	"\x06detail\x18\t \x01(\tR\x06detail\"\xe5\x01\n" +
 	"\x03Try\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
@@ -3460,7 +3718,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id2\xf1\x15\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\xc2\x16\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
 	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12M\n" +
@@ -3478,7 +3736,8 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\tListTasks\x12\x1a.stint.v1.ListTasksRequest\x1a\x1b.stint.v1.ListTasksResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\vExplainTask\x12\x1c.stint.v1.ExplainTaskRequest\x1a\x1d.stint.v1.ExplainTaskResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\n" +
-	"GetHistory\x12\x1b.stint.v1.GetHistoryRequest\x1a\x1c.stint.v1.GetHistoryResponse\"\x03\x90\x02\x01\x12F\n" +
+	"GetHistory\x12\x1b.stint.v1.GetHistoryRequest\x1a\x1c.stint.v1.GetHistoryResponse\"\x03\x90\x02\x01\x12O\n" +
+	"\vListChanges\x12\x1c.stint.v1.ListChangesRequest\x1a\x1d.stint.v1.ListChangesResponse\"\x03\x90\x02\x01\x12F\n" +
 	"\bGetGraph\x12\x19.stint.v1.GetGraphRequest\x1a\x1a.stint.v1.GetGraphResponse\"\x03\x90\x02\x01\x12F\n" +
 	"\bGetStats\x12\x19.stint.v1.GetStatsRequest\x1a\x1a.stint.v1.GetStatsResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\fListProblems\x12\x1d.stint.v1.ListProblemsRequest\x1a\x1e.stint.v1.ListProblemsResponse\"\x03\x90\x02\x01\x12L\n" +
@@ -3520,7 +3779,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -3553,211 +3812,218 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*StepInfo)(nil),                // 28: stint.v1.StepInfo
 	(*GetHistoryRequest)(nil),       // 29: stint.v1.GetHistoryRequest
 	(*GetHistoryResponse)(nil),      // 30: stint.v1.GetHistoryResponse
-	(*Try)(nil),                     // 31: stint.v1.Try
-	(*TaskLimits)(nil),              // 32: stint.v1.TaskLimits
-	(*GetGraphRequest)(nil),         // 33: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 34: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 35: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 36: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 37: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 38: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 39: stint.v1.ListProblemsResponse
-	(*ErrorGroup)(nil),              // 40: stint.v1.ErrorGroup
-	(*ListActorsRequest)(nil),       // 41: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 42: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 43: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 44: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 45: stint.v1.WaitForTasksResponse
-	(*GetServiceInfoRequest)(nil),   // 46: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 47: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 48: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 49: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 50: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 51: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 52: stint.v1.Finding
-	(*Task)(nil),                    // 53: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 54: google.protobuf.Duration
-	(*Dependency)(nil),              // 55: stint.v1.Dependency
-	(*Affected)(nil),                // 56: stint.v1.Affected
-	(*Answer)(nil),                  // 57: stint.v1.Answer
-	(*Verdict)(nil),                 // 58: stint.v1.Verdict
-	(*Performance)(nil),             // 59: stint.v1.Performance
-	(*Return)(nil),                  // 60: stint.v1.Return
-	(*timestamppb.Timestamp)(nil),   // 61: google.protobuf.Timestamp
-	(*TaskInfo)(nil),                // 62: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 63: stint.v1.Limits
-	(*SetLimitsRequest)(nil),        // 64: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 65: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 66: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 67: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 68: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 69: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 70: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 71: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 72: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 73: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 74: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 75: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 76: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 77: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 78: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 79: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 80: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 81: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 82: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 83: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 84: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 85: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 86: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 87: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 88: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 89: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 90: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 91: stint.v1.TriggerScheduleResponse
+	(*ListChangesRequest)(nil),      // 31: stint.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),     // 32: stint.v1.ListChangesResponse
+	(*Change)(nil),                  // 33: stint.v1.Change
+	(*Try)(nil),                     // 34: stint.v1.Try
+	(*TaskLimits)(nil),              // 35: stint.v1.TaskLimits
+	(*GetGraphRequest)(nil),         // 36: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 37: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 38: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 39: stint.v1.GetStatsResponse
+	(*ActionStats)(nil),             // 40: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 41: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 42: stint.v1.ListProblemsResponse
+	(*ErrorGroup)(nil),              // 43: stint.v1.ErrorGroup
+	(*ListActorsRequest)(nil),       // 44: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 45: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 46: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 47: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 48: stint.v1.WaitForTasksResponse
+	(*GetServiceInfoRequest)(nil),   // 49: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 50: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 51: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 52: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 53: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 54: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 55: stint.v1.Finding
+	(*Task)(nil),                    // 56: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 57: google.protobuf.Duration
+	(*Dependency)(nil),              // 58: stint.v1.Dependency
+	(*Affected)(nil),                // 59: stint.v1.Affected
+	(*Answer)(nil),                  // 60: stint.v1.Answer
+	(*Verdict)(nil),                 // 61: stint.v1.Verdict
+	(*Performance)(nil),             // 62: stint.v1.Performance
+	(*Return)(nil),                  // 63: stint.v1.Return
+	(*timestamppb.Timestamp)(nil),   // 64: google.protobuf.Timestamp
+	(*TaskInfo)(nil),                // 65: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 66: stint.v1.Limits
+	(*SetLimitsRequest)(nil),        // 67: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 68: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 69: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 70: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 71: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 72: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 73: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 74: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 75: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 76: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 77: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 78: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 79: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 80: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 81: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 82: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 83: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 84: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 85: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 86: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 87: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 88: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 89: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 90: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 91: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 92: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 93: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 94: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	53,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	53,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	53,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	53,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	54,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	54,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	55,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	56,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	57,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	58,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	56,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	56,  // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	59,  // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	53,  // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	53,  // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	55,  // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	60,  // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	56,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	56,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	56,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	56,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	57,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	57,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	58,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	59,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	60,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	61,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	59,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	59,  // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	62,  // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	56,  // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	56,  // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	58,  // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	63,  // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
 	19,  // 17: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
 	6,   // 18: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
 	20,  // 19: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	61,  // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	61,  // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	56,  // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	56,  // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	56,  // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	62,  // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	54,  // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	54,  // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	62,  // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	62,  // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	62,  // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	62,  // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	61,  // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	61,  // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	32,  // 34: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
+	64,  // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	64,  // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	59,  // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	59,  // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	59,  // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	65,  // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	57,  // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	57,  // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	65,  // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	65,  // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	65,  // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	65,  // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	64,  // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	64,  // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	35,  // 34: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
 	28,  // 35: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
-	61,  // 36: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
-	31,  // 37: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
+	64,  // 36: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	34,  // 37: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
 	28,  // 38: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
-	61,  // 39: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
-	61,  // 40: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
-	63,  // 41: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	61,  // 42: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	61,  // 43: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	62,  // 44: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	62,  // 45: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	61,  // 46: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	61,  // 47: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	62,  // 48: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	55,  // 49: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	37,  // 50: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	54,  // 51: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	54,  // 52: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	62,  // 53: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	62,  // 54: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	62,  // 55: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	40,  // 56: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	43,  // 57: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	61,  // 58: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	54,  // 59: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	62,  // 60: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	61,  // 61: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	54,  // 62: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	54,  // 63: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	52,  // 64: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 65: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 66: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 67: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,   // 68: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	8,   // 69: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	10,  // 70: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	12,  // 71: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	14,  // 72: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	16,  // 73: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	18,  // 74: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	22,  // 75: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	24,  // 76: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	26,  // 77: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	29,  // 78: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	33,  // 79: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	35,  // 80: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	38,  // 81: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	41,  // 82: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	44,  // 83: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	46,  // 84: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	48,  // 85: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	50,  // 86: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	64,  // 87: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	65,  // 88: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	66,  // 89: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	67,  // 90: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	68,  // 91: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	69,  // 92: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	70,  // 93: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	71,  // 94: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	72,  // 95: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	73,  // 96: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	74,  // 97: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	75,  // 98: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	76,  // 99: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	77,  // 100: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 101: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 102: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 103: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,   // 104: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	9,   // 105: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	11,  // 106: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	13,  // 107: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	15,  // 108: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	17,  // 109: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	21,  // 110: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	23,  // 111: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	25,  // 112: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	27,  // 113: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	30,  // 114: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	34,  // 115: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	36,  // 116: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	39,  // 117: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	42,  // 118: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	45,  // 119: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	47,  // 120: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	49,  // 121: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	51,  // 122: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	78,  // 123: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	79,  // 124: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	80,  // 125: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	81,  // 126: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	82,  // 127: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	83,  // 128: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	84,  // 129: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	85,  // 130: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	86,  // 131: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	87,  // 132: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	88,  // 133: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	89,  // 134: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	90,  // 135: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	91,  // 136: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	101, // [101:137] is the sub-list for method output_type
-	65,  // [65:101] is the sub-list for method input_type
-	65,  // [65:65] is the sub-list for extension type_name
-	65,  // [65:65] is the sub-list for extension extendee
-	0,   // [0:65] is the sub-list for field type_name
+	33,  // 39: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
+	64,  // 40: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
+	64,  // 41: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
+	64,  // 42: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
+	66,  // 43: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	64,  // 44: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	64,  // 45: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	65,  // 46: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	65,  // 47: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	64,  // 48: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	64,  // 49: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	65,  // 50: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	58,  // 51: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	40,  // 52: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	57,  // 53: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	57,  // 54: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	65,  // 55: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	65,  // 56: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	65,  // 57: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	43,  // 58: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	46,  // 59: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	64,  // 60: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	57,  // 61: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	65,  // 62: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	64,  // 63: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	57,  // 64: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	57,  // 65: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	55,  // 66: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 67: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 68: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 69: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,   // 70: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	8,   // 71: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	10,  // 72: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	12,  // 73: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	14,  // 74: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	16,  // 75: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	18,  // 76: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	22,  // 77: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	24,  // 78: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	26,  // 79: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	29,  // 80: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	31,  // 81: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	36,  // 82: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	38,  // 83: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	41,  // 84: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	44,  // 85: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	47,  // 86: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	49,  // 87: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	51,  // 88: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	53,  // 89: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	67,  // 90: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	68,  // 91: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	69,  // 92: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	70,  // 93: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	71,  // 94: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	72,  // 95: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	73,  // 96: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	74,  // 97: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	75,  // 98: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	76,  // 99: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	77,  // 100: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	78,  // 101: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	79,  // 102: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	80,  // 103: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 104: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 105: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 106: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,   // 107: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	9,   // 108: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	11,  // 109: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	13,  // 110: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	15,  // 111: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	17,  // 112: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	21,  // 113: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	23,  // 114: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	25,  // 115: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	27,  // 116: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	30,  // 117: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	32,  // 118: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	37,  // 119: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	39,  // 120: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	42,  // 121: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	45,  // 122: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	48,  // 123: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	50,  // 124: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	52,  // 125: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	54,  // 126: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	81,  // 127: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	82,  // 128: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	83,  // 129: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	84,  // 130: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	85,  // 131: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	86,  // 132: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	87,  // 133: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	88,  // 134: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	89,  // 135: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	90,  // 136: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	91,  // 137: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	92,  // 138: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	93,  // 139: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	94,  // 140: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	104, // [104:141] is the sub-list for method output_type
+	67,  // [67:104] is the sub-list for method input_type
+	67,  // [67:67] is the sub-list for extension type_name
+	67,  // [67:67] is the sub-list for extension extendee
+	0,   // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -3774,7 +4040,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   53,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

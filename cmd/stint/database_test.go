@@ -146,6 +146,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"worker", "--dir", programtest.Write(t, map[string]string{"act": ""})},
 		{"ls"},
 		{"show", "a"},
+		{"changes"},
 		{"explain", "a"},
 		{"graph", "a"},
 		{"wait", "a"},

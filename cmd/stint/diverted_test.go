@@ -43,6 +43,7 @@ func TestCommands_CallNobodysFunctions(t *testing.T) {
 				{"explain", "a"},
 				{"graph", "a"},
 				{"actors"},
+				{"changes"},
 				{"errors"},
 				{"prune", "--completed-after", "1h", "--dry-run"},
 				{"abort", "a"},

@@ -71,6 +71,8 @@ func TestServe_ShowsEachPrincipalHisOwnPages(t *testing.T) {
 		stint.Task{ID: "pay/1", Action: "pay", Body: []byte("ten euros")},
 		stint.Task{ID: "pay/2", Action: "pay", After: []stint.TaskID{"mail/1"}},
 		stint.Task{ID: "approve/1", Action: stint.External})
+	d.insert(t, stint.Task{ID: "mail/0", Action: "mail"}, stint.Task{ID: "pay/0", Action: "pay"})
+	d.run(t, "", "delete", "mail/0", "pay/0", "--by", "ann", "--reason", "twice").wantExit(t, 0)
 	dir := t.TempDir()
 	path, grants := filepath.Join(dir, "tokens"), filepath.Join(dir, "grants")
 	write(t, grants, `
@@ -96,6 +98,13 @@ shop: [{verbs: [insert], actions: ["*"]}]`)
 		{mailer, "waiting", 200, []string{"not for you to see"}, []string{"approve", "pay"}},
 		{mailer, "check", 403, nil, []string{"pay"}},
 		{mailer, "begin-check", 405, nil, []string{"pay"}},
+		{mailer, "changes", 200, []string{"mail/0", "ann", "twice"}, []string{"pay"}},
+		{mailer, "changes?action=pay", 403, nil, []string{"pay/"}},
+		{mailer, "changes?id=pay/0", 200, []string{"no changes"}, []string{"twice"}},
+		{mailer, "task?id=mail/0", 404, []string{"by ann", "twice"}, nil},
+		{mailer, "task?id=pay/0", 404, nil, []string{"by ann", "twice"}},
+		{root, "changes", 200, []string{"mail/0", "pay/0"}, nil},
+		{shop, "changes", 403, nil, []string{"mail/0"}},
 		{mailer, "tasks", 200, []string{"mail/1"}, []string{"pay"}},
 		{mailer, "tasks?action=pay", 403, nil, []string{"pay/"}},
 		{mailer, "task?id=mail/1", 200, []string{"mail/1"}, []string{"dear ann", "pay/2"}},

@@ -17,7 +17,14 @@ func TestLooks_WorkOnAHotStandby(t *testing.T) {
 	run(t, env, `{"id": "a", "action": "act"}`, "insert").wantExit(t, 0)
 	makeStandby(t, dir, "")
 	for _, args := range [][]string{
-		{"ls"}, {"show", "a"}, {"stats"}, {"explain", "a"}, {"graph", "a"}, {"actors"}, {"errors"},
+		{"ls"},
+		{"show", "a"},
+		{"stats"},
+		{"explain", "a"},
+		{"graph", "a"},
+		{"actors"},
+		{"errors"},
+		{"changes"},
 	} {
 		run(t, env, "", args...).wantExit(t, 0)
 	}

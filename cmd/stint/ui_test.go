@@ -56,7 +56,7 @@ func TestUI_ShowsTheDatabase(t *testing.T) {
 	address := addressIn(t, showing)
 	for name, part := range map[string]string{
 		"": "mail", "tasks": "mail/7", "task?id=mail%2F7": "nobody asks for", "limits": "No limits",
-		"schedules": "No schedules",
+		"schedules": "No schedules", "changes": "No changes",
 	} {
 		if code, text := webPage(t, address+name, ""); code != http.StatusOK ||
 			!strings.Contains(text, part) {
@@ -82,7 +82,7 @@ func TestUI_ShowsAService(t *testing.T) {
 	showing.says(t, "stop with Ctrl-C")
 	for _, name := range []string{
 		"", "problems", "tasks", "task?id=mail/7", "network?id=mail/7", "action?name=mail",
-		"actors", "limits", "schedules", "waiting", "check",
+		"actors", "limits", "schedules", "waiting", "check", "changes",
 	} {
 		if code, text := webPage(t, addressIn(t, showing)+name, ""); code != http.StatusOK {
 			t.Errorf("%q: %d\n%s", name, code, text)

@@ -3,17 +3,21 @@ package limit
 import (
 	"context"
 
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // PauseActions pauses actions.
 func (e *Engine) PauseActions(ctx context.Context, actions []string) error {
-	return e.tighten(ctx, pg.Step{Name: "pause_actions", Args: []any{actions}})
+	note := changes.Note(ctx, "note_pauses", "Pause", actions, true)
+	return e.tighten(ctx, append(note, pg.Step{Name: "pause_actions", Args: []any{actions}})...)
 }
 
 // ResumeActions ends the pauses of actions.
 func (e *Engine) ResumeActions(ctx context.Context, actions []string) error {
-	err := e.loosen(ctx, actions, pg.Step{Name: "resume_actions", Args: []any{actions}})
+	note := changes.Note(ctx, "note_pauses", "Resume", actions, false)
+	err := e.loosen(ctx, actions,
+		append(note, pg.Step{Name: "resume_actions", Args: []any{actions}})...)
 	if err == nil {
 		e.notify(ctx, actions...)
 	}
@@ -22,7 +26,9 @@ func (e *Engine) ResumeActions(ctx context.Context, actions []string) error {
 
 // PauseKeys pauses keys of an action.
 func (e *Engine) PauseKeys(ctx context.Context, action string, keys []string) error {
-	return e.tighten(ctx, pg.Step{Name: "pause_keys", Args: []any{action, keys}})
+	note := changes.Note(ctx, "note_key_pauses", "PauseKeys",
+		changes.NamesMax, action, keys, true)
+	return e.tighten(ctx, append(note, pg.Step{Name: "pause_keys", Args: []any{action, keys}})...)
 }
 
 // ResumeKeys ends the pauses of keys. If some of their tasks may stay parked a while longer,
@@ -30,9 +36,11 @@ func (e *Engine) PauseKeys(ctx context.Context, action string, keys []string) er
 func (e *Engine) ResumeKeys(
 	ctx context.Context, action string, keys []string,
 ) (unparked bool, err error) {
-	err = e.loosen(ctx, []string{action},
+	note := changes.Note(ctx, "note_key_pauses", "ResumeKeys",
+		changes.NamesMax, action, keys, false)
+	err = e.loosen(ctx, []string{action}, append(note,
 		pg.Step{Name: "resume_keys", Args: []any{action, keys}},
-		pg.Step{Name: "forget_keys", Args: []any{action, keys}})
+		pg.Step{Name: "forget_keys", Args: []any{action, keys}})...)
 	if err != nil {
 		return true, err
 	}
@@ -47,7 +55,9 @@ func (e *Engine) ResumeKeys(
 func (e *Engine) SetWeights(
 	ctx context.Context, action string, keys []string, weights []int32,
 ) error {
-	return e.DB.Run(ctx, pg.Step{Name: "lock_limiting"},
+	note := changes.Note(ctx, "note_weights", "SetWeights",
+		changes.NamesMax, action, keys, weights)
+	return e.DB.Run(ctx, append(append([]pg.Step{{Name: "lock_limiting"}}, note...),
 		pg.Step{Name: "set_weights", Args: []any{action, keys, weights}},
-		pg.Step{Name: "forget_keys", Args: []any{action, keys}})
+		pg.Step{Name: "forget_keys", Args: []any{action, keys}})...)
 }

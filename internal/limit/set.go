@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/pg"
 )
@@ -82,22 +83,22 @@ func New(config Config) *Engine {
 // is false.
 func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied bool, err error) {
 	rate, key := limits.Rate.args(), limits.RatePerKey.args()
+	args := []any{
+		action, pg.NonZero(limits.Concurrency), pg.NonZero(limits.ConcurrencyPerKey),
+		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair,
+	}
 	var same bool
-	set := pg.Step{
-		Name: "set_limits",
-		Args: []any{
-			action, pg.NonZero(limits.Concurrency), pg.NonZero(limits.ConcurrencyPerKey),
-			rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair,
-		},
+	set := append(changes.Note(ctx, "note_limits", "SetLimits", args...), pg.Step{
+		Name: "set_limits", Args: args,
 		Read: func(rows pgx.Rows) (err error) {
 			same, err = pgx.CollectOneRow(rows, pgx.RowTo[bool])
 			return err
 		},
-	}
+	})
 	if limits == (Limits{}) {
-		err = e.loosen(ctx, []string{action}, set)
+		err = e.loosen(ctx, []string{action}, set...)
 	} else {
-		err = e.tighten(ctx, set)
+		err = e.tighten(ctx, set...)
 	}
 	if err != nil {
 		return true, err

@@ -1,7 +1,9 @@
 package pg
 
 import (
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -43,4 +45,18 @@ func OrZero[T any](value *T) T {
 		return zero
 	}
 	return *value
+}
+
+// Storable makes any text one that can be stored: it replaces NUL and bytes that are not UTF-8, and
+// cuts what is longer than most bytes.
+func Storable(text string, most int) string {
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	text = strings.ReplaceAll(text, "\x00", string(utf8.RuneError))
+	if len(text) <= most {
+		return text
+	}
+	for !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
 }

@@ -29,9 +29,7 @@ func (k KeepTries) Terms() string {
 }
 
 // Suits reports whether a store with the given terms deletes all that this one would.
-func (k KeepTries) Suits(terms string) bool {
-	return suits(terms, int64(k.Most), longest(pg.NonZero(k.Age)))
-}
+func (k KeepTries) Suits(given string) bool { return suits(given, k.Terms()) }
 
 // Orphans deletes what is kept for tasks besides their definitions, once they are gone.
 type Orphans struct {

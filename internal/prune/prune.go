@@ -4,13 +4,15 @@ package prune
 import (
 	"context"
 	"embed"
-	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -46,6 +48,8 @@ type Keep struct {
 	Completed, Aborted *time.Duration
 	// Results is for how long tasks with results to post stay at least.
 	Results time.Duration
+	// Changes is for how long is known who has changed what; nil: for ever.
+	Changes *time.Duration
 }
 
 // Every is how often to prune.
@@ -65,12 +69,12 @@ func (k Keep) Drops() (completed, aborted bool) {
 }
 
 // Terms name the ages.
-func (k Keep) Terms() string { return terms(longest(k.Completed), longest(k.Aborted)) }
+func (k Keep) Terms() string {
+	return terms(longest(k.Completed), longest(k.Aborted), longest(k.Changes))
+}
 
 // Suits reports whether a store with the given terms prunes all that this one would.
-func (k Keep) Suits(terms string) bool {
-	return suits(terms, longest(k.Completed), longest(k.Aborted))
-}
+func (k Keep) Suits(given string) bool { return suits(given, k.Terms()) }
 
 // longest is an age as a number, the greatest one for ever.
 func longest(age *time.Duration) int64 {
@@ -80,13 +84,28 @@ func longest(age *time.Duration) int64 {
 	return int64(*age)
 }
 
-func terms(one, other int64) string { return fmt.Sprintf("%d/%d", one, other) }
+func terms(numbers ...int64) string {
+	var words []string
+	for _, number := range numbers {
+		words = append(words, strconv.FormatInt(number, 10))
+	}
+	return strings.Join(words, "/")
+}
 
-// suits reports whether neither of the given terms is greater than these.
-func suits(given string, one, other int64) bool {
-	var givenOne, givenOther int64
-	_, err := fmt.Sscanf(given, "%d/%d", &givenOne, &givenOther)
-	return err == nil && givenOne <= one && givenOther <= other
+// suits reports whether none of the given terms is greater than mine.
+func suits(given, mine string) bool {
+	words, least := strings.Split(given, "/"), strings.Split(mine, "/")
+	for i := range least {
+		if i >= len(words) {
+			return false
+		}
+		one, err := strconv.ParseInt(words[i], 10, 64)
+		other, _ := strconv.ParseInt(least[i], 10, 64) // is a number
+		if err != nil || one > other {
+			return false
+		}
+	}
+	return true
 }
 
 // of is for how long the aborted tasks stay, or the completed ones.
@@ -183,9 +202,18 @@ func (p *Pruner) Some(ctx context.Context) error {
 // finished tasks.
 func (p *Pruner) All(ctx context.Context) (pruned int64, done bool, err error) {
 	began := time.Now() //nolint:forbidigo // a pause of this process
-	err = p.db.Run(ctx, pg.Step{Name: "forget_asked"}, pg.Step{Name: "forget_unattended"})
-	if err != nil {
+	steps := []pg.Step{{Name: "forget_asked"}, {Name: "forget_unattended"}}
+	old := int64(0)
+	if p.keep.Changes != nil {
+		steps = append(steps, changes.Drop(*p.keep.Changes, &old))
+	}
+	if err := p.db.Run(ctx, steps...); err != nil {
 		return 0, false, err
+	}
+	for old > 0 {
+		if err := p.db.Run(ctx, steps[len(steps)-1]); err != nil {
+			return 0, false, err
+		}
 	}
 	if len(p.walks) == 0 {
 		return 0, true, p.forget(ctx)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -38,11 +39,17 @@ type Row struct {
 // Put adds schedules, or changes those of the same names: these keep their next occurrence if they
 // occur as before.
 func Put(ctx context.Context, db *pg.DB, rows []Row) error {
+	if err := notePut(ctx, db, "PutSchedules", rows, true); err != nil {
+		return err
+	}
 	return put(ctx, db, "put_schedules", rows)
 }
 
 // Ensure adds those of the schedules whose names no schedule has.
 func Ensure(ctx context.Context, db *pg.DB, rows []Row) error {
+	if err := notePut(ctx, db, "EnsureSchedules", rows, false); err != nil {
+		return err
+	}
 	return put(ctx, db, "ensure_schedules", rows)
 }
 
@@ -130,16 +137,25 @@ func CountBytes(ctx context.Context, db *pg.DB, names []string) (size int64, err
 
 // Pause makes schedules have no next occurrence.
 func Pause(ctx context.Context, db *pg.DB, names []string) error {
+	if err := notePauses(ctx, db, "PauseSchedules", names, true); err != nil {
+		return err
+	}
 	return db.Run(ctx, pg.Step{Name: "pause_schedules", Args: []any{names}})
 }
 
 // Resume ends the pauses of schedules, whose next occurrences are given.
 func Resume(ctx context.Context, db *pg.DB, names []string, next []*time.Time) error {
+	if err := notePauses(ctx, db, "ResumeSchedules", names, false); err != nil {
+		return err
+	}
 	return db.Run(ctx, pg.Step{Name: "resume_schedules", Args: []any{names, next}})
 }
 
 // Delete deletes schedules.
 func Delete(ctx context.Context, db *pg.DB, names []string) error {
+	if err := changes.Schedules(ctx, db, "DeleteSchedules", names, ""); err != nil {
+		return err
+	}
 	return db.Run(ctx, pg.Step{Name: "delete_schedules", Args: []any{names}})
 }
 

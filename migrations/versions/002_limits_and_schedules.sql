@@ -1,6 +1,6 @@
 -- Limits of actions and of their keys, which the statements that hand out obey, schedules, steps,
--- the history of tries, and tasks that fail fast. limits.md, schedules.md, steps.md and history.md
--- in docs/guides describe them.
+-- the history of tries, tasks that fail fast, and who has changed what. limits.md, schedules.md,
+-- steps.md, history.md and changes.md in docs/guides describe them.
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
 -- added as nulls, so the rows that are there need no check.
@@ -198,6 +198,39 @@ CREATE TABLE {{.schema}}.tries (
 CREATE INDEX tries_key ON {{.schema}}.tries (key);
 ALTER TABLE {{.schema}}.tries REPLICA IDENTITY FULL;
 
+-- Who has changed tasks or settings, what, when and why, for callers that say who they are: a row
+-- for each action of the tasks. It outlives the tasks. number is random, with a row's place among
+-- those of the call added. items is how many tasks, keys or schedules were changed, and names are
+-- those of the first ones; others is how many tasks changed with them, in the first row of a call.
+CREATE TABLE {{.schema}}.changes (
+    number     bigint      NOT NULL,
+    changed_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    items      integer     NOT NULL DEFAULT 0,
+    others     integer     NOT NULL DEFAULT 0,
+    verb       text        COLLATE "C" NOT NULL,
+    author     text        COLLATE "C" NOT NULL,
+    action     text        COLLATE "C",
+    reason     text,
+    detail     text,
+    names      text[]      COLLATE "C" NOT NULL DEFAULT '{}',
+
+    CONSTRAINT changes_pkey        PRIMARY KEY (number),
+    CONSTRAINT changes_verb_length CHECK (octet_length(verb) BETWEEN 1 AND 255),
+    CONSTRAINT changes_text_length CHECK (octet_length(author) <= 1024
+        AND octet_length(reason) <= 4096 AND octet_length(detail) <= 16384)
+) WITH (fillfactor = 90);
+-- number + 0, for the reason that scheduled_order gives.
+CREATE INDEX changes_order ON {{.schema}}.changes (changed_at, (number + 0));
+
+-- The tasks of these rows, by their IDs, since a deleted task has nothing else left.
+CREATE TABLE {{.schema}}.changed_tasks (
+    number bigint NOT NULL,
+    id     text   COLLATE "C" NOT NULL,
+
+    CONSTRAINT changed_tasks_pkey PRIMARY KEY (id, number)
+);
+CREATE INDEX changed_tasks_number ON {{.schema}}.changed_tasks (number);
+
 CREATE OR REPLACE VIEW {{.schema}}.task_states AS
 SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority, task.on_abort,
        task.post_result, task.id, task.action, task.body, state.state, state.tries, state.actor,
@@ -270,6 +303,10 @@ ALTER TABLE {{.schema}}.fail_fast SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.tries SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.changes SET (autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.changed_tasks SET (autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 ---- create above / drop below ----
 
@@ -284,7 +321,8 @@ ALTER TABLE {{.schema}}.ready DROP CONSTRAINT ready_position,
 ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.fail_fast, {{.schema}}.tries, {{.schema}}.answer_keys, {{.schema}}.steps,
+DROP TABLE {{.schema}}.changed_tasks, {{.schema}}.changes, {{.schema}}.fail_fast,
+    {{.schema}}.tries, {{.schema}}.answer_keys, {{.schema}}.steps,
     {{.schema}}.schedules,
     {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
     {{.schema}}.limits;

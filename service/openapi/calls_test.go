@@ -60,6 +60,7 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 		`{"id":"none","token":"00000000-0000-0000-0000-000000000001","code":"completed"}]}`, "")
 	tasks("ExplainTask", `{"id":"b"}`, "")
 	tasks("GetHistory", `{"id":"a"}`, "")
+	tasks("ListChanges", `{"id":"a","limit":3}`, "")
 	tasks("GetGraph", `{"id":"a"}`, "")
 	tasks("GetStats", `{}`, "")
 	tasks("ListProblems", `{"limit":10}`, "")

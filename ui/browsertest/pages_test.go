@@ -19,7 +19,9 @@ func pages() map[string]string {
 		"overview": "", "problems": "problems", "tasks": "tasks",
 		"tasks-filtered": "tasks?state=ready&state=aborted&action=mail",
 		"tasks-none":     "tasks?prefix=nothing", "actions": "actions", "actors": "actors",
-		"limits": "limits", "schedules": "schedules",
+		"limits": "limits", "schedules": "schedules", "changes": "changes",
+		"task-changed":  of("task", "mail/10039"),
+		"task-gone":     of("task", "newsletter/2026-10/7"),
 		"task-progress": of("task", "export/film-2/photo-16"),
 		"task-blocked":  of("task", "export/book"), "task-tries": of("task", "mail/10000"),
 		"task-failed": of("task", "export/film-2/photo-15"), "task-nobody": of("task", "alone"),
@@ -125,6 +127,7 @@ func TestPictures(t *testing.T) {
 		}
 		for _, page := range []string{
 			"", "problems", "tasks", "actions", "actors", "limits", "schedules", "waiting", "check",
+			"changes",
 		} {
 			take("empty-"+page, empty.url+"/"+page)
 		}

@@ -171,6 +171,8 @@ func (s *scene) fill(t *testing.T) {
 	wantNil(t, store.SetStatus(ctx, owned[0], "half of it is done", 0.5))
 	_, err := store.RecordStep(ctx, owned[0], "fixed", []byte("42"))
 	wantNil(t, err)
+	s.change(t)
+	ctx = stint.WithAuthor(ctx, stint.Author{Name: "ann@example.com"})
 	wantNil(t, store.SetLimits(ctx, "mail", stint.Limits{Concurrency: 10, ConcurrencyPerKey: 2}))
 	rate := stint.Rate{Tasks: 100, Per: time.Minute}
 	wantNil(t, store.SetLimits(ctx, "scan", stint.Limits{Rate: rate}))
@@ -207,6 +209,32 @@ func (s *scene) fillShards(t *testing.T) {
 	wantNil(t, us.InsertTasks(t.Context(), []stint.Task{
 		{ID: "order/9/approve", Action: stint.External},
 	}))
+}
+
+// change has people change tasks, for the list of changes.
+func (s *scene) change(t *testing.T) {
+	t.Helper()
+	var old []stint.Task
+	ids := []stint.TaskID{stint.TaskID(hostile + "old")}
+	for i := range 30 {
+		ids = append(ids, stint.TaskID(fmt.Sprintf("newsletter/2026-10/%d", i)))
+	}
+	for _, id := range ids {
+		old = append(old, stint.Task{ID: id, Action: "newsletter"})
+	}
+	wantNil(t, s.store.InsertTasks(t.Context(), old))
+	ann := stint.WithAuthor(t.Context(), stint.Author{
+		Name: "ann@example.com", Reason: "the newsletter of October is not sent any more",
+	})
+	hostileAuthor := stint.WithAuthor(t.Context(), stint.Author{Name: hostile, Reason: hostile})
+	_, err := s.store.AbortTasks(ann, ids, "")
+	wantNil(t, err)
+	_, err = s.store.RetryTasks(hostileAuthor, ids[:2])
+	wantNil(t, err)
+	_, err = s.store.DeleteTasks(ann, ids)
+	wantNil(t, err)
+	_, err = s.store.AbortTasks(ann, []stint.TaskID{"mail/10039"}, "sent twice")
+	wantNil(t, err)
 }
 
 // own owns some tasks of an action.

@@ -64,6 +64,8 @@ const (
 	TaskServiceExplainTaskProcedure = "/stint.v1.TaskService/ExplainTask"
 	// TaskServiceGetHistoryProcedure is the fully-qualified name of the TaskService's GetHistory RPC.
 	TaskServiceGetHistoryProcedure = "/stint.v1.TaskService/GetHistory"
+	// TaskServiceListChangesProcedure is the fully-qualified name of the TaskService's ListChanges RPC.
+	TaskServiceListChangesProcedure = "/stint.v1.TaskService/ListChanges"
 	// TaskServiceGetGraphProcedure is the fully-qualified name of the TaskService's GetGraph RPC.
 	TaskServiceGetGraphProcedure = "/stint.v1.TaskService/GetGraph"
 	// TaskServiceGetStatsProcedure is the fully-qualified name of the TaskService's GetStats RPC.
@@ -154,6 +156,10 @@ type TaskServiceClient interface {
 	ExplainTask(context.Context, *stintv1.ExplainTaskRequest) (*stintv1.ExplainTaskResponse, error)
 	// Returns the tries of a task that have ended, and its recorded steps.
 	GetHistory(context.Context, *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error)
+	// Lists who has changed tasks or settings, and why, the newest changes first, also of tasks that
+	// are gone. A change is noted if the call that makes it has the header Stint-Reason or
+	// Stint-Author, which may be percent-encoded.
+	ListChanges(context.Context, *stintv1.ListChangesRequest) (*stintv1.ListChangesResponse, error)
 	// Returns the network around a task.
 	GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error)
 	GetStats(context.Context, *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error)
@@ -294,6 +300,13 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+TaskServiceGetHistoryProcedure,
 			connect.WithSchema(taskServiceMethods.ByName("GetHistory")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		listChanges: connect.NewClient[stintv1.ListChangesRequest, stintv1.ListChangesResponse](
+			httpClient,
+			baseURL+TaskServiceListChangesProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("ListChanges")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -457,6 +470,7 @@ type taskServiceClient struct {
 	listTasks       *connect.Client[stintv1.ListTasksRequest, stintv1.ListTasksResponse]
 	explainTask     *connect.Client[stintv1.ExplainTaskRequest, stintv1.ExplainTaskResponse]
 	getHistory      *connect.Client[stintv1.GetHistoryRequest, stintv1.GetHistoryResponse]
+	listChanges     *connect.Client[stintv1.ListChangesRequest, stintv1.ListChangesResponse]
 	getGraph        *connect.Client[stintv1.GetGraphRequest, stintv1.GetGraphResponse]
 	getStats        *connect.Client[stintv1.GetStatsRequest, stintv1.GetStatsResponse]
 	listProblems    *connect.Client[stintv1.ListProblemsRequest, stintv1.ListProblemsResponse]
@@ -597,6 +611,15 @@ func (c *taskServiceClient) ExplainTask(ctx context.Context, req *stintv1.Explai
 // GetHistory calls stint.v1.TaskService.GetHistory.
 func (c *taskServiceClient) GetHistory(ctx context.Context, req *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error) {
 	response, err := c.getHistory.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListChanges calls stint.v1.TaskService.ListChanges.
+func (c *taskServiceClient) ListChanges(ctx context.Context, req *stintv1.ListChangesRequest) (*stintv1.ListChangesResponse, error) {
+	response, err := c.listChanges.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -835,6 +858,10 @@ type TaskServiceHandler interface {
 	ExplainTask(context.Context, *stintv1.ExplainTaskRequest) (*stintv1.ExplainTaskResponse, error)
 	// Returns the tries of a task that have ended, and its recorded steps.
 	GetHistory(context.Context, *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error)
+	// Lists who has changed tasks or settings, and why, the newest changes first, also of tasks that
+	// are gone. A change is noted if the call that makes it has the header Stint-Reason or
+	// Stint-Author, which may be percent-encoded.
+	ListChanges(context.Context, *stintv1.ListChangesRequest) (*stintv1.ListChangesResponse, error)
 	// Returns the network around a task.
 	GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error)
 	GetStats(context.Context, *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error)
@@ -971,6 +998,13 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		TaskServiceGetHistoryProcedure,
 		svc.GetHistory,
 		connect.WithSchema(taskServiceMethods.ByName("GetHistory")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceListChangesHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceListChangesProcedure,
+		svc.ListChanges,
+		connect.WithSchema(taskServiceMethods.ByName("ListChanges")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -1145,6 +1179,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceExplainTaskHandler.ServeHTTP(w, r)
 		case TaskServiceGetHistoryProcedure:
 			taskServiceGetHistoryHandler.ServeHTTP(w, r)
+		case TaskServiceListChangesProcedure:
+			taskServiceListChangesHandler.ServeHTTP(w, r)
 		case TaskServiceGetGraphProcedure:
 			taskServiceGetGraphHandler.ServeHTTP(w, r)
 		case TaskServiceGetStatsProcedure:
@@ -1252,6 +1288,10 @@ func (UnimplementedTaskServiceHandler) ExplainTask(context.Context, *stintv1.Exp
 
 func (UnimplementedTaskServiceHandler) GetHistory(context.Context, *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.GetHistory is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) ListChanges(context.Context, *stintv1.ListChangesRequest) (*stintv1.ListChangesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.ListChanges is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error) {

@@ -102,13 +102,14 @@ shard is away, they show the rest, name the shard on standard error, and exit wi
 	)
 	root.AddCommand(
 		p.migrateCommand(), p.insertCommand(), p.debounceCommand(), p.listCommand(),
-		p.showCommand(), p.explainCommand(), p.graphCommand(), p.answerCommand(), p.abortCommand(),
-		p.retryCommand(),
-		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(), p.errorsCommand(),
+		p.showCommand(), p.explainCommand(), p.graphCommand(), noted(p.answerCommand()),
+		noted(p.abortCommand()), noted(p.retryCommand()), noted(p.deleteCommand()),
+		p.changesCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(), p.errorsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
 		p.serveCommand(), p.uiCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(),
-		p.topCommand(), p.limitsCommand(), p.limitCommand(), p.weightCommand(), p.pauseCommand(),
-		p.resumeCommand(), p.scheduleCommand(), p.versionCommand(), p.statementsCommand(),
+		p.topCommand(), p.limitsCommand(), noted(p.limitCommand()), noted(p.weightCommand()),
+		noted(p.pauseCommand()), noted(p.resumeCommand()), p.scheduleCommand(),
+		p.versionCommand(), p.statementsCommand(),
 		exitCodesTopic(), jsonTopic(),
 	)
 	root.SetFlagErrorFunc(flagError)

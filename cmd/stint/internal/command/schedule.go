@@ -31,8 +31,8 @@ stint serve do, inserts its tasks when it occurs.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
-		p.putCommand(), p.scheduleListCommand(), p.nextCommand(),
-		p.changing(&cobra.Command{
+		noted(p.putCommand()), p.scheduleListCommand(), p.nextCommand(),
+		noted(p.changing(&cobra.Command{
 			Use:   "pause NAME...",
 			Short: "Keep schedules from occurring",
 			Long: `Keep schedules from occurring until: stint schedule resume. Tasks that were
@@ -40,8 +40,8 @@ inserted stay as they are. If one of the schedules does not exist, none is pause
 
 With --json: paused, the names.`,
 			Example: "  stint schedule pause report",
-		}, "paused", verbs.PauseSchedules),
-		p.changing(&cobra.Command{
+		}, "paused", verbs.PauseSchedules)),
+		noted(p.changing(&cobra.Command{
 			Use:   "resume NAME...",
 			Short: "Let paused schedules occur again",
 			Long: `End the pauses of schedules. They occur from now on: what they would have been
@@ -50,9 +50,9 @@ not exist, none is resumed.
 
 With --json: resumed, the names.`,
 			Example: "  stint schedule resume report",
-		}, "resumed", verbs.ResumeSchedules),
-		p.triggerCommand(),
-		p.changing(&cobra.Command{
+		}, "resumed", verbs.ResumeSchedules)),
+		noted(p.triggerCommand()),
+		noted(p.changing(&cobra.Command{
 			Use:        "rm NAME...",
 			SuggestFor: []string{"delete", "remove"},
 			Short:      "Delete schedules",
@@ -61,7 +61,7 @@ exist, none is deleted.
 
 With --json: deleted, the names.`,
 			Example: "  stint schedule rm report",
-		}, "deleted", verbs.DeleteSchedules),
+		}, "deleted", verbs.DeleteSchedules)),
 	)
 	return cmd
 }

@@ -98,6 +98,17 @@ func (s *sharded) ListTasks(
 	return s.Merged.ListTasks(ctx, filter)
 }
 
+// ListChanges is that of the cluster.
+func (s *sharded) ListChanges(
+	ctx context.Context, filter stint.ChangeFilter,
+) (stint.ChangePage, error) {
+	if filter.ID == "" {
+		return stint.ChangePage{}, said(errInput, "across shards, name a task; the changes of one "+
+			"shard are listed with its --database-url or --server")
+	}
+	return s.Merged.ListChanges(ctx, filter)
+}
+
 // statsOfAll are the stats of each shard that is not away.
 func (s *sharded) statsOfAll(ctx context.Context) ([]shards.ShardStats, error) {
 	if _, err := s.all(); err != nil {

@@ -21,7 +21,9 @@ func (p *program) showCommand() *cobra.Command {
 long, or is not text, only its size is shown. Of the tasks that it waits for (predecessors)
 and of those that wait for it (dependents), ten each are shown with their states,
 unfinished ones first; stint graph draws them all. Of its tries those are shown that the
-workers keep (see --keep-tries of stint worker), and its recorded steps.
+workers keep (see --keep-tries of stint worker), and its recorded steps. At the end are the
+changes that people have made to tasks with this ID (see: stint changes), the latest 20. Of a
+task that is not there the command says who has changed it last, if that is known.
 
 With --json, the task (see: stint help json) with its whole body and result, and
 predecessors and dependents: lists of tasks without bodies and results, left out if there
@@ -29,16 +31,18 @@ are none. In a network of over 10,000 tasks some may be missing, which neighbour
 history has the ended tries: number, outcome ("completed", "aborted", "returned",
 "released", "expired", "cancelled" or "overdue"), actor, owned_at, ended_at, status, log.
 It is left out if there is none but the one that ended the task, without a log. steps has
-the recorded steps: name, recorded_at, bytes; left out if there are none.`,
+the recorded steps: name, recorded_at, bytes; left out if there are none. changes has what
+stint changes prints, the newest first; left out if there are none.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
 		GroupID: groupTasks,
 		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withTasks(cmd.Context(), func(ctx context.Context, db *database) error {
-				task, err := db.task(ctx, stint.TaskID(args[0]))
+				id := stint.TaskID(args[0])
+				task, err := db.task(ctx, id)
 				if err != nil {
-					return err
+					return p.gone(ctx, db, id, err)
 				}
 				graph, err := db.tasks().Graph(ctx, task.ID)
 				if err != nil {
@@ -48,7 +52,12 @@ the recorded steps: name, recorded_at, bytes; left out if there are none.`,
 				if err != nil {
 					return err
 				}
-				return p.printTask(ctx, db, &shown{task, neighboursOf(graph, task.ID), history})
+				changed, err := p.changesOf(ctx, db, id)
+				if err != nil {
+					return err
+				}
+				return p.printTask(ctx, db,
+					&shown{task, neighboursOf(graph, task.ID), history, changed})
 			})
 		},
 	}
@@ -59,6 +68,7 @@ type shown struct {
 	task    stint.TaskInfo
 	around  neighbours
 	history stint.History
+	changed []stint.Change
 }
 
 // neighbours are the tasks that a task waits for, and those that wait for it, unfinished ones
@@ -122,11 +132,12 @@ func (n neighbours) lines(paint display.Painter) []display.Line {
 // A shownJSON is what show prints.
 type shownJSON struct {
 	taskJSON
-	Predecessors []taskJSON `json:"predecessors,omitempty"`
-	Dependents   []taskJSON `json:"dependents,omitempty"`
-	Cut          bool       `json:"neighbours_cut,omitempty"`
-	History      []tryJSON  `json:"history,omitempty"`
-	Steps        []stepJSON `json:"steps,omitempty"`
+	Predecessors []taskJSON   `json:"predecessors,omitempty"`
+	Dependents   []taskJSON   `json:"dependents,omitempty"`
+	Cut          bool         `json:"neighbours_cut,omitempty"`
+	History      []tryJSON    `json:"history,omitempty"`
+	Steps        []stepJSON   `json:"steps,omitempty"`
+	Changes      []changeJSON `json:"changes,omitempty"`
 }
 
 func (p *program) printTask(ctx context.Context, db *database, s *shown) error {
@@ -134,7 +145,7 @@ func (p *program) printTask(ctx context.Context, db *database, s *shown) error {
 		return p.printJSON(shownJSON{
 			p.newTaskJSON(&s.task), p.tasksJSON(s.around.predecessors),
 			p.tasksJSON(s.around.dependents), s.around.cut, triesJSON(s.history.Tries),
-			stepsJSON(s.history.Steps),
+			stepsJSON(s.history.Steps), changesJSON(s.changed),
 		})
 	}
 	now, err := db.now(ctx)
@@ -143,7 +154,8 @@ func (p *program) printTask(ctx context.Context, db *database, s *shown) error {
 	}
 	var rows [][]string
 	lines := append(display.Task(&s.task, now, p.painter()), s.around.lines(p.painter())...)
-	for _, line := range append(lines, historyLines(s.history, now)...) {
+	lines = append(lines, historyLines(s.history, now)...)
+	for _, line := range append(lines, changeLines(s.changed, now)...) {
 		// Further lines of a value are put below the first one.
 		value := strings.ReplaceAll(line.Value, "\n", "\n\t")
 		rows = append(rows, []string{line.Name, value})

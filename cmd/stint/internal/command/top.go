@@ -45,7 +45,7 @@ stint stats, ls and actors.`,
 				return err
 			}
 			p.quiet = true // the view names the database
-			return p.withTasks(cmd.Context(), func(ctx context.Context, db *database) error {
+			return p.withTasks(p.byUser(cmd), func(ctx context.Context, db *database) error {
 				return p.top(ctx, db, interval)
 			})
 		},

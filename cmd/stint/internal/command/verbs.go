@@ -53,6 +53,7 @@ type taskVerbs interface {
 	changer
 	top.Verbs
 	History(ctx context.Context, id stint.TaskID) (stint.History, error)
+	ListChanges(ctx context.Context, filter stint.ChangeFilter) (stint.ChangePage, error)
 	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 	WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error)
 	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)

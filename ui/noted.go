@@ -1,0 +1,172 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+)
+
+// A changeLister tells who has changed what.
+type changeLister interface {
+	ListChanges(ctx context.Context, filter stint.ChangeFilter) (stint.ChangePage, error)
+}
+
+const (
+	// taskChangesMax is how many changes of a task its page tells of, the latest ones.
+	taskChangesMax = 50
+	// changesAtOnce is how many changes a page lists, and tasksNamed how many tasks of each.
+	changesAtOnce = 100
+	tasksNamed    = 5
+)
+
+// authored returns a context in which what is changed is noted with whoever sent a request.
+func (h *Handler) authored(ctx context.Context, r *request, reason string) context.Context {
+	return stint.WithAuthor(ctx, stint.Author{
+		Name: cmp.Or(h.who(r), "the web interface"), Reason: reason,
+	})
+}
+
+// changesOf returns who has changed a task; nothing where the store does not tell: the rest of the
+// page is worth showing.
+func (a *asked) changesOf(ctx context.Context, id stint.TaskID) []stint.Change {
+	by, ok := a.Store.(changeLister)
+	if !ok {
+		return nil
+	}
+	page, err := a.changes.get(ctx, "of "+string(id),
+		func(ctx context.Context) (stint.ChangePage, error) {
+			return by.ListChanges(ctx, stint.ChangeFilter{ID: id, Limit: taskChangesMax})
+		})
+	if err != nil {
+		return nil
+	}
+	return page.Changes
+}
+
+// changeEvents are the changes of a task as events of its life: those of the task that has the ID
+// now.
+func changeEvents(found []stint.Change, since, now time.Time) (all []event) {
+	for i := range found {
+		c := &found[i]
+		if c.At.Before(since) {
+			continue
+		}
+		all = append(all, event{
+			At: newMoment(c.At, now), Icon: "changed", Status: c.Reason,
+			Key:  fmt.Sprint("change ", c.At.UnixMicro(), " ", c.Verb),
+			What: say(changedBy(c, withOthers(c))),
+		})
+	}
+	return all
+}
+
+// changedBy says what a change did, and who did it.
+func changedBy(c *stint.Change, more string) string {
+	done := display.Done(c)
+	text := strings.ToUpper(done[:1]) + done[1:] + more
+	if c.By != "" {
+		text += " by " + display.Text(c.By)
+	}
+	return text
+}
+
+func withOthers(c *stint.Change) string {
+	if n := c.Items - 1 + c.Others; n > 0 {
+		return " with " + display.Count(int64(n), "other")
+	}
+	return ""
+}
+
+// goneBy says who has changed a task last that is not there; empty if that is not known.
+func (h *Handler) goneBy(r *request, id stint.TaskID) sentence {
+	if !r.may(Read) {
+		return nil
+	}
+	found := h.asked.changesOf(r.Context(), id)
+	if len(found) == 0 {
+		return nil
+	}
+	c := &found[0]
+	gone := say(changedBy(c, withOthers(c))+", ", newMoment(c.At, r.now))
+	if c.Reason != "" {
+		gone = append(gone, part{Text: ": " + display.Text(c.Reason)})
+	}
+	return gone
+}
+
+// A changeRow is a change of the list.
+type changeRow struct {
+	stint.Change
+	What  string
+	Tasks []stint.TaskID // that it names
+	More  int            // how many it does not name
+}
+
+type changesData struct {
+	Changes     []changeRow
+	ID, Action  string // the filter
+	Next, First string
+	Filtered    bool
+	Now         time.Time
+}
+
+// listChanges lists who has changed what, the newest first.
+func listChanges(h *Handler, r *request) (view, error) {
+	query := r.URL.Query()
+	filter := stint.ChangeFilter{
+		ID: stint.TaskID(query.Get("id")), After: stint.Cursor(query.Get("after")),
+		Limit: changesAtOnce,
+	}
+	if action := query.Get("action"); action != "" {
+		filter.Actions = []string{action}
+	}
+	by, _ := h.asked.Store.(changeLister) // or there is no such page
+	page, err := h.asked.changes.get(r.Context(), fmt.Sprintf("%#v", filter),
+		func(ctx context.Context) (stint.ChangePage, error) { return by.ListChanges(ctx, filter) })
+	if err != nil {
+		return view{}, err
+	}
+	data := changesData{
+		ID: query.Get("id"), Action: query.Get("action"), Now: r.now,
+		Filtered: filter.ID != "" || len(filter.Actions) > 0,
+	}
+	for _, c := range page.Changes {
+		row := changeRow{Change: c}
+		if isOfTasks(&c) {
+			for _, name := range c.Names[:min(len(c.Names), tasksNamed)] {
+				row.Tasks = append(row.Tasks, stint.TaskID(name))
+			}
+			row.More, c.Names = c.Items-len(row.Tasks), nil
+		}
+		row.What = display.Change(&c)
+		data.Changes = append(data.Changes, row)
+	}
+	if page.Next != "" {
+		data.Next = changesLink(query, string(page.Next))
+	}
+	if filter.After != "" {
+		data.First = changesLink(query, "")
+	}
+	return view{name: "changes", data: data}, nil
+}
+
+func isOfTasks(c *stint.Change) bool { return strings.HasSuffix(c.Verb, "Tasks") }
+
+func changesLink(query url.Values, after string) string {
+	address := url.Values{}
+	for _, name := range []string{"id", "action"} {
+		if value := query.Get(name); value != "" {
+			address.Set(name, value)
+		}
+	}
+	if after != "" {
+		address.Set("after", after)
+	}
+	return "changes?" + address.Encode()
+}
