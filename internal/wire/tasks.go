@@ -221,6 +221,37 @@ func ToSeen(m *stintv1.AsSeen) (states []stint.State, tasks []stint.TaskInfo) {
 	return states, tasks
 }
 
+// FromChanges returns what is changed of tasks as a message.
+func FromChanges(c stint.Changes) *stintv1.Changes {
+	m := &stintv1.Changes{
+		NotBefore: fromTime(c.NotBefore), StartAfter: FromDuration(c.StartAfter),
+		StartNow: c.StartNow, Key: c.Key, MaxTries: Int32(c.MaxTries),
+	}
+	if c.Priority != nil {
+		m.Priority = new(int32(*c.Priority))
+	}
+	return m
+}
+
+// ToChanges undoes [FromChanges].
+func ToChanges(m *stintv1.Changes) (c stint.Changes, err error) {
+	c = stint.Changes{
+		NotBefore: toTime(m.GetNotBefore()), StartAfter: m.GetStartAfter().AsDuration(),
+		StartNow: m.GetStartNow(), MaxTries: int(m.GetMaxTries()),
+	}
+	if m != nil && m.Key != nil {
+		c.Key = new(m.GetKey())
+	}
+	if m != nil && m.Priority != nil {
+		priority := int16(m.GetPriority()) //nolint:gosec // checked
+		if int32(priority) != m.GetPriority() {
+			return c, argumentError("Changes.Priority", "must be -32768 to 32767")
+		}
+		c.Priority = &priority
+	}
+	return c, nil
+}
+
 // FromDependencies returns dependencies as messages.
 func FromDependencies(dependencies []stint.Dependency) []*stintv1.Dependency {
 	messages := make([]*stintv1.Dependency, len(dependencies))
