@@ -149,6 +149,19 @@ func (c *Cluster) retryTasks(ctx context.Context, ids []ID) (Affected, error) {
 	}))
 }
 
+// ChangeTasks is [stint.Store.ChangeTasks] on each shard concerned. Each shard does it for itself,
+// as with [Cluster.AbortTasks].
+func (c *Cluster) ChangeTasks(
+	ctx context.Context, ids []ID, to stint.Changes,
+) (Affected, error) {
+	affected, err := c.change(ctx, ids, func(
+		ctx context.Context, store Store, some []stint.TaskID,
+	) (stint.Affected, error) {
+		return store.ChangeTasks(ctx, some, to)
+	})
+	return affected, said("change tasks", err)
+}
+
 // Affected says which tasks a call changed.
 type Affected struct {
 	// Tasks are the tasks named in the call that were changed, shard by shard in order.

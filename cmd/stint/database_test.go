@@ -151,6 +151,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"wait", "a"},
 		{"answer", "a", "--completed"},
 		{"abort", "a"},
+		{"change", "a", "--start-now"},
 		{"retry", "a"},
 		{"delete", "a"},
 		{"actors"},

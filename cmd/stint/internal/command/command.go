@@ -103,7 +103,7 @@ shard is away, they show the rest, name the shard on standard error, and exit wi
 	root.AddCommand(
 		p.migrateCommand(), p.insertCommand(), p.debounceCommand(), p.listCommand(),
 		p.showCommand(), p.explainCommand(), p.graphCommand(), p.answerCommand(), p.abortCommand(),
-		p.retryCommand(),
+		p.changeCommand(), p.retryCommand(),
 		p.deleteCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(), p.errorsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
 		p.serveCommand(), p.uiCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(),

@@ -284,6 +284,16 @@ func (s *sharded) DeleteTasks(
 	return changeNames(ctx, names, s.cluster.DeleteTasks)
 }
 
+// ChangeTasks is that of the cluster.
+func (s *sharded) ChangeTasks(
+	ctx context.Context, names []stint.TaskID, to stint.Changes,
+) (stint.Affected, error) {
+	change := func(ctx context.Context, ids []shards.ID) (shards.Affected, error) {
+		return s.cluster.ChangeTasks(ctx, ids, to)
+	}
+	return changeNames(ctx, names, change)
+}
+
 func changeNames(
 	ctx context.Context, names []stint.TaskID,
 	verb func(ctx context.Context, ids []shards.ID) (shards.Affected, error),
