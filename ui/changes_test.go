@@ -283,7 +283,8 @@ func TestChange_IsForThoseWhoMay(t *testing.T) {
 	all := ui.New(store, open())
 	forms := map[string]sentForm{}
 	for page, names := range map[string][]string{
-		"/task?id=a": {"abort", "delete"}, "/task?id=asked": {"answer"}, "/tasks": {"retry"},
+		"/task?id=a": {"abort", "delete", "change"}, "/task?id=asked": {"answer"},
+		"/tasks":            {"retry", "run"},
 		"/action?name=mail": {"pause", "limit"}, "/limits": {"resume"}, "/schedules": {"trigger"},
 	} {
 		for _, name := range names {
@@ -291,18 +292,21 @@ func TestChange_IsForThoseWhoMay(t *testing.T) {
 		}
 	}
 	verbs := []ui.Verb{
-		ui.Abort, ui.Retry, ui.Delete, ui.Pause, ui.Limit, ui.Trigger, ui.Answer, ui.Read,
-		ui.ReadBodies,
+		ui.Abort, ui.Retry, ui.Delete, ui.Change, ui.Pause, ui.Limit, ui.Trigger, ui.Answer,
+		ui.Read, ui.ReadBodies,
 	}
-	access := map[string][]ui.Verb{"nobody": nil, "all but reading": verbs[:7]}
+	access := map[string][]ui.Verb{"nobody": nil, "all but reading": verbs[:8]}
 	for _, verb := range verbs {
 		access[string(verb)+" alone"] = []ui.Verb{ui.Read, verb}
 		access["all but "+string(verb)] = slices.DeleteFunc(slices.Clone(verbs),
 			func(v ui.Verb) bool { return v == verb })
 	}
 	needs := func(name string) ui.Verb {
-		if name == "resume" {
+		switch name {
+		case "resume":
 			return ui.Pause
+		case "run":
+			return ui.Change
 		}
 		return ui.Verb(name)
 	}
