@@ -282,16 +282,7 @@ func (withdrawn) any() bool       { return true }
 func (s *Store) withdrawNamed(
 	ctx context.Context, ids []TaskID, owned bool, then func(*Store, []withdrawn) error,
 ) error {
-	if err := checkIDs(ids); err != nil {
-		return err
-	}
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	if len(ids) == 0 {
-		return s.db.CheckOpen(ctx)
-	}
-	return s.transact(ctx, func(s *Store) error {
+	return s.onNamed(ctx, ids, func(s *Store, ids []TaskID) error {
 		tasks, err := s.withdraw(ctx, ids, owned)
 		if err != nil {
 			return err
@@ -301,6 +292,21 @@ func (s *Store) withdrawNamed(
 		}
 		return then(s, tasks)
 	})
+}
+
+// onNamed does the rest of a verb for the tasks with these IDs, each once and in order, in one
+// transaction.
+func (s *Store) onNamed(
+	ctx context.Context, ids []TaskID, then func(s *Store, ids []TaskID) error,
+) error {
+	if err := checkIDs(ids); err != nil {
+		return err
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	if len(ids) == 0 {
+		return s.db.CheckOpen(ctx)
+	}
+	return s.transact(ctx, func(s *Store) error { return then(s, ids) })
 }
 
 // withdraw takes the tasks with these IDs out of their states, except for those that are final. If
@@ -457,43 +463,38 @@ func (s *Store) DryRun() *DryRun { return &DryRun{s} }
 // AbortTasks says what [Store.AbortTasks] would do.
 func (d *DryRun) AbortTasks(
 	ctx context.Context, ids []TaskID, status string,
-) (aborted Affected, err error) {
-	err = d.undo(ctx, func(s *Store) error {
-		aborted, err = s.AbortTasks(ctx, ids, status)
-		return err
-	})
-	return aborted, err
+) (Affected, error) {
+	return d.undo(ctx, func(s *Store) (Affected, error) { return s.AbortTasks(ctx, ids, status) })
 }
 
 // RetryTasks says what [Store.RetryTasks] would do.
-func (d *DryRun) RetryTasks(ctx context.Context, ids []TaskID) (opened Affected, err error) {
-	err = d.undo(ctx, func(s *Store) error {
-		opened, err = s.RetryTasks(ctx, ids)
-		return err
-	})
-	return opened, err
+func (d *DryRun) RetryTasks(ctx context.Context, ids []TaskID) (Affected, error) {
+	return d.undo(ctx, func(s *Store) (Affected, error) { return s.RetryTasks(ctx, ids) })
 }
 
 // DeleteTasks says what [Store.DeleteTasks] would do.
-func (d *DryRun) DeleteTasks(ctx context.Context, ids []TaskID) (deleted Affected, err error) {
-	err = d.undo(ctx, func(s *Store) error {
-		deleted, err = s.DeleteTasks(ctx, ids)
-		return err
-	})
-	return deleted, err
+func (d *DryRun) DeleteTasks(ctx context.Context, ids []TaskID) (Affected, error) {
+	return d.undo(ctx, func(s *Store) (Affected, error) { return s.DeleteTasks(ctx, ids) })
 }
 
-// undo does work in a transaction, or in a savepoint of the caller's, and undoes it.
-func (d *DryRun) undo(ctx context.Context, work func(*Store) error) error {
+// ChangeTasks says what [Store.ChangeTasks] would do.
+func (d *DryRun) ChangeTasks(ctx context.Context, ids []TaskID, to TaskChanges) (Affected, error) {
+	return d.undo(ctx, func(s *Store) (Affected, error) { return s.ChangeTasks(ctx, ids, to) })
+}
+
+// undo does a verb in a transaction, or in a savepoint of the caller's, and undoes it.
+func (d *DryRun) undo(
+	ctx context.Context, verb func(*Store) (Affected, error),
+) (told Affected, err error) {
 	errDone := errors.New("done")
-	err := d.store.transact(ctx, func(s *Store) error {
-		if err := work(s); err != nil {
+	err = d.store.transact(ctx, func(s *Store) error {
+		if told, err = verb(s); err != nil {
 			return err
 		}
 		return errDone
 	})
 	if errors.Is(err, errDone) {
-		return nil
+		return told, nil
 	}
-	return err
+	return told, err
 }

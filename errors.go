@@ -27,8 +27,8 @@ var (
 	// ErrTaskInProgress reports that a task cannot be replaced (R5) or deleted (R17): it is owned.
 	ErrTaskInProgress = errors.New("task is in progress")
 
-	// ErrTaskStarted reports that a task cannot be made to wait: it is in progress or final (R3,
-	// R16).
+	// ErrTaskStarted reports that a task cannot be made to wait, or changed: it is in progress or
+	// final (R3, R6, R16).
 	ErrTaskStarted = errors.New("task has started")
 
 	// ErrTaskFinished reports that there is nothing to wait for: the predecessor is final (R16); or

@@ -317,6 +317,34 @@ func ExampleStore_AbortTasks() {
 	// aborted cancelled not needed any more <nil>
 }
 
+// A task that was put off starts now, ahead of others, and what waits for it still does.
+func ExampleStore_ChangeTasks() {
+	ctx := context.Background()
+	store, drop := exampleStore(
+		stint.Task{ID: "mail", Action: "mail"},
+		stint.Task{ID: "report", Action: "report", NotBefore: time.Now().Add(24 * time.Hour)},
+		stint.Task{ID: "archive", Action: "archive", After: []stint.TaskID{"report"}})
+	defer drop()
+
+	now := stint.TaskChanges{StartNow: true, Priority: new(int16(5))}
+	for range 2 {
+		changed, err := store.ChangeTasks(ctx, []stint.TaskID{"report"}, now)
+		fmt.Println(changed.Tasks, err)
+	}
+	infos, err := store.GetTasks(ctx, []stint.TaskID{"report", "archive"})
+	if err != nil {
+		panic(err)
+	}
+	for _, task := range infos {
+		fmt.Println(task.ID, task.State)
+	}
+	// Output:
+	// [report] <nil>
+	// [] <nil>
+	// report ready
+	// archive blocked
+}
+
 func ExampleStore_RetryTasks() {
 	ctx := context.Background()
 	store, drop := exampleStore(

@@ -29,6 +29,7 @@ const (
 	figurePiece  = "the longest piece"
 	figureRemove = "DeleteTasks of all, aborted"
 	figureDelete = "DeleteTasks"
+	figureChange = "ChangeTasks"
 )
 
 func verbsWorkloads() []workload {
@@ -43,6 +44,7 @@ func verbsWorkloads() []workload {
 			{figurePiece, unitSecond},
 			{figureRemove, unitSecond},
 			{figureInsert, unitSecond},
+			{figureChange, unitSecond},
 			{figureDelete, unitSecond},
 		},
 	}}
@@ -80,8 +82,11 @@ func timeLargeVerbs(ctx context.Context, r *run) error {
 	abort := func(ctx context.Context, ids []stint.TaskID) (stint.Affected, error) {
 		return store.AbortTasks(ctx, ids, "no longer wanted")
 	}
+	prefer := func(ctx context.Context, ids []stint.TaskID) (stint.Affected, error) {
+		return store.ChangeTasks(ctx, ids, stint.TaskChanges{Priority: new(int16(1)), MaxTries: 7})
+	}
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
-		const calls = 5
+		const calls = 6
 		return calls * r.Tasks, r.timeEach(ctx, []timed{
 			{figureCheck, func(ctx context.Context) error {
 				_, err := store.Check(ctx)
@@ -96,6 +101,7 @@ func timeLargeVerbs(ctx context.Context, r *run) error {
 			{figureInsert, func(ctx context.Context) error {
 				return store.InsertTasks(ctx, tasks)
 			}},
+			{figureChange, changes(r.Tasks, all, prefer)},
 			{figureDelete, changes(r.Tasks, roots, store.DeleteTasks)},
 		})
 	})

@@ -14,11 +14,11 @@ type asSeen struct {
 	seen   []stint.TaskInfo
 }
 
-// AsSeen returns the verbs AbortTasks, RetryTasks and DeleteTasks for tasks that somebody has seen:
-// each leaves out those of its tasks that are in none of the states any more, or were inserted or
-// have finished at other times than seen has, and checks that in the transaction of the change. The
-// verbs take tasks that are in seen, all of them. With dryRun they are those of [Client.DryRun],
-// which leave nothing out.
+// AsSeen returns the verbs AbortTasks, RetryTasks, DeleteTasks and ChangeTasks for tasks that
+// somebody has seen: each leaves out those of its tasks that are in none of the states any more, or
+// were inserted or have finished at other times than seen has, and checks that in the transaction
+// of the change. The verbs take tasks that are in seen, all of them. With dryRun they are those of
+// [Client.DryRun], which leave nothing out.
 func (c *Client) AsSeen(
 	states []stint.State, seen []stint.TaskInfo, dryRun bool,
 ) bulk.Changer {
@@ -48,4 +48,11 @@ func (a asSeen) RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affec
 func (a asSeen) DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error) {
 	done, err := a.transact(ctx, Transaction{Delete: ids})
 	return done.Deleted, err
+}
+
+func (a asSeen) ChangeTasks(
+	ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
+) (stint.Affected, error) {
+	done, err := a.transact(ctx, Transaction{Change: ids, ChangeTo: to})
+	return done.Changed, err
 }

@@ -219,7 +219,19 @@ func TestClient_DoesWhatTheStoreDoes(t *testing.T) {
 	wantInputs, err2 := r.store.Inputs(ctx, next)
 	same(t, "Inputs", inputs, wantInputs, err, err2)
 	c := []stint.TaskID{"c"}
-	told, err := r.DryRun().AbortTasks(ctx, c, "why not")
+	to := stint.TaskChanges{
+		NotBefore: time.Now().Add(time.Hour).Truncate(time.Microsecond),
+		Priority:  new(int16(0)), Key: new(""), MaxTries: stint.UnlimitedTries,
+	}
+	told, err := r.DryRun().ChangeTasks(ctx, c, to)
+	same(t, "DryRun.ChangeTasks", told, stint.Affected{Tasks: c}, err)
+	for _, want := range []stint.Affected{{Tasks: c}, {}} {
+		changed, err := r.ChangeTasks(ctx, c, to)
+		same(t, "ChangeTasks", changed, want, err)
+	}
+	changed, err := r.ChangeTasks(ctx, c, stint.TaskChanges{StartNow: true})
+	same(t, "ChangeTasks", changed, stint.Affected{Tasks: c}, err)
+	told, err = r.DryRun().AbortTasks(ctx, c, "why not")
 	same(t, "DryRun.AbortTasks", told, stint.Affected{Tasks: c}, err)
 	aborted, err := r.AbortTasks(ctx, c, "why not")
 	same(t, "AbortTasks", aborted, stint.Affected{Tasks: c}, err)
@@ -314,6 +326,14 @@ func TestClient_FailsAsTheStoreFails(t *testing.T) {
 		"not found": {
 			errOf(r.AbortTasks(ctx, []stint.TaskID{"a", "x", "y"}, "")),
 			errOf(r.store.AbortTasks(ctx, []stint.TaskID{"a", "x", "y"}, "")),
+		},
+		"started": {
+			errOf(r.ChangeTasks(ctx, []stint.TaskID{"a"}, stint.TaskChanges{StartNow: true})),
+			errOf(r.store.ChangeTasks(ctx, []stint.TaskID{"a"}, stint.TaskChanges{StartNow: true})),
+		},
+		"no changes": {
+			errOf(r.ChangeTasks(ctx, []stint.TaskID{"a"}, stint.TaskChanges{})),
+			errOf(r.store.ChangeTasks(ctx, []stint.TaskID{"a"}, stint.TaskChanges{})),
 		},
 		"in progress": {
 			errOf(r.DeleteTasks(ctx, []stint.TaskID{"a"})),
@@ -411,6 +431,10 @@ func TestClient_RepeatsWhatWasLost(t *testing.T) {
 			lost("WaitForTask", func() error { return errOf(r.WaitForTask(ctx, "a")) })
 			lost("DeleteTasks", func() error {
 				return errOf(r.DeleteTasks(ctx, []stint.TaskID{"a"}))
+			})
+			lost("ChangeTasks", func() error {
+				changes := stint.TaskChanges{Priority: new(int16(-1))}
+				return errOf(r.ChangeTasks(ctx, []stint.TaskID{"c"}, changes))
 			})
 			lost("AbortTasks", func() error {
 				return errOf(r.AbortTasks(ctx, []stint.TaskID{"b"}, ""))

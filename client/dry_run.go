@@ -36,3 +36,12 @@ func (d *DryRun) DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Aff
 		Ids: wire.FromIDs(ids), DryRun: true,
 	})
 }
+
+// ChangeTasks says what [Client.ChangeTasks] would do.
+func (d *DryRun) ChangeTasks(
+	ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
+) (stint.Affected, error) {
+	return d.client.changeTasks(ctx, &stintv1.ChangeTasksRequest{
+		Ids: wire.FromIDs(ids), To: wire.FromTaskChanges(to), DryRun: true,
+	})
+}

@@ -362,6 +362,9 @@ func (f *faulty) controlOnce(t *testing.T) {
 	f.wantState(t, "c", stint.StateAborted, 1)
 	f.once(t, "RetryTasks", nil, func() error { return errOf(f.RetryTasks(ctx, c)) })
 	f.wantState(t, "c", stint.StateReady, 0)
+	later := stint.TaskChanges{NotBefore: time.Now().Add(time.Hour)}
+	f.once(t, "ChangeTasks", nil, func() error { return errOf(f.ChangeTasks(ctx, c, later)) })
+	f.wantState(t, "c", stint.StateScheduled, 0)
 	f.once(t, "DeleteTasks", nil, func() error { return errOf(f.DeleteTasks(ctx, c)) })
 	_, err := f.store.GetTasks(ctx, c)
 	wantErr(t, "GetTasks of a deleted task", err, stint.ErrTaskNotFound)

@@ -80,6 +80,13 @@ func (r *remote) seen(t *testing.T) []stint.TaskInfo {
 	return page.Tasks
 }
 
+func idsOfInfos(infos []stint.TaskInfo) (ids []stint.TaskID) {
+	for _, info := range infos {
+		ids = append(ids, info.ID)
+	}
+	return ids
+}
+
 // Only tasks that are as they were seen are changed, whatever became of the others.
 func TestTransact_LeavesOutWhatHasChangedSinceItWasSeen(t *testing.T) {
 	t.Parallel()
@@ -92,10 +99,7 @@ func TestTransact_LeavesOutWhatHasChangedSinceItWasSeen(t *testing.T) {
 	seen := slices.DeleteFunc(slices.Clone(all), func(info stint.TaskInfo) bool {
 		return info.ID == "unseen"
 	})
-	var ids []stint.TaskID
-	for _, info := range all {
-		ids = append(ids, info.ID)
-	}
+	ids := idsOfInfos(all)
 	_, err := r.AbortTasks(ctx, []stint.TaskID{"aborted"}, "")
 	wantErr(t, "AbortTasks", err, nil)
 	_, err = r.DeleteTasks(ctx, []stint.TaskID{"deleted", "new"})
@@ -107,6 +111,9 @@ func TestTransact_LeavesOutWhatHasChangedSinceItWasSeen(t *testing.T) {
 	}
 	states := []stint.State{stint.StateReady}
 	same1 := []stint.TaskID{"same"}
+	changed, err := r.AsSeen(states, seen, false).ChangeTasks(ctx, idsOfInfos(seen),
+		stint.TaskChanges{Priority: new(int16(1))})
+	same(t, "AsSeen.ChangeTasks", changed, stint.Affected{Tasks: same1}, err)
 	done, err := r.Transact(ctx, client.Transaction{Abort: ids, Seen: seen, SeenStates: states})
 	same(t, "Transact", done, client.Transacted{Aborted: stint.Affected{Tasks: same1}}, err)
 	done, err = r.Transact(ctx, client.Transaction{Delete: ids, Seen: seen, SeenStates: states})

@@ -157,6 +157,28 @@ func (c *Client) deleteTasks(
 	return deleted, said("delete tasks", err)
 }
 
+// ChangeTasks is [stint.Store.ChangeTasks]. If the answer to an attempt was lost, the result lacks
+// what that attempt has changed, and tasks that have begun since are refused with
+// [stint.ErrTaskStarted].
+func (c *Client) ChangeTasks(
+	ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
+) (changed stint.Affected, err error) {
+	return c.changeTasks(ctx, &stintv1.ChangeTasksRequest{
+		Ids: wire.FromIDs(ids), To: wire.FromTaskChanges(to),
+	})
+}
+
+func (c *Client) changeTasks(
+	ctx context.Context, request *stintv1.ChangeTasksRequest,
+) (changed stint.Affected, err error) {
+	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
+		response, err := c.tasks.ChangeTasks(ctx, request)
+		changed = wire.ToAffected(response.GetChanged())
+		return err
+	})
+	return changed, said("change tasks", err)
+}
+
 // GetTasks is [stint.Store.GetTasks].
 func (c *Client) GetTasks(
 	ctx context.Context, ids []stint.TaskID,

@@ -16,16 +16,18 @@ type Transaction struct {
 	Insert, Replace []stint.Task
 	Debounce        []Debounced // at most 1,000
 	Depend          []stint.Dependency
+	Change          []stint.TaskID
+	ChangeTo        stint.TaskChanges
 	Retry           []stint.TaskID
 	Abort           []stint.TaskID
 	AbortStatus     string // why
 	Delete          []stint.TaskID
 	Return          []stint.Return // one that is refused undoes the whole
 
-	// Seen, if it is not nil, makes Retry, Abort and Delete leave out each task that is not in it,
-	// is in none of SeenStates, or was inserted or has finished at another time than in Seen. Of
-	// the tasks in Seen only the ID and these two times matter. So tasks are changed only if they
-	// still are as the caller has seen them.
+	// Seen, if it is not nil, makes Change, Retry, Abort and Delete leave out each task that is not
+	// in it, is in none of SeenStates, or was inserted or has finished at another time than in
+	// Seen. Of the tasks in Seen only the ID and these two times matter. So tasks are changed only
+	// if they still are as the caller has seen them.
 	Seen       []stint.TaskInfo
 	SeenStates []stint.State
 }
@@ -46,7 +48,7 @@ func fromDebounced(calls []Debounced) []*stintv1.DebounceRequest {
 
 // Transacted is what a transaction did to tasks of others.
 type Transacted struct {
-	Retried, Aborted, Deleted stint.Affected
+	Changed, Retried, Aborted, Deleted stint.Affected
 }
 
 // Transact does several verbs in one commit, or none of them: it can complete a task and insert its
@@ -70,10 +72,11 @@ func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, 
 		Depend:   wire.FromDependencies(t.Depend), Retry: wire.FromIDs(t.Retry),
 		Abort: wire.FromIDs(t.Abort), AbortStatus: t.AbortStatus,
 		Delete: wire.FromIDs(t.Delete), Return: wire.FromReturns(t.Return),
+		Change: wire.FromIDs(t.Change), ChangeTo: wire.FromTaskChanges(t.ChangeTo),
 		AsSeen: wire.FromSeen(t.SeenStates, t.Seen),
 	}
 	repeat, limit := c.repeat, timeFor(request)
-	if len(t.Retry)+len(t.Abort)+len(t.Delete)+len(t.Depend) > 0 {
+	if len(t.Change)+len(t.Retry)+len(t.Abort)+len(t.Delete)+len(t.Depend) > 0 {
 		limit = longMax
 	}
 	if len(t.Insert)+len(t.Return) == 0 && (t.Seen == nil || len(t.Replace)+len(t.Debounce) > 0) {
@@ -83,6 +86,7 @@ func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, 
 		request.Repeated = ambiguous
 		response, err := c.tasks.Transact(ctx, request)
 		done = Transacted{
+			Changed: wire.ToAffected(response.GetChanged()),
 			Retried: wire.ToAffected(response.GetRetried()),
 			Aborted: wire.ToAffected(response.GetAborted()),
 			Deleted: wire.ToAffected(response.GetDeleted()),

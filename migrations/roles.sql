@@ -5,8 +5,9 @@
 -- it takes the administrator.
 --
 --   stint_owner     owns the schema: migrates, and runs this file
---   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, WaitForTask,
---                   GetTasks, ListTasks, ListChanges, History, Graph, and the verbs for schedules
+--   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, ChangeTasks,
+--                   WaitForTask, GetTasks, ListTasks, ListChanges, History, Graph, and the verbs
+--                   for schedules
 --   stint_worker    every verb but those of stint_operator, and everything of the package taskstore
 --   stint_operator  what stint_worker may, SetLimits, Pause, Resume, PauseKeys, ResumeKeys,
 --                   SetWeights
@@ -24,8 +25,8 @@
 -- asks for those of a whole statement before it runs it, so a role needs them for what the
 -- statement could do, too. Hence a producer may delete from tasks, which settling does for
 -- DeleteTasks, but cannot end anything for good: DeleteTasks and ReplaceTasks, and Debounce where
--- there is a task, fail on the table finished, and owning on the table leases. Nobody may update
--- tasks.
+-- there is a task, fail on the table finished, and owning on the table leases. Of tasks nobody may
+-- update more than ChangeTasks does.
 
 -- Functions and operators are PostgreSQL's own, whatever the path of the administrator.
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -86,6 +87,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE
 GRANT SELECT, INSERT, DELETE
     ON stint.tasks, stint.edges, stint.deadlines, stint.settling
     TO stint_producer, stint_worker;
+GRANT UPDATE (priority, max_tries, limit_key) ON stint.tasks TO stint_producer, stint_worker;
 GRANT SELECT, INSERT ON stint.finished, stint.joined TO stint_producer, stint_worker;
 GRANT SELECT, UPDATE ON stint.dependency_lock TO stint_producer, stint_worker;
 GRANT SELECT (claim, part, actor, spans) ON stint.leases TO stint_producer; -- ListTasks

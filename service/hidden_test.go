@@ -140,6 +140,8 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 	{"RetryTasks", `{"ids":["P/hid"]}`},
 	{"RetryTasks", `{"ids":["P/3"]}`},
 	{"RetryTasks", `{"ids":["P/post"]}`},
+	{"ChangeTasks", `{"ids":["P/hid"],"to":{"start_now":true}}`},
+	{"ChangeTasks", `{"ids":["P/1","P/2"],"to":{"start_now":true,"priority":1}}`},
 	{"AnswerTasks", `{"actor":"w","answers":[{"id":"P/hid","code":"completed"}]}`},
 	{"AnswerTasks", `{"actor":"w","answers":[{"id":"P/ask","code":"completed"}]}`},
 	{"DeleteTasks", `{"ids":["P/hid"]}`},

@@ -89,6 +89,14 @@ func changePolicies() map[string]policy {
 				a.hideOthers(r.GetRetried())
 			}),
 		},
+		stintv1connect.TaskServiceChangeTasksProcedure: {
+			may: on(func(a *asking, r *stintv1.ChangeTasksRequest) error {
+				return a.mayControl(r.GetIds())
+			}),
+			trim: trimming(func(a *asking, r *stintv1.ChangeTasksResponse) {
+				a.hideOthers(r.GetChanged())
+			}),
+		},
 		stintv1connect.TaskServiceDeleteTasksProcedure: {
 			may: on(func(a *asking, r *stintv1.DeleteTasksRequest) error {
 				return a.mayControl(r.GetIds())
@@ -100,7 +108,7 @@ func changePolicies() map[string]policy {
 		stintv1connect.TaskServiceTransactProcedure: {
 			may: on((*asking).mayTransact),
 			trim: trimming(func(a *asking, r *stintv1.TransactResponse) {
-				a.hideOthers(r.GetRetried(), r.GetAborted(), r.GetDeleted())
+				a.hideOthers(r.GetChanged(), r.GetRetried(), r.GetAborted(), r.GetDeleted())
 			}),
 		},
 		stintv1connect.TaskServicePruneTasksProcedure: {may: byAll(access.Control)},

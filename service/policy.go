@@ -393,7 +393,8 @@ func (a *asking) mayTransact(r *stintv1.TransactRequest) error {
 		{len(r.GetReplace()), func() error { return a.mayReplace(r.GetReplace()) }},
 		{len(r.GetDebounce()), func() error { return a.mayDebounceAll(r.GetDebounce()) }},
 		{len(r.GetDepend()), func() error { return a.mayDepend(r.GetDepend()) }},
-		control(r.GetRetry()), control(r.GetAbort()), control(r.GetDelete()),
+		control(r.GetChange()), control(r.GetRetry()), control(r.GetAbort()),
+		control(r.GetDelete()),
 		{len(r.GetAsSeen().GetTasks()), func() error { return a.has(access.Control) }},
 	} {
 		if p.asked == 0 {

@@ -61,6 +61,13 @@ var calls = map[string]struct{ allowed, refused []call }{
 		[]call{{"shop", `{"ids":["shop/mail","shop/nobody"]}`}},
 		[]call{{"shop", `{"ids":["other/mail"]}`}, {"reader", `{"ids":["shop/mail"]}`}},
 	},
+	"ChangeTasks": {
+		[]call{{"shop", `{"ids":["shop/mail","shop/nobody"],"to":{"start_now":true}}`}},
+		[]call{
+			{"shop", `{"ids":["other/mail"],"to":{"start_now":true}}`},
+			{"reader", `{"ids":["shop/mail"],"to":{"start_now":true},"dry_run":true}`},
+		},
+	},
 	"AnswerTasks": {
 		[]call{
 			{"clerk", `{"actor":"clerk-1","answers":[{"id":"shop/ask","code":"completed"}]}`},
@@ -128,6 +135,7 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"reader", `{"as_seen":{"tasks":[{"id":"other/mail"}]}}`},
 			{"shop", `{"retry":["other/mail"]}`},
 			{"shop", `{"abort":["other/mail"]}`},
+			{"shop", `{"change":["other/mail"],"change_to":{"start_now":true}}`},
 			{"shop", `{"delete":["other/mail"]}`},
 			{"shop", `{"hold":[{"id":"a","token":"` + nobodysToken + `"}]}`},
 			{"shop", `{"return":[{"id":"a","token":"` + nobodysToken + `","code":"completed"}]}`},
@@ -308,6 +316,7 @@ var hiddenCalls = map[string][]call{
 		{"chain", `{"dependencies":[{"predecessor":"shop/bills","dependent":"shop/ship"}]}`},
 	},
 	"AbortTasks":  {{"shop", `{"ids":["shop/mail","shop/ship"]}`}},
+	"ChangeTasks": {{"shop", `{"ids":["shop/ship"],"to":{"start_now":true}}`}},
 	"RetryTasks":  {{"shop", `{"ids":["shop/ship"]}`}},
 	"DeleteTasks": {{"shop", `{"ids":["shop/ship"]}`}},
 	"AnswerTasks": {
@@ -316,6 +325,7 @@ var hiddenCalls = map[string][]call{
 	"Transact": {
 		{"shop", `{"must_exist":["shop/ship"]}`},
 		{"shop", `{"retry":["shop/ship"]}`},
+		{"shop", `{"change":["shop/ship"],"change_to":{"start_now":true}}`},
 		{"shop", `{"abort":["shop/ship"]}`},
 		{"shop", `{"delete":["shop/ship"]}`},
 		{"chain", `{"depend":[{"predecessor":"shop/ship","dependent":"shop/bills"}]}`},

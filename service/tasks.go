@@ -88,6 +88,7 @@ type changer interface {
 	AbortTasks(context.Context, []stint.TaskID, string) (stint.Affected, error)
 	RetryTasks(context.Context, []stint.TaskID) (stint.Affected, error)
 	DeleteTasks(context.Context, []stint.TaskID) (stint.Affected, error)
+	ChangeTasks(context.Context, []stint.TaskID, stint.TaskChanges) (stint.Affected, error)
 }
 
 // changer returns what changes tasks, or only says what it would do.
@@ -128,6 +129,17 @@ func (t *tasks) DeleteTasks(
 ) (*stintv1.DeleteTasksResponse, error) {
 	deleted, err := t.changer(r.GetDryRun()).DeleteTasks(ctx, wire.ToIDs(r.GetIds()))
 	return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
+}
+
+func (t *tasks) ChangeTasks(
+	ctx context.Context, r *stintv1.ChangeTasksRequest,
+) (*stintv1.ChangeTasksResponse, error) {
+	to, err := wire.ToTaskChanges(r.GetTo())
+	if err != nil {
+		return nil, err
+	}
+	changed, err := t.changer(r.GetDryRun()).ChangeTasks(ctx, wire.ToIDs(r.GetIds()), to)
+	return &stintv1.ChangeTasksResponse{Changed: wire.FromAffected(changed)}, err
 }
 
 // fits returns an error if tasks make an answer too large.

@@ -19,6 +19,7 @@ import (
 type transaction struct {
 	hold            []stint.OwnedTask
 	insert, replace []stint.Task
+	changes         stint.TaskChanges
 	returns         []stint.Return
 	ids             []string
 }
@@ -42,6 +43,9 @@ func newTransaction(r *stintv1.TransactRequest) (*transaction, error) {
 		return nil, err
 	}
 	if t.replace, err = wire.ToTasks(r.GetReplace()); err != nil {
+		return nil, err
+	}
+	if t.changes, err = wire.ToTaskChanges(r.GetChangeTo()); err != nil {
 		return nil, err
 	}
 	t.returns, err = wire.ToReturns(r.GetReturn())
@@ -130,7 +134,8 @@ func (t *transaction) execute(
 	if err != nil {
 		return nil, err
 	}
-	retry, abort, remove := still(r.GetRetry()), still(r.GetAbort()), still(r.GetDelete())
+	change, retry := still(r.GetChange()), still(r.GetRetry())
+	abort, remove := still(r.GetAbort()), still(r.GetDelete())
 	affected := func(into **stintv1.Affected, verb func() (stint.Affected, error)) func() error {
 		return func() error {
 			a, err := verb()
@@ -152,6 +157,9 @@ func (t *transaction) execute(
 		{len(r.GetDepend()), func() error {
 			return store.AddDependencies(ctx, wire.ToDependencies(r.GetDepend()))
 		}},
+		{len(change), affected(&response.Changed, func() (stint.Affected, error) {
+			return store.ChangeTasks(ctx, change, t.changes)
+		})},
 		{len(retry), affected(&response.Retried, func() (stint.Affected, error) {
 			return store.RetryTasks(ctx, retry)
 		})},
@@ -210,7 +218,7 @@ func stillSeen(
 		return wire.ToIDs, nil
 	}
 	changed := map[string]bool{}
-	for _, ids := range [][]string{r.GetRetry(), r.GetAbort(), r.GetDelete()} {
+	for _, ids := range [][]string{r.GetChange(), r.GetRetry(), r.GetAbort(), r.GetDelete()} {
 		for _, id := range ids {
 			changed[id] = true
 		}

@@ -30,6 +30,9 @@ type Store interface {
 	) (stint.Affected, error)
 	RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
 	DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
+	ChangeTasks(
+		ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
+	) (stint.Affected, error)
 	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
 	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
 	WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error)

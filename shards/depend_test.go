@@ -279,3 +279,29 @@ func TestInsertTasks_KeepsTheGateOfWhatFailsFast(t *testing.T) {
 		t.Error("there is no gate")
 	}
 }
+
+// Tasks of several shards are moved, and wait for those of other shards as before.
+// Proves G212.
+func TestChangeTasks_MovesTasksOfSeveralShards(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b", "1/a")})
+	wantErr(t, "InsertTasks", err, nil)
+	ids := []shards.ID{idOf("1/a"), idOf("2/b")}
+	for _, to := range []stint.TaskChanges{{StartAfter: time.Hour}, {StartNow: true, MaxTries: 2}} {
+		changed, err := c.ChangeTasks(t.Context(), ids, to)
+		wantErr(t, "ChangeTasks", err, nil)
+		if len(changed.Tasks) != 2 || changed.Others != 0 {
+			t.Errorf("ChangeTasks to %+v changed %+v", to, changed)
+		}
+	}
+	if got := d.state(t, "2/b"); got != "blocked" {
+		t.Errorf("2/b is %s", got)
+	}
+	d.perform(t, "1/a", stint.Return{})
+	d.perform(t, "2/b", stint.Return{})
+	_, err = c.ChangeTasks(t.Context(), ids, stint.TaskChanges{StartNow: true})
+	wantErr(t, "ChangeTasks", err, stint.ErrTaskStarted)
+}

@@ -26,6 +26,15 @@ func (m *Merged) RetryTasks(
 	return changeAll(ctx, names, m.cluster.RetryTasks)
 }
 
+// ChangeTasks is [Cluster.ChangeTasks].
+func (m *Merged) ChangeTasks(
+	ctx context.Context, names []stint.TaskID, to stint.TaskChanges,
+) (stint.Affected, error) {
+	return changeAll(ctx, names, func(ctx context.Context, ids []ID) (Affected, error) {
+		return m.cluster.ChangeTasks(ctx, ids, to)
+	})
+}
+
 // DeleteTasks is [Cluster.DeleteTasks].
 func (m *Merged) DeleteTasks(
 	ctx context.Context, names []stint.TaskID,
@@ -96,7 +105,7 @@ type asSeen struct {
 	dryRun bool
 }
 
-// AsSeen returns the verbs AbortTasks, RetryTasks and DeleteTasks for tasks that somebody has seen:
+// AsSeen returns the verbs AbortTasks, RetryTasks, DeleteTasks and ChangeTasks for tasks that somebody has seen:
 // each leaves out those of its tasks that are in none of the states any more, or were inserted or
 // have finished at other times than seen has, and checks that in the transaction of the change, of
 // which there is one on each shard. The verbs take tasks that are in seen. With dryRun they change
@@ -148,6 +157,15 @@ func (a asSeen) DeleteTasks(
 			return a.cluster.change(ctx, ids, remove)
 		}
 		return a.cluster.deleteTasks(ctx, ids, remove)
+	})
+}
+
+func (a asSeen) ChangeTasks(
+	ctx context.Context, names []stint.TaskID, to stint.TaskChanges,
+) (stint.Affected, error) {
+	change := a.on(changing(to))
+	return a.change(ctx, names, func(ctx context.Context, ids []ID) (Affected, error) {
+		return a.cluster.change(ctx, ids, change)
 	})
 }
 

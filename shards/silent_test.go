@@ -193,6 +193,11 @@ func changesOf(c *shards.Cluster) map[string]silentCall {
 			changed, err := c.AbortTasks(ctx, []shards.ID{idOf("1/z"), idOf("2/e")}, "")
 			return err, len(changed.Tasks) == 1
 		},
+		"ChangeTasks": func(ctx context.Context) (error, bool) {
+			changed, err := c.ChangeTasks(ctx, []shards.ID{idOf("1/beside"), idOf("2/e")},
+				stint.TaskChanges{Priority: new(int16(1))})
+			return err, len(changed.Tasks) == 1
+		},
 		"RetryTasks": func(ctx context.Context) (error, bool) {
 			_, err := c.RetryTasks(ctx, []shards.ID{idOf("2/b")})
 			return err, true

@@ -121,6 +121,14 @@ func plainly(change bulk.Change) verb {
 	}
 }
 
+func changing(to stint.TaskChanges) bulk.Change {
+	return func(
+		ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+	) (stint.Affected, error) {
+		return by.ChangeTasks(ctx, ids, to)
+	}
+}
+
 func aborting(status string) bulk.Change {
 	return func(
 		ctx context.Context, by bulk.Changer, ids []stint.TaskID,
@@ -183,6 +191,15 @@ func (c *Cluster) reopenAll(ctx context.Context, reporters []ID) error {
 	) error {
 		return reopen(ctx, store, some)
 	})
+}
+
+// ChangeTasks is [stint.Store.ChangeTasks] on each shard concerned. Each shard does it for itself,
+// as with [Cluster.AbortTasks].
+func (c *Cluster) ChangeTasks(
+	ctx context.Context, ids []ID, to stint.TaskChanges,
+) (Affected, error) {
+	affected, err := c.change(ctx, ids, plainly(changing(to)))
+	return affected, said("change tasks", err)
 }
 
 // Affected says which tasks a call changed.

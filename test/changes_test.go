@@ -77,6 +77,11 @@ func TestListChanges_TellsWhoHasChangedTasksAlsoWhenTheyAreGone(t *testing.T) {
 		_, err = store.RetryTasks(ann, []stint.TaskID{"a"})
 		wantErr(t, "RetryTasks", err, nil)
 	}
+	for range 2 { // the second one finds it so
+		_, err = store.ChangeTasks(ann, []stint.TaskID{"c"},
+			stint.TaskChanges{Priority: new(int16(5))})
+		wantErr(t, "ChangeTasks", err, nil)
+	}
 	for _, want := range []error{nil, stint.ErrTaskNotFound} {
 		_, err = store.DeleteTasks(ann, []stint.TaskID{"a", "x"})
 		wantErr(t, "DeleteTasks", err, want)
@@ -91,10 +96,10 @@ func TestListChanges_TellsWhoHasChangedTasksAlsoWhenTheyAreGone(t *testing.T) {
 	wantChanges(t, store, "b", aborted)
 	wantChanges(t, store, "x", deletedOther, abortedOther)
 	wantChanges(t, store, "ask", answered)
-	wantChanges(t, store, "c")
+	wantChanges(t, store, "c", ofTasks("ChangeTasks", "act", 0, "c"))
 	wantChanges(t, store, "none")
 	got := changesOf(t, store, stint.ChangeFilter{})
-	if len(got) != 6 || got[2].Verb != "RetryTasks" || got[3].Verb != "AnswerTasks" {
+	if len(got) != 7 || got[3].Verb != "RetryTasks" || got[4].Verb != "AnswerTasks" {
 		t.Errorf("all changes: %+v", got)
 	}
 	got = changesOf(t, store, stint.ChangeFilter{Actions: []string{"other", "none"}})

@@ -338,6 +338,19 @@ func cutOthers() []cutVerb {
 		after:  "d in-progress try 1",
 		again:  stint.ErrTaskNotFound, named: []stint.TaskID{"a", "b", "c"},
 	}, {
+		name: "ChangeTasks", many: true,
+		at: pgcut.Commits("change_tasks"),
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			oneOfEach(t, c)
+			to := stint.TaskChanges{StartNow: true, Priority: new(int16(1))}
+			return func(ctx context.Context) error {
+				return errOf(c.ChangeTasks(ctx, []stint.TaskID{"a", "b"}, to))
+			}
+		},
+		before: "a ready, b scheduled, c completed try 1, d in-progress try 1",
+		after:  "a ready, b ready, c completed try 1, d in-progress try 1",
+	}, {
 		name: "RetryTasks", many: true,
 		at: pgcut.Commits("reopen_tasks"),
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {

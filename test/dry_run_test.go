@@ -20,6 +20,7 @@ type dryRunner interface {
 	AbortTasks(context.Context, []stint.TaskID, string) (stint.Affected, error)
 	RetryTasks(context.Context, []stint.TaskID) (stint.Affected, error)
 	DeleteTasks(context.Context, []stint.TaskID) (stint.Affected, error)
+	ChangeTasks(context.Context, []stint.TaskID, stint.TaskChanges) (stint.Affected, error)
 }
 
 // changes are the verbs of a store, or of its dry run, by name.
@@ -35,6 +36,9 @@ func changes(
 		},
 		"delete": func(ids []stint.TaskID) (stint.Affected, error) {
 			return of.DeleteTasks(ctx, ids)
+		},
+		"change": func(ids []stint.TaskID) (stint.Affected, error) {
+			return of.ChangeTasks(ctx, ids, stint.TaskChanges{Priority: new(int16(1))})
 		},
 	}
 }
@@ -85,7 +89,9 @@ func TestDryRun_TellsWhatAVerbDoes(t *testing.T) {
 	wantErr(t, "DeleteTasks", err, stint.ErrTaskInProgress)
 	_, err = store.DryRun().RetryTasks(t.Context(), []stint.TaskID{"gone", "ready"})
 	wantErr(t, "RetryTasks", err, stint.ErrTaskNotFound)
-	for _, name := range []string{"delete", "abort", "retry", "abort", "delete"} {
+	for _, name := range []string{
+		"delete", "change", "abort", "change", "retry", "change", "change", "abort", "delete",
+	} {
 		wantForetold(t, store, name, ids)
 	}
 }
@@ -162,6 +168,6 @@ func TestDryRun_TellsWhatVerbsDoToRandomNetworks(t *testing.T) {
 		for range random.IntN(4) + 1 {
 			some = append(some, there[random.IntN(len(there))].ID)
 		}
-		wantForetold(t, store, []string{"abort", "retry", "delete"}[random.IntN(3)], some)
+		wantForetold(t, store, []string{"abort", "retry", "delete", "change"}[random.IntN(4)], some)
 	}
 }

@@ -371,6 +371,13 @@ var sample = map[string]struct {
 	"task_ids":         {"'{5,70}'", []string{"tasks_pkey"}},
 	"task_keys":        {"'{a,b}'", []string{"tasks_id_key"}},
 	"unsettled_edges":  {"", nil},
+	"change_tasks": {"'{5,70}', true, '2999-01-01', NULL, 1, true, 'k', 3", []string{
+		"ready_pkey", "scheduled_pkey", "blocked_pkey", "tasks_pkey", "leased_pkey",
+		"finished_pkey",
+	}},
+	"split_changing": {"'{5,70}', true, '2999-01-01', NULL, 1, true, 'k', 3", []string{
+		"ready_pkey", "tasks_pkey",
+	}},
 	"withdraw_tasks": {"'{5,70}', false, true", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "finished_pkey",
 		"blocked_pkey",

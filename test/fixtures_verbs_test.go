@@ -172,6 +172,8 @@ func (c *caller) looks() {
 func (c *caller) removes() {
 	c.t.Helper()
 	ctx := byAnn(c.t)
+	c.ok("ChangeTasks", errOf(c.ChangeTasks(ctx, []stint.TaskID{c.id("later"), c.id("m000050")},
+		stint.TaskChanges{NotBefore: time.Now().Add(time.Hour), Key: new("k"), MaxTries: 7})))
 	c.ok("DeleteTasks", errOf(c.DeleteTasks(ctx, []stint.TaskID{
 		c.id("later"), c.id("m000050"), c.id("first"),
 	})))
@@ -357,6 +359,9 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 		},
 		"AbortTasks": func(ctx context.Context) error {
 			return errOf(store.AbortTasks(ctx, ids, ""))
+		},
+		"ChangeTasks": func(ctx context.Context) error {
+			return errOf(store.ChangeTasks(ctx, ids, stint.TaskChanges{StartNow: true}))
 		},
 		"DeleteTasks": func(ctx context.Context) error {
 			return errOf(store.DeleteTasks(ctx, ids))

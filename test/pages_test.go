@@ -101,6 +101,14 @@ func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 			t.Helper()
 			insert(t, store, numbered("t", n)...)
 		}, "SELECT", "'$keys'"},
+		"split_changing": {func(t *testing.T, store *stint.Store, n int) {
+			t.Helper()
+			insert(t, store, numbered("t", n)...)
+		}, "SELECT", "'$keys', false, NULL, NULL, 1, false, NULL, 0"},
+		"change_tasks": {func(t *testing.T, store *stint.Store, n int) {
+			t.Helper()
+			insert(t, store, later("act", n)...)
+		}, "SELECT", "'$keys', true, NULL, NULL, 1, true, 'k', 7"},
 		"expire_session_leases": {byOne, `WITH session AS (
 			INSERT INTO stint.sessions (id, grace, watches, topics) VALUES (7, '0', false, '{}'))
 			UPDATE stint.leases SET session = 7`, "7, 'actor'"},

@@ -23,7 +23,8 @@ import (
 // operating those that stint_operator needs besides all others. The rest are for stint_worker.
 var (
 	producing = []string{
-		"add_edges", "allocate_blocks", "attend_session", "split_leased", "split_ready",
+		"add_edges", "allocate_blocks", "attend_session", "change_tasks", "split_changing",
+		"split_leased", "split_ready",
 		"delete_schedules", "drop_session", "edges_ahead", "end_tasks", "ensure_schedules",
 		"existing_edges", "existing_tasks", "explain_steps", "find_schedules", "get_tasks",
 		"graph_tasks", "lock_states", "insert_answer_keys", "insert_fail_fast",
@@ -155,6 +156,8 @@ func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 		{Predecessor: owned[1].ID, Dependent: "due"},
 		{Predecessor: "t000018", Dependent: "t000019"},
 	}), nil)
+	change(t, store, stint.TaskChanges{NotBefore: tomorrow(), Key: new("k"), MaxTries: 3},
+		[]stint.TaskID{"t000018", "due"}, "due", "t000018")
 	wantErr(t, "AbortTasks",
 		errOf(store.AbortTasks(ctx, []stint.TaskID{owned[1].ID, "t000018"}, "")), nil)
 	wantState(t, store, stint.StateAborted, "due", "join", "t000019")

@@ -54,7 +54,7 @@ func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
 	if h.asked.change != nil {
 		abort, _ := kindNamed("abort")
 		would, err := h.asked.change(r.Context(), abort.states, []bulk.Task{task}, true,
-			abort.change(""))
+			abort.change(wanted{}))
 		if err == nil && would.Others > 0 {
 			so := "so are "
 			if would.Others == 1 {

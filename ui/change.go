@@ -101,7 +101,7 @@ func outcomeOf(err error) error {
 	return errors.Join(errUnknownOutcome, err)
 }
 
-// changeTasks aborts, retries or deletes the tasks of a form that still are as they were seen.
+// changeTasks changes the tasks of a form that still are as they were seen.
 func (h *Handler) changeTasks(
 	ctx context.Context, r *request, k *kind, reason string,
 ) (made, error) {
@@ -123,7 +123,16 @@ func (h *Handler) changeTasks(
 	}
 	m.what = append(m.what, slog.Int("asked", len(tasks)),
 		slog.Any("first", bulk.IDs(tasks[:min(len(tasks), namedMax)])))
-	change := k.change(statusOf(reason, h.who(r)))
+	with, ask, err := h.wantedOf(r, k)
+	switch {
+	case err != nil:
+		return m, err
+	case ask != nil:
+		return m, errBadForm
+	}
+	with.status = statusOf(reason, h.who(r))
+	m.what = append(m.what, attrsOf(with.to)...)
+	change := k.change(with)
 	affected, refused, err := h.asked.leavingOut(ctx, tasks,
 		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
 			return h.asked.change(ctx, inStates, tasks, false, change)

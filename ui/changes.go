@@ -19,9 +19,16 @@ type kind struct {
 	// states are those of tasks that it is for, and change is what it does to them. Both are nil if
 	// it is not about tasks.
 	states  []stint.State
-	change  func(status string) bulk.Change
+	change  func(with wanted) bulk.Change
 	others  string // the dependents that it changes, too
 	removes bool   // it ends something
+}
+
+// wanted is what somebody wants of a change: the status of tasks that it aborts, or how others
+// wait from now on.
+type wanted struct {
+	status string
+	to     stint.TaskChanges
 }
 
 func kinds() []kind {
@@ -29,18 +36,18 @@ func kinds() []kind {
 		{
 			name: "abort", needs: Abort, text: "Abort", will: "Aborts", done: "Aborted",
 			states: bulk.Abortable(), removes: true, others: "that depend on them",
-			change: func(status string) bulk.Change {
+			change: func(with wanted) bulk.Change {
 				return func(
 					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
 				) (stint.Affected, error) {
-					return by.AbortTasks(ctx, ids, status)
+					return by.AbortTasks(ctx, ids, with.status)
 				}
 			},
 		},
 		{
 			name: "retry", needs: Retry, text: "Retry", will: "Retries", done: "Retried",
 			states: bulk.Retryable(), others: "that were aborted because of them",
-			change: func(string) bulk.Change {
+			change: func(wanted) bulk.Change {
 				return func(
 					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
 				) (stint.Affected, error) {
@@ -52,13 +59,21 @@ func kinds() []kind {
 			name: "delete", needs: Delete, text: "Delete", will: "Deletes", done: "Deleted",
 			states: bulk.Deletable(), removes: true,
 			others: "that would have nothing left to wait for",
-			change: func(string) bulk.Change {
+			change: func(wanted) bulk.Change {
 				return func(
 					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
 				) (stint.Affected, error) {
 					return by.DeleteTasks(ctx, ids)
 				}
 			},
+		},
+		{
+			name: "run", needs: Change, text: "Run now", will: "Starts", done: "Started",
+			states: []stint.State{stint.StateScheduled}, change: changeWaiting,
+		},
+		{
+			name: "change", needs: Change, text: "Change", will: "Changes", done: "Changed",
+			states: bulk.Changeable(), change: changeWaiting,
 		},
 		{name: "pause", needs: Pause, text: "Pause", done: "Paused"},
 		{name: "resume", needs: Pause, text: "Resume", done: "Resumed"},
@@ -78,7 +93,7 @@ func kindNamed(name string) (kind, bool) {
 	return all[i], true
 }
 
-// isOfTasks reports whether a change aborts, retries or deletes tasks.
+// isOfTasks reports whether a change is one of tasks, such as an abort.
 func (k *kind) isOfTasks() bool { return k.change != nil }
 
 // The verbs of a store that changes are made by. A store that lacks some does not offer them.

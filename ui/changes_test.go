@@ -283,7 +283,8 @@ func changeStore(t *testing.T) (*stint.Store, map[string]sentForm) {
 	all := ui.New(store, open())
 	forms := map[string]sentForm{}
 	for page, names := range map[string][]string{
-		"/task?id=a": {"abort", "delete"}, "/waiting": {"answer"}, "/tasks": {"retry"},
+		"/task?id=a": {"abort", "delete", "change"}, "/waiting": {"answer"},
+		"/tasks":            {"retry", "run"},
 		"/action?name=mail": {"pause", "limit"}, "/limits": {"resume"}, "/schedules": {"trigger"},
 	} {
 		for _, name := range names {
@@ -295,8 +296,11 @@ func changeStore(t *testing.T) (*stint.Store, map[string]sentForm) {
 
 // needs is the verb without which nobody may send a form.
 func needs(name string) ui.Verb {
-	if name == "resume" {
+	switch name {
+	case "resume":
 		return ui.Pause
+	case "run":
+		return ui.Change
 	}
 	return ui.Verb(name)
 }
@@ -304,10 +308,10 @@ func needs(name string) ui.Verb {
 // accesses are what people may do: each verb alone, all but it, and so on.
 func accesses() map[string][]ui.Verb {
 	verbs := []ui.Verb{
-		ui.Abort, ui.Retry, ui.Delete, ui.Pause, ui.Limit, ui.Trigger, ui.Answer, ui.Read,
-		ui.ReadBodies, ui.Check,
+		ui.Abort, ui.Retry, ui.Delete, ui.Change, ui.Pause, ui.Limit, ui.Trigger, ui.Answer,
+		ui.Read, ui.ReadBodies, ui.Check,
 	}
-	access := map[string][]ui.Verb{"nobody": nil, "all but reading": verbs[:7]}
+	access := map[string][]ui.Verb{"nobody": nil, "all but reading": verbs[:8]}
 	for _, verb := range verbs {
 		access[string(verb)+" alone"] = []ui.Verb{ui.Read, verb}
 		access["all but "+string(verb)] = slices.DeleteFunc(slices.Clone(verbs),

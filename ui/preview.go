@@ -29,8 +29,12 @@ type previewData struct {
 	Back     string
 	Command  string
 
-	Limits *limitForm
-	Answer *answerForm
+	// Next is the page to which the form leads: that of the change, or another preview.
+	Next string
+
+	Limits  *limitForm
+	Answer  *answerForm
+	Waiting *waitingForm
 }
 
 // A leftOut is some tasks that are not changed, and why.
@@ -58,6 +62,9 @@ func preview(h *Handler, w http.ResponseWriter, r *request) error {
 		return refusalToChange(err)
 	}
 	data.Removes = k.removes
+	if data.Next == "" {
+		data.Next = "change"
+	}
 	data.Back = h.localLink(r.PostForm.Get("back"))
 	data.Fields = h.agreed(r, &k, data.Fields...)
 	return h.write(w, r, http.StatusOK, view{
@@ -88,6 +95,13 @@ func (h *Handler) previewOf(r *request, k *kind) (previewData, error) {
 // previewTasks says what would become of tasks that were selected, or that pass a filter.
 func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error) {
 	form := r.PostForm
+	with, ask, err := h.wantedOf(r, k)
+	switch {
+	case err != nil:
+		return data, err
+	case ask != nil:
+		return *ask, nil
+	}
 	inStates, found := states(), bulk.Found{} // of those selected, the verb tells which it takes
 	var filter url.Values
 	if form.Get("of") == "all" {
@@ -104,7 +118,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	if len(found.Tasks) == 0 {
 		return nothingTo(k, filter != nil, found), nil
 	}
-	change := k.change(statusOf("", h.who(r)))
+	change := k.change(with)
 	affected, refused, err := h.asked.leavingOut(r.Context(), found.Tasks,
 		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
 			return h.asked.change(ctx, inStates, tasks, true, change)
@@ -120,8 +134,9 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		Tasks:    affected.Tasks[:min(len(affected.Tasks), namedMax)],
 		More:     max(len(affected.Tasks)-namedMax, 0),
 		Asks:     "Reason, for those who ask later", Button: k.text + " " + number,
-		Command: commandTo(k, filter, found.Tasks),
+		Command: commandTo(k, with.to, filter, found.Tasks),
 	}
+	data.Details = detailsOf(k, with.to, r.now)
 	if k.name == "abort" {
 		data.Asks = "Reason, which the tasks keep"
 	}
@@ -144,6 +159,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	data.Fields = []field{
 		{"task", packTasks(found.Tasks...)}, {"states", joinStates(inStates)},
 	}
+	data.Fields = append(data.Fields, fieldsOf(with.to)...)
 	if found.More {
 		more := h.moreAre(r.Context(), filter, inStates, len(found.Tasks))
 		data.Details = append(data.Details, more)
@@ -288,6 +304,8 @@ func leftOuts(
 			word = "ended"
 		case k.name == "retry" && task.Finished.IsZero():
 			word = "open"
+		case k.needs == Change && task.Finished.IsZero():
+			word = "same"
 		}
 		add(word, whyLeft(word), task.ID)
 	}
@@ -296,7 +314,9 @@ func leftOuts(
 
 // leftWords are the words for why tasks are left out.
 func leftWords() []string {
-	return []string{"ended", "open", "busy", "behind", "gone", "silent", "changed"}
+	return []string{
+		"ended", "open", "busy", "started", "same", "behind", "gone", "silent", "changed",
+	}
 }
 
 // whyLeft says what such a word means.
@@ -308,6 +328,10 @@ func whyLeft(word string) string {
 		return "not ended yet"
 	case "busy":
 		return "in progress"
+	case "started":
+		return "in progress, or ended already"
+	case "same":
+		return "so already, or changed since they were seen"
 	case "behind":
 		return "behind a task that was aborted, too"
 	case "gone": // services do not tell which of the two
@@ -330,6 +354,8 @@ func refusedBecause(err error) (word, why string) {
 		word = "silent"
 	case errors.Is(err, stint.ErrTaskInProgress):
 		word = "busy"
+	case errors.Is(err, stint.ErrTaskStarted):
+		word = "started"
 	case errors.Is(err, stint.ErrTaskNotFound):
 		word = "gone"
 	case errors.Is(err, stint.ErrPredecessorAborted) && errors.As(err, &named) &&
@@ -366,7 +392,15 @@ func joinStates(states []stint.State) string {
 }
 
 // commandTo is the command line that does the same; empty where nobody can type it.
-func commandTo(k *kind, filter url.Values, tasks []bulk.Task) string {
+func commandTo(k *kind, to stint.TaskChanges, filter url.Values, tasks []bulk.Task) string {
+	does, flags := "stint "+k.name, ""
+	if k.needs == Change {
+		var ok bool
+		if flags, ok = flagsOf(to); !ok {
+			return ""
+		}
+		does = "stint change"
+	}
 	if filter == nil {
 		if len(tasks) != 1 {
 			return ""
@@ -375,7 +409,7 @@ func commandTo(k *kind, filter url.Values, tasks []bulk.Task) string {
 		if !ok {
 			return ""
 		}
-		return "stint " + k.name + " " + id
+		return does + " " + id + flags
 	}
 	f, asked := newTaskFilter(filter)
 	asked.NewestFirst = false
@@ -383,5 +417,5 @@ func commandTo(k *kind, filter url.Values, tasks []bulk.Task) string {
 	if line == "" || !f.Present {
 		return ""
 	}
-	return "stint " + k.name + strings.TrimPrefix(line, "stint ls")
+	return does + strings.TrimPrefix(line, "stint ls") + flags
 }

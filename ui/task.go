@@ -114,8 +114,10 @@ func (h *Handler) taskOffers(r *request, e *stint.Explanation) (offers []*offer)
 	if task.Action == stint.External && task.State == stint.StateReady {
 		names = append(names, "answer")
 	}
-	for _, name := range []string{"retry", "abort", "delete"} {
-		if k, _ := kindNamed(name); slices.Contains(k.states, task.State) {
+	for _, name := range []string{"run", "retry", "change", "abort", "delete"} {
+		k, _ := kindNamed(name)
+		if slices.Contains(k.states, task.State) ||
+			name == "run" && task.State == stint.StateBlocked && task.NotBefore.After(e.Now) {
 			names = append(names, name)
 		}
 	}

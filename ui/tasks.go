@@ -131,7 +131,7 @@ func tasks(h *Handler, r *request) (view, error) {
 	}
 	data.Picking = h.offer(r, []field{
 		{"filter", withoutCursor(query).Encode()}, {"back", here(r)},
-	}, "retry", "abort", "delete")
+	}, "run", "retry", "change", "abort", "delete")
 	if found.Next != "" {
 		data.Next = withCursor(query, string(found.Next))
 	}

@@ -11,10 +11,11 @@
 // Whoever can reach the handler may look at all tasks, bodies included, and change nothing, unless
 // [Options.Authorize] says otherwise. So mount it behind what tells users of the service apart.
 //
-// To those who may, pages offer to abort, retry and delete tasks, to pause and resume, to set
-// limits, to trigger schedules, and to answer tasks. Before each change a page says what it would
-// do, asked of the database; then only those tasks are changed that still are as they were seen. No
-// request but those of forms changes anything, and none that comes from another site.
+// To those who may, pages offer to abort, retry and delete tasks, to start them now or change how
+// they wait, to pause and resume, to set limits, to trigger schedules, and to answer tasks. Before
+// each change a page says what it would do, asked of the database; then only those tasks are
+// changed that still are as they were seen. No request but those of forms changes anything, and
+// none that comes from another site.
 //
 // However many people look, the store is asked for each kind of overview once a second at most, and
 // less often if it takes long to answer. A page that nobody sees asks for nothing.
@@ -68,6 +69,8 @@ const (
 	Abort  Verb = "abort"
 	Retry  Verb = "retry"
 	Delete Verb = "delete"
+	// Change changes when tasks that wait start, their priority, key, or limit of tries.
+	Change Verb = "change"
 	// Pause pauses and resumes actions, keys and schedules.
 	Pause Verb = "pause"
 	// Limit sets the limits of actions.

@@ -770,6 +770,201 @@ func (x *RetryTasksResponse) GetRetried() *Affected {
 	return nil
 }
 
+type ChangeTasksRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	To    *TaskChanges           `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	// Only say what the call would do. It does the work in a transaction, and undoes it.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeTasksRequest) Reset() {
+	*x = ChangeTasksRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeTasksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeTasksRequest) ProtoMessage() {}
+
+func (x *ChangeTasksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeTasksRequest.ProtoReflect.Descriptor instead.
+func (*ChangeTasksRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ChangeTasksRequest) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *ChangeTasksRequest) GetTo() *TaskChanges {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *ChangeTasksRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// What is missing stays as it is. At most one of the first three is set.
+type TaskChanges struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tasks start then, or at once if it has passed.
+	NotBefore *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
+	// So long after the call.
+	StartAfter *durationpb.Duration `protobuf:"bytes,2,opt,name=start_after,json=startAfter,proto3" json:"start_after,omitempty"`
+	StartNow   bool                 `protobuf:"varint,3,opt,name=start_now,json=startNow,proto3" json:"start_now,omitempty"`
+	Priority   *int32               `protobuf:"varint,4,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	// Empty: none.
+	Key *string `protobuf:"bytes,5,opt,name=key,proto3,oneof" json:"key,omitempty"`
+	// It counts the tries that a task has had; -1: no limit.
+	MaxTries      int32 `protobuf:"varint,6,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskChanges) Reset() {
+	*x = TaskChanges{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskChanges) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskChanges) ProtoMessage() {}
+
+func (x *TaskChanges) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
+func (*TaskChanges) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *TaskChanges) GetNotBefore() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NotBefore
+	}
+	return nil
+}
+
+func (x *TaskChanges) GetStartAfter() *durationpb.Duration {
+	if x != nil {
+		return x.StartAfter
+	}
+	return nil
+}
+
+func (x *TaskChanges) GetStartNow() bool {
+	if x != nil {
+		return x.StartNow
+	}
+	return false
+}
+
+func (x *TaskChanges) GetPriority() int32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
+}
+
+func (x *TaskChanges) GetKey() string {
+	if x != nil && x.Key != nil {
+		return *x.Key
+	}
+	return ""
+}
+
+func (x *TaskChanges) GetMaxTries() int32 {
+	if x != nil {
+		return x.MaxTries
+	}
+	return 0
+}
+
+type ChangeTasksResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tasks that were not so already.
+	Changed       *Affected `protobuf:"bytes,1,opt,name=changed,proto3" json:"changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeTasksResponse) Reset() {
+	*x = ChangeTasksResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeTasksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeTasksResponse) ProtoMessage() {}
+
+func (x *ChangeTasksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeTasksResponse.ProtoReflect.Descriptor instead.
+func (*ChangeTasksResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ChangeTasksResponse) GetChanged() *Affected {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
 type DeleteTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
@@ -781,7 +976,7 @@ type DeleteTasksRequest struct {
 
 func (x *DeleteTasksRequest) Reset() {
 	*x = DeleteTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +988,7 @@ func (x *DeleteTasksRequest) String() string {
 func (*DeleteTasksRequest) ProtoMessage() {}
 
 func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +1001,7 @@ func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteTasksRequest) GetIds() []string {
@@ -832,7 +1027,7 @@ type DeleteTasksResponse struct {
 
 func (x *DeleteTasksResponse) Reset() {
 	*x = DeleteTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +1039,7 @@ func (x *DeleteTasksResponse) String() string {
 func (*DeleteTasksResponse) ProtoMessage() {}
 
 func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +1052,7 @@ func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteTasksResponse) GetDeleted() *Affected {
@@ -886,17 +1081,20 @@ type TransactRequest struct {
 	// The caller has sent this before and got no answer: if all returns were made, or without returns
 	// all tasks of insert are there, nothing is done.
 	Repeated bool `protobuf:"varint,11,opt,name=repeated,proto3" json:"repeated,omitempty"`
-	// Retry, abort and delete then leave out the tasks that are not as described here.
+	// Change, retry, abort and delete then leave out the tasks that are not as described here.
 	AsSeen *AsSeen `protobuf:"bytes,12,opt,name=as_seen,json=asSeen,proto3" json:"as_seen,omitempty"`
 	// After replace. At most 1,000.
-	Debounce      []*DebounceRequest `protobuf:"bytes,13,rep,name=debounce,proto3" json:"debounce,omitempty"`
+	Debounce []*DebounceRequest `protobuf:"bytes,13,rep,name=debounce,proto3" json:"debounce,omitempty"`
+	// Before retry.
+	Change        []string     `protobuf:"bytes,14,rep,name=change,proto3" json:"change,omitempty"`
+	ChangeTo      *TaskChanges `protobuf:"bytes,15,opt,name=change_to,json=changeTo,proto3" json:"change_to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TransactRequest) Reset() {
 	*x = TransactRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1106,7 @@ func (x *TransactRequest) String() string {
 func (*TransactRequest) ProtoMessage() {}
 
 func (x *TransactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1119,7 @@ func (x *TransactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactRequest.ProtoReflect.Descriptor instead.
 func (*TransactRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TransactRequest) GetHold() []*Performance {
@@ -1015,6 +1213,20 @@ func (x *TransactRequest) GetDebounce() []*DebounceRequest {
 	return nil
 }
 
+func (x *TransactRequest) GetChange() []string {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *TransactRequest) GetChangeTo() *TaskChanges {
+	if x != nil {
+		return x.ChangeTo
+	}
+	return nil
+}
+
 // Tasks as the caller has seen them.
 type AsSeen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1027,7 +1239,7 @@ type AsSeen struct {
 
 func (x *AsSeen) Reset() {
 	*x = AsSeen{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1039,7 +1251,7 @@ func (x *AsSeen) String() string {
 func (*AsSeen) ProtoMessage() {}
 
 func (x *AsSeen) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1052,7 +1264,7 @@ func (x *AsSeen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsSeen.ProtoReflect.Descriptor instead.
 func (*AsSeen) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AsSeen) GetStates() []string {
@@ -1081,7 +1293,7 @@ type SeenTask struct {
 
 func (x *SeenTask) Reset() {
 	*x = SeenTask{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1305,7 @@ func (x *SeenTask) String() string {
 func (*SeenTask) ProtoMessage() {}
 
 func (x *SeenTask) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1318,7 @@ func (x *SeenTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeenTask.ProtoReflect.Descriptor instead.
 func (*SeenTask) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SeenTask) GetId() string {
@@ -1137,13 +1349,14 @@ type TransactResponse struct {
 	Retried       *Affected `protobuf:"bytes,2,opt,name=retried,proto3" json:"retried,omitempty"`
 	Aborted       *Affected `protobuf:"bytes,3,opt,name=aborted,proto3" json:"aborted,omitempty"`
 	Deleted       *Affected `protobuf:"bytes,4,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	Changed       *Affected `protobuf:"bytes,5,opt,name=changed,proto3" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TransactResponse) Reset() {
 	*x = TransactResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1368,7 @@ func (x *TransactResponse) String() string {
 func (*TransactResponse) ProtoMessage() {}
 
 func (x *TransactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1381,7 @@ func (x *TransactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactResponse.ProtoReflect.Descriptor instead.
 func (*TransactResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TransactResponse) GetIds() []string {
@@ -1199,6 +1412,13 @@ func (x *TransactResponse) GetDeleted() *Affected {
 	return nil
 }
 
+func (x *TransactResponse) GetChanged() *Affected {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
 type GetTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
@@ -1213,7 +1433,7 @@ type GetTasksRequest struct {
 
 func (x *GetTasksRequest) Reset() {
 	*x = GetTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1445,7 @@ func (x *GetTasksRequest) String() string {
 func (*GetTasksRequest) ProtoMessage() {}
 
 func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1458,7 @@ func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksRequest.ProtoReflect.Descriptor instead.
 func (*GetTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetTasksRequest) GetIds() []string {
@@ -1273,7 +1493,7 @@ type GetTasksResponse struct {
 
 func (x *GetTasksResponse) Reset() {
 	*x = GetTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1505,7 @@ func (x *GetTasksResponse) String() string {
 func (*GetTasksResponse) ProtoMessage() {}
 
 func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1518,7 @@ func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksResponse.ProtoReflect.Descriptor instead.
 func (*GetTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetTasksResponse) GetTasks() []*TaskInfo {
@@ -1336,7 +1556,7 @@ type ListTasksRequest struct {
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1568,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1581,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListTasksRequest) GetActions() []string {
@@ -1449,7 +1669,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1681,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1694,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListTasksResponse) GetTasks() []*TaskInfo {
@@ -1507,7 +1727,7 @@ type ExplainTaskRequest struct {
 
 func (x *ExplainTaskRequest) Reset() {
 	*x = ExplainTaskRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +1739,7 @@ func (x *ExplainTaskRequest) String() string {
 func (*ExplainTaskRequest) ProtoMessage() {}
 
 func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,7 +1752,7 @@ func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTaskRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExplainTaskRequest) GetId() string {
@@ -1561,7 +1781,7 @@ type ExplainTaskResponse struct {
 
 func (x *ExplainTaskResponse) Reset() {
 	*x = ExplainTaskResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1573,7 +1793,7 @@ func (x *ExplainTaskResponse) String() string {
 func (*ExplainTaskResponse) ProtoMessage() {}
 
 func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1586,7 +1806,7 @@ func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTaskResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ExplainTaskResponse) GetTask() *TaskInfo {
@@ -1664,7 +1884,7 @@ type StepInfo struct {
 
 func (x *StepInfo) Reset() {
 	*x = StepInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +1896,7 @@ func (x *StepInfo) String() string {
 func (*StepInfo) ProtoMessage() {}
 
 func (x *StepInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +1909,7 @@ func (x *StepInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepInfo.ProtoReflect.Descriptor instead.
 func (*StepInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StepInfo) GetName() string {
@@ -1722,7 +1942,7 @@ type GetHistoryRequest struct {
 
 func (x *GetHistoryRequest) Reset() {
 	*x = GetHistoryRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1954,7 @@ func (x *GetHistoryRequest) String() string {
 func (*GetHistoryRequest) ProtoMessage() {}
 
 func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1967,7 @@ func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryRequest.ProtoReflect.Descriptor instead.
 func (*GetHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetHistoryRequest) GetId() string {
@@ -1769,7 +1989,7 @@ type GetHistoryResponse struct {
 
 func (x *GetHistoryResponse) Reset() {
 	*x = GetHistoryResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +2001,7 @@ func (x *GetHistoryResponse) String() string {
 func (*GetHistoryResponse) ProtoMessage() {}
 
 func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +2014,7 @@ func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryResponse.ProtoReflect.Descriptor instead.
 func (*GetHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetHistoryResponse) GetTries() []*Try {
@@ -1827,7 +2047,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +2059,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +2072,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListChangesRequest) GetId() string {
@@ -1894,7 +2114,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2126,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2139,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListChangesResponse) GetChanges() []*Change {
@@ -1960,7 +2180,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2192,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2205,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Change) GetAt() *timestamppb.Timestamp {
@@ -2072,7 +2292,7 @@ type Try struct {
 
 func (x *Try) Reset() {
 	*x = Try{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2084,7 +2304,7 @@ func (x *Try) String() string {
 func (*Try) ProtoMessage() {}
 
 func (x *Try) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2097,7 +2317,7 @@ func (x *Try) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Try.ProtoReflect.Descriptor instead.
 func (*Try) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Try) GetNumber() int32 {
@@ -2178,7 +2398,7 @@ type TaskLimits struct {
 
 func (x *TaskLimits) Reset() {
 	*x = TaskLimits{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2410,7 @@ func (x *TaskLimits) String() string {
 func (*TaskLimits) ProtoMessage() {}
 
 func (x *TaskLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2423,7 @@ func (x *TaskLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskLimits.ProtoReflect.Descriptor instead.
 func (*TaskLimits) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TaskLimits) GetLimits() *Limits {
@@ -2306,7 +2526,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2318,7 +2538,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2331,7 +2551,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -2352,7 +2572,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2584,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2597,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -2409,7 +2629,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2421,7 +2641,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2434,7 +2654,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 type GetStatsResponse struct {
@@ -2448,7 +2668,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2680,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2693,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -2522,7 +2742,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2534,7 +2754,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2547,7 +2767,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -2658,7 +2878,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2890,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2903,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -2706,7 +2926,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2718,7 +2938,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2731,7 +2951,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -2778,7 +2998,7 @@ type ErrorGroup struct {
 
 func (x *ErrorGroup) Reset() {
 	*x = ErrorGroup{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +3010,7 @@ func (x *ErrorGroup) String() string {
 func (*ErrorGroup) ProtoMessage() {}
 
 func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +3023,7 @@ func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorGroup.ProtoReflect.Descriptor instead.
 func (*ErrorGroup) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ErrorGroup) GetAction() string {
@@ -2842,7 +3062,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2854,7 +3074,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2867,7 +3087,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
 }
 
 type ListActorsResponse struct {
@@ -2879,7 +3099,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3111,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3124,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -2926,7 +3146,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2938,7 +3158,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2951,7 +3171,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -2994,7 +3214,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3006,7 +3226,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3019,7 +3239,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -3055,7 +3275,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +3287,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +3300,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -3105,7 +3325,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3117,7 +3337,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3130,7 +3350,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
 }
 
 type GetServiceInfoResponse struct {
@@ -3149,7 +3369,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3161,7 +3381,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3174,7 +3394,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -3219,7 +3439,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3451,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3464,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -3279,7 +3499,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3291,7 +3511,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3304,7 +3524,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -3329,7 +3549,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[53]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3341,7 +3561,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[53]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3354,7 +3574,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{53}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{56}
 }
 
 type CheckStoreResponse struct {
@@ -3367,7 +3587,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3379,7 +3599,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3392,7 +3612,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -3417,7 +3637,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3429,7 +3649,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3442,7 +3662,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -3513,12 +3733,29 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"B\n" +
 	"\x12RetryTasksResponse\x12,\n" +
-	"\aretried\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\aretried\"?\n" +
+	"\aretried\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\aretried\"f\n" +
+	"\x12ChangeTasksRequest\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12%\n" +
+	"\x02to\x18\x02 \x01(\v2\x15.stint.v1.TaskChangesR\x02to\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\x8b\x02\n" +
+	"\vTaskChanges\x129\n" +
+	"\n" +
+	"not_before\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tnotBefore\x12:\n" +
+	"\vstart_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"startAfter\x12\x1b\n" +
+	"\tstart_now\x18\x03 \x01(\bR\bstartNow\x12\x1f\n" +
+	"\bpriority\x18\x04 \x01(\x05H\x00R\bpriority\x88\x01\x01\x12\x15\n" +
+	"\x03key\x18\x05 \x01(\tH\x01R\x03key\x88\x01\x01\x12\x1b\n" +
+	"\tmax_tries\x18\x06 \x01(\x05R\bmaxTriesB\v\n" +
+	"\t_priorityB\x06\n" +
+	"\x04_key\"C\n" +
+	"\x13ChangeTasksResponse\x12,\n" +
+	"\achanged\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\achanged\"?\n" +
 	"\x12DeleteTasksRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"C\n" +
 	"\x13DeleteTasksResponse\x12,\n" +
-	"\adeleted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"\xea\x03\n" +
+	"\adeleted\x18\x01 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"\xb6\x04\n" +
 	"\x0fTransactRequest\x12)\n" +
 	"\x04hold\x18\x01 \x03(\v2\x15.stint.v1.PerformanceR\x04hold\x12\x1d\n" +
 	"\n" +
@@ -3534,7 +3771,9 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	" \x03(\v2\x10.stint.v1.ReturnR\x06return\x12\x1a\n" +
 	"\brepeated\x18\v \x01(\bR\brepeated\x12)\n" +
 	"\aas_seen\x18\f \x01(\v2\x10.stint.v1.AsSeenR\x06asSeen\x125\n" +
-	"\bdebounce\x18\r \x03(\v2\x19.stint.v1.DebounceRequestR\bdebounce\"J\n" +
+	"\bdebounce\x18\r \x03(\v2\x19.stint.v1.DebounceRequestR\bdebounce\x12\x16\n" +
+	"\x06change\x18\x0e \x03(\tR\x06change\x122\n" +
+	"\tchange_to\x18\x0f \x01(\v2\x15.stint.v1.TaskChangesR\bchangeTo\"J\n" +
 	"\x06AsSeen\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12(\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.SeenTaskR\x05tasks\"\x94\x01\n" +
@@ -3543,12 +3782,13 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\vinserted_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"insertedAt\x12;\n" +
 	"\vfinished_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"finishedAt\"\xae\x01\n" +
+	"finishedAt\"\xdc\x01\n" +
 	"\x10TransactResponse\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12,\n" +
 	"\aretried\x18\x02 \x01(\v2\x12.stint.v1.AffectedR\aretried\x12,\n" +
 	"\aaborted\x18\x03 \x01(\v2\x12.stint.v1.AffectedR\aaborted\x12,\n" +
-	"\adeleted\x18\x04 \x01(\v2\x12.stint.v1.AffectedR\adeleted\"V\n" +
+	"\adeleted\x18\x04 \x01(\v2\x12.stint.v1.AffectedR\adeleted\x12,\n" +
+	"\achanged\x18\x05 \x01(\v2\x12.stint.v1.AffectedR\achanged\"V\n" +
 	"\x0fGetTasksRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\bR\x04text\x12\x1d\n" +
@@ -3718,7 +3958,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id2\xc2\x16\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\x8e\x17\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
 	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12M\n" +
@@ -3730,6 +3970,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\vAnswerTasks\x12\x1c.stint.v1.AnswerTasksRequest\x1a\x1d.stint.v1.AnswerTasksResponse\x12G\n" +
 	"\n" +
 	"RetryTasks\x12\x1b.stint.v1.RetryTasksRequest\x1a\x1c.stint.v1.RetryTasksResponse\x12J\n" +
+	"\vChangeTasks\x12\x1c.stint.v1.ChangeTasksRequest\x1a\x1d.stint.v1.ChangeTasksResponse\x12J\n" +
 	"\vDeleteTasks\x12\x1c.stint.v1.DeleteTasksRequest\x1a\x1d.stint.v1.DeleteTasksResponse\x12A\n" +
 	"\bTransact\x12\x19.stint.v1.TransactRequest\x1a\x1a.stint.v1.TransactResponse\x12F\n" +
 	"\bGetTasks\x12\x19.stint.v1.GetTasksRequest\x1a\x1a.stint.v1.GetTasksResponse\"\x03\x90\x02\x01\x12I\n" +
@@ -3779,7 +4020,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -3797,233 +4038,244 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*AnswerTasksResponse)(nil),     // 13: stint.v1.AnswerTasksResponse
 	(*RetryTasksRequest)(nil),       // 14: stint.v1.RetryTasksRequest
 	(*RetryTasksResponse)(nil),      // 15: stint.v1.RetryTasksResponse
-	(*DeleteTasksRequest)(nil),      // 16: stint.v1.DeleteTasksRequest
-	(*DeleteTasksResponse)(nil),     // 17: stint.v1.DeleteTasksResponse
-	(*TransactRequest)(nil),         // 18: stint.v1.TransactRequest
-	(*AsSeen)(nil),                  // 19: stint.v1.AsSeen
-	(*SeenTask)(nil),                // 20: stint.v1.SeenTask
-	(*TransactResponse)(nil),        // 21: stint.v1.TransactResponse
-	(*GetTasksRequest)(nil),         // 22: stint.v1.GetTasksRequest
-	(*GetTasksResponse)(nil),        // 23: stint.v1.GetTasksResponse
-	(*ListTasksRequest)(nil),        // 24: stint.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),       // 25: stint.v1.ListTasksResponse
-	(*ExplainTaskRequest)(nil),      // 26: stint.v1.ExplainTaskRequest
-	(*ExplainTaskResponse)(nil),     // 27: stint.v1.ExplainTaskResponse
-	(*StepInfo)(nil),                // 28: stint.v1.StepInfo
-	(*GetHistoryRequest)(nil),       // 29: stint.v1.GetHistoryRequest
-	(*GetHistoryResponse)(nil),      // 30: stint.v1.GetHistoryResponse
-	(*ListChangesRequest)(nil),      // 31: stint.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),     // 32: stint.v1.ListChangesResponse
-	(*Change)(nil),                  // 33: stint.v1.Change
-	(*Try)(nil),                     // 34: stint.v1.Try
-	(*TaskLimits)(nil),              // 35: stint.v1.TaskLimits
-	(*GetGraphRequest)(nil),         // 36: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 37: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 38: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 39: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 40: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 41: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 42: stint.v1.ListProblemsResponse
-	(*ErrorGroup)(nil),              // 43: stint.v1.ErrorGroup
-	(*ListActorsRequest)(nil),       // 44: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 45: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 46: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 47: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 48: stint.v1.WaitForTasksResponse
-	(*GetServiceInfoRequest)(nil),   // 49: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 50: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 51: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 52: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 53: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 54: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 55: stint.v1.Finding
-	(*Task)(nil),                    // 56: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 57: google.protobuf.Duration
-	(*Dependency)(nil),              // 58: stint.v1.Dependency
-	(*Affected)(nil),                // 59: stint.v1.Affected
-	(*Answer)(nil),                  // 60: stint.v1.Answer
-	(*Verdict)(nil),                 // 61: stint.v1.Verdict
-	(*Performance)(nil),             // 62: stint.v1.Performance
-	(*Return)(nil),                  // 63: stint.v1.Return
-	(*timestamppb.Timestamp)(nil),   // 64: google.protobuf.Timestamp
-	(*TaskInfo)(nil),                // 65: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 66: stint.v1.Limits
-	(*SetLimitsRequest)(nil),        // 67: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 68: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 69: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 70: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 71: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 72: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 73: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 74: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 75: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 76: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 77: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 78: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 79: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 80: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 81: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 82: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 83: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 84: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 85: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 86: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 87: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 88: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 89: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 90: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 91: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 92: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 93: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 94: stint.v1.TriggerScheduleResponse
+	(*ChangeTasksRequest)(nil),      // 16: stint.v1.ChangeTasksRequest
+	(*TaskChanges)(nil),             // 17: stint.v1.TaskChanges
+	(*ChangeTasksResponse)(nil),     // 18: stint.v1.ChangeTasksResponse
+	(*DeleteTasksRequest)(nil),      // 19: stint.v1.DeleteTasksRequest
+	(*DeleteTasksResponse)(nil),     // 20: stint.v1.DeleteTasksResponse
+	(*TransactRequest)(nil),         // 21: stint.v1.TransactRequest
+	(*AsSeen)(nil),                  // 22: stint.v1.AsSeen
+	(*SeenTask)(nil),                // 23: stint.v1.SeenTask
+	(*TransactResponse)(nil),        // 24: stint.v1.TransactResponse
+	(*GetTasksRequest)(nil),         // 25: stint.v1.GetTasksRequest
+	(*GetTasksResponse)(nil),        // 26: stint.v1.GetTasksResponse
+	(*ListTasksRequest)(nil),        // 27: stint.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),       // 28: stint.v1.ListTasksResponse
+	(*ExplainTaskRequest)(nil),      // 29: stint.v1.ExplainTaskRequest
+	(*ExplainTaskResponse)(nil),     // 30: stint.v1.ExplainTaskResponse
+	(*StepInfo)(nil),                // 31: stint.v1.StepInfo
+	(*GetHistoryRequest)(nil),       // 32: stint.v1.GetHistoryRequest
+	(*GetHistoryResponse)(nil),      // 33: stint.v1.GetHistoryResponse
+	(*ListChangesRequest)(nil),      // 34: stint.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),     // 35: stint.v1.ListChangesResponse
+	(*Change)(nil),                  // 36: stint.v1.Change
+	(*Try)(nil),                     // 37: stint.v1.Try
+	(*TaskLimits)(nil),              // 38: stint.v1.TaskLimits
+	(*GetGraphRequest)(nil),         // 39: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 40: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 41: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 42: stint.v1.GetStatsResponse
+	(*ActionStats)(nil),             // 43: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 44: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 45: stint.v1.ListProblemsResponse
+	(*ErrorGroup)(nil),              // 46: stint.v1.ErrorGroup
+	(*ListActorsRequest)(nil),       // 47: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 48: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 49: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 50: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 51: stint.v1.WaitForTasksResponse
+	(*GetServiceInfoRequest)(nil),   // 52: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 53: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 54: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 55: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 56: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 57: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 58: stint.v1.Finding
+	(*Task)(nil),                    // 59: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 60: google.protobuf.Duration
+	(*Dependency)(nil),              // 61: stint.v1.Dependency
+	(*Affected)(nil),                // 62: stint.v1.Affected
+	(*Answer)(nil),                  // 63: stint.v1.Answer
+	(*Verdict)(nil),                 // 64: stint.v1.Verdict
+	(*timestamppb.Timestamp)(nil),   // 65: google.protobuf.Timestamp
+	(*Performance)(nil),             // 66: stint.v1.Performance
+	(*Return)(nil),                  // 67: stint.v1.Return
+	(*TaskInfo)(nil),                // 68: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 69: stint.v1.Limits
+	(*SetLimitsRequest)(nil),        // 70: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 71: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 72: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 73: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 74: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 75: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 76: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 77: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 78: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 79: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 80: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 81: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 82: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 83: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 84: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 85: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 86: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 87: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 88: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 89: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 90: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 91: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 92: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 93: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 94: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 95: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 96: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 97: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	56,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	56,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	56,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	56,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	57,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	57,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	58,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	59,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	60,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	61,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	59,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	59,  // 11: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	62,  // 12: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	56,  // 13: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	56,  // 14: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	58,  // 15: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	63,  // 16: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
-	19,  // 17: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
-	6,   // 18: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
-	20,  // 19: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	64,  // 20: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	64,  // 21: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	59,  // 22: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	59,  // 23: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	59,  // 24: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	65,  // 25: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	57,  // 26: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	57,  // 27: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	65,  // 28: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	65,  // 29: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	65,  // 30: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	65,  // 31: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	64,  // 32: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	64,  // 33: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	35,  // 34: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
-	28,  // 35: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
-	64,  // 36: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
-	34,  // 37: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
-	28,  // 38: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
-	33,  // 39: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
-	64,  // 40: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
-	64,  // 41: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
-	64,  // 42: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
-	66,  // 43: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	64,  // 44: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	64,  // 45: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	65,  // 46: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	65,  // 47: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	64,  // 48: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	64,  // 49: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	65,  // 50: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	58,  // 51: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	40,  // 52: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	57,  // 53: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	57,  // 54: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	65,  // 55: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	65,  // 56: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	65,  // 57: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	43,  // 58: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	46,  // 59: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	64,  // 60: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	57,  // 61: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	65,  // 62: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	64,  // 63: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	57,  // 64: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	57,  // 65: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	55,  // 66: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 67: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 68: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 69: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,   // 70: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	8,   // 71: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	10,  // 72: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	12,  // 73: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	14,  // 74: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	16,  // 75: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	18,  // 76: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	22,  // 77: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	24,  // 78: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	26,  // 79: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	29,  // 80: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	31,  // 81: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	36,  // 82: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	38,  // 83: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	41,  // 84: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	44,  // 85: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	47,  // 86: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	49,  // 87: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	51,  // 88: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	53,  // 89: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	67,  // 90: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	68,  // 91: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	69,  // 92: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	70,  // 93: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	71,  // 94: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	72,  // 95: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	73,  // 96: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	74,  // 97: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	75,  // 98: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	76,  // 99: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	77,  // 100: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	78,  // 101: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	79,  // 102: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	80,  // 103: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 104: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 105: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 106: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,   // 107: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	9,   // 108: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	11,  // 109: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	13,  // 110: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	15,  // 111: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	17,  // 112: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	21,  // 113: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	23,  // 114: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	25,  // 115: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	27,  // 116: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	30,  // 117: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	32,  // 118: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	37,  // 119: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	39,  // 120: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	42,  // 121: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	45,  // 122: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	48,  // 123: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	50,  // 124: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	52,  // 125: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	54,  // 126: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	81,  // 127: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	82,  // 128: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	83,  // 129: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	84,  // 130: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	85,  // 131: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	86,  // 132: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	87,  // 133: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	88,  // 134: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	89,  // 135: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	90,  // 136: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	91,  // 137: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	92,  // 138: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	93,  // 139: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	94,  // 140: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	104, // [104:141] is the sub-list for method output_type
-	67,  // [67:104] is the sub-list for method input_type
-	67,  // [67:67] is the sub-list for extension type_name
-	67,  // [67:67] is the sub-list for extension extendee
-	0,   // [0:67] is the sub-list for field type_name
+	59,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	59,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	59,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	59,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	60,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	60,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	61,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	62,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	63,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	64,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	62,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	17,  // 11: stint.v1.ChangeTasksRequest.to:type_name -> stint.v1.TaskChanges
+	65,  // 12: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
+	60,  // 13: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
+	62,  // 14: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
+	62,  // 15: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	66,  // 16: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	59,  // 17: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	59,  // 18: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	61,  // 19: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	67,  // 20: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	22,  // 21: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
+	6,   // 22: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
+	17,  // 23: stint.v1.TransactRequest.change_to:type_name -> stint.v1.TaskChanges
+	23,  // 24: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
+	65,  // 25: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	65,  // 26: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	62,  // 27: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	62,  // 28: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	62,  // 29: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	62,  // 30: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
+	68,  // 31: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	60,  // 32: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	60,  // 33: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	68,  // 34: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	68,  // 35: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	68,  // 36: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	68,  // 37: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	65,  // 38: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	65,  // 39: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	38,  // 40: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
+	31,  // 41: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
+	65,  // 42: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	37,  // 43: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
+	31,  // 44: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
+	36,  // 45: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
+	65,  // 46: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
+	65,  // 47: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
+	65,  // 48: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
+	69,  // 49: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	65,  // 50: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	65,  // 51: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	68,  // 52: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	68,  // 53: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	65,  // 54: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	65,  // 55: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	68,  // 56: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	61,  // 57: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	43,  // 58: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	60,  // 59: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	60,  // 60: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	68,  // 61: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	68,  // 62: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	68,  // 63: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	46,  // 64: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	49,  // 65: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	65,  // 66: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	60,  // 67: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	68,  // 68: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	65,  // 69: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	60,  // 70: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	60,  // 71: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	58,  // 72: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 73: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 74: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 75: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,   // 76: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	8,   // 77: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	10,  // 78: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	12,  // 79: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	14,  // 80: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	16,  // 81: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	19,  // 82: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	21,  // 83: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	25,  // 84: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	27,  // 85: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	29,  // 86: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	32,  // 87: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	34,  // 88: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	39,  // 89: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	41,  // 90: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	44,  // 91: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	47,  // 92: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	50,  // 93: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	52,  // 94: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	54,  // 95: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	56,  // 96: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	70,  // 97: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	71,  // 98: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	72,  // 99: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	73,  // 100: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	74,  // 101: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	75,  // 102: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	76,  // 103: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	77,  // 104: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	78,  // 105: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	79,  // 106: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	80,  // 107: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	81,  // 108: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	82,  // 109: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	83,  // 110: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 111: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 112: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 113: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,   // 114: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	9,   // 115: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	11,  // 116: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	13,  // 117: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	15,  // 118: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	18,  // 119: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	20,  // 120: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	24,  // 121: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	26,  // 122: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	28,  // 123: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	30,  // 124: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	33,  // 125: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	35,  // 126: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	40,  // 127: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	42,  // 128: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	45,  // 129: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	48,  // 130: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	51,  // 131: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	53,  // 132: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	55,  // 133: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	57,  // 134: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	84,  // 135: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	85,  // 136: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	86,  // 137: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	87,  // 138: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	88,  // 139: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	89,  // 140: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	90,  // 141: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	91,  // 142: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	92,  // 143: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	93,  // 144: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	94,  // 145: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	95,  // 146: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	96,  // 147: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	97,  // 148: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	111, // [111:149] is the sub-list for method output_type
+	73,  // [73:111] is the sub-list for method input_type
+	73,  // [73:73] is the sub-list for extension type_name
+	73,  // [73:73] is the sub-list for extension extendee
+	0,   // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -4034,13 +4286,14 @@ func file_stint_v1_task_service_proto_init() {
 	file_stint_v1_limits_proto_init()
 	file_stint_v1_schedules_proto_init()
 	file_stint_v1_task_proto_init()
+	file_stint_v1_task_service_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

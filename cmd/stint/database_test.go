@@ -152,6 +152,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"wait", "a"},
 		{"answer", "a", "--completed"},
 		{"abort", "a"},
+		{"change", "a", "--start-now"},
 		{"retry", "a"},
 		{"delete", "a"},
 		{"actors"},

@@ -20,6 +20,9 @@ type Changer interface {
 	) (stint.Affected, error)
 	RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
 	DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
+	ChangeTasks(
+		ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
+	) (stint.Affected, error)
 }
 
 // A Change is what is done to tasks by one of the verbs.
@@ -38,6 +41,11 @@ func Deletable() []stint.State {
 		stint.StateReady, stint.StateScheduled, stint.StateBlocked, stint.StateAborted,
 		stint.StateCompleted,
 	}
+}
+
+// Changeable are the states of tasks that wait.
+func Changeable() []stint.State {
+	return []stint.State{stint.StateReady, stint.StateScheduled, stint.StateBlocked}
 }
 
 // Retryable are the states of tasks that can be opened again.

@@ -12,6 +12,7 @@ var changeWords = map[string]struct{ done, noun string }{ //nolint:gochecknoglob
 	"AbortTasks":      {"aborted", "task"},
 	"RetryTasks":      {"retried", "task"},
 	"DeleteTasks":     {"deleted", "task"},
+	"ChangeTasks":     {"changed", "task"},
 	"AnswerTasks":     {"answered", "task"},
 	"Pause":           {"paused", ""},
 	"Resume":          {"resumed", ""},

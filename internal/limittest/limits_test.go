@@ -343,7 +343,7 @@ func (p *play) insert(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// call aborts, deletes, retries and replaces tasks.
+// call aborts, deletes, retries, replaces and changes tasks.
 func (p *play) call(ctx context.Context, r *rand.Rand) {
 	time.Sleep(time.Duration(r.IntN(50)) * time.Millisecond)
 	p.mutex.Lock()
@@ -358,7 +358,15 @@ func (p *play) call(ctx context.Context, r *rand.Rand) {
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	switch r.IntN(5) {
+	switch r.IntN(7) {
+	case 5, 6: // one by one: those that have started are refused
+		for _, id := range ids {
+			_, _ = p.store.ChangeTasks(ctx, []stint.TaskID{id}, []stint.TaskChanges{
+				{Key: new(keys()[r.IntN(len(keys()))])},
+				{Priority: new(int16(r.IntN(3))), StartNow: true},
+				{StartAfter: time.Duration(1+r.IntN(100)) * time.Millisecond},
+			}[r.IntN(3)])
+		}
 	case 0:
 		_, _ = p.store.AbortTasks(ctx, ids, "")
 	case 1:

@@ -68,6 +68,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"returns 2": m.returnTasks,
 		"status":    m.setStatus,
 		"abort":     m.abort,
+		"change":    m.change,
+		"change 2":  m.change,
 		"delete":    m.delete,
 		"get":       m.get,
 		"list":      m.list,
@@ -213,7 +215,8 @@ func dated(batch []newTask) []stint.Task {
 
 // sentinels are the errors to tell apart.
 var sentinels = []error{
-	stint.ErrTaskExists, stint.ErrTaskNotFound, stint.ErrTaskInProgress, stint.ErrInvalidToken,
+	stint.ErrTaskExists, stint.ErrTaskNotFound, stint.ErrTaskInProgress, stint.ErrTaskStarted,
+	stint.ErrInvalidToken,
 	stint.ErrAlreadyReturned, stint.ErrInvalidArgument,
 }
 
@@ -420,6 +423,16 @@ func (m *machine) abort(t *rapid.T) {
 	ids := m.ids(t)
 	_, err := m.queue.AbortTasks(t.Context(), ids, "enough")
 	requireError(t, "AbortTasks", err, m.model.abort(ids, "enough"))
+}
+
+func (m *machine) change(t *rapid.T) {
+	ids, to := m.ids(t), drawChanges(t)
+	changed, err := m.queue.ChangeTasks(t.Context(), ids, to.dated())
+	want, wantErr := m.model.change(ids, to)
+	requireError(t, "ChangeTasks", err, m.told(wantErr))
+	if !slices.Equal(changed.Tasks, want) && !m.isUnsure() {
+		t.Fatalf("ChangeTasks of %q to %+v changed %q, want %q", ids, to, changed.Tasks, want)
+	}
 }
 
 func (m *machine) delete(t *rapid.T) {

@@ -47,6 +47,7 @@ func (m *netMachine) actions() map[string]func(*rapid.T) {
 		"return 3": m.returnTasks,
 		"inputs":   m.inputs,
 		"abort":    m.abort,
+		"change":   m.change,
 		"delete":   m.delete,
 		"retry":    m.retry,
 		"retry 2":  m.retry,

@@ -94,7 +94,17 @@ func (p *player) add(
 	}
 }
 
-// meddle cancels, replaces and deletes tasks.
+// wait is how tasks are to wait, but never for long.
+func (p *player) wait() stint.TaskChanges {
+	return []stint.TaskChanges{
+		{StartNow: true},
+		{StartAfter: time.Duration(1+p.random.IntN(20)) * time.Millisecond},
+		{Priority: new(int16(p.random.IntN(3))), MaxTries: stint.UnlimitedTries},
+		{Key: new("k"), StartNow: true},
+	}[p.random.IntN(4)]
+}
+
+// meddle cancels, replaces, deletes and changes tasks.
 func (p *player) meddle(ctx context.Context) {
 	for range 2 + len(p.tasks)/10 {
 		inTx := p.one(4)
@@ -104,7 +114,13 @@ func (p *player) meddle(ctx context.Context) {
 		if p.one(2) {
 			ids = append(ids, p.active())
 		}
-		switch p.random.IntN(4) {
+		switch p.random.IntN(5) {
+		case 4:
+			p.within(ctx, inTx, undone, func(store *stint.Store) error {
+				_, err := store.ChangeTasks(ctx, ids, p.wait())
+				p.record("ChangeTasks", err, inTx, stint.ErrTaskNotFound, stint.ErrTaskStarted)
+				return err
+			})
 		case 0:
 			p.within(ctx, inTx, undone, func(store *stint.Store) error {
 				_, err := store.AbortTasks(ctx, ids, "enough")

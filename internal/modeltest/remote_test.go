@@ -133,6 +133,13 @@ func (f *far) RetryTasks(
 	return f.Client.RetryTasks(ctx, ids)
 }
 
+func (f *far) ChangeTasks(
+	ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
+) (changed stint.Affected, err error) {
+	f.begin(false)
+	return f.Client.ChangeTasks(ctx, ids, to)
+}
+
 func (f *far) ReturnTask(
 	ctx context.Context, id stint.TaskID, token stint.Token, status string,
 	code stint.StatusCode,

@@ -22,6 +22,9 @@ type verbs interface {
 	) (aborted stint.Affected, err error)
 	RetryTasks(ctx context.Context, ids []stint.TaskID) (retried stint.Affected, err error)
 	DeleteTasks(ctx context.Context, ids []stint.TaskID) (deleted stint.Affected, err error)
+	ChangeTasks(
+		ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
+	) (changed stint.Affected, err error)
 	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
 	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
 	OwnTasks(

@@ -11,10 +11,12 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/pluginpb"
 )
 
 func main() {
 	protogen.Options{}.Run(func(plugin *protogen.Plugin) error {
+		plugin.SupportedFeatures = uint64(pluginpb.CodeGeneratorResponse_FEATURE_PROTO3_OPTIONAL)
 		d := newDocument()
 		for _, file := range plugin.Files {
 			if !file.Generate {
@@ -196,6 +198,9 @@ func (d *document) addMessage(message *protogen.Message, request bool) {
 	description := prose(message.Comments)
 	var alternatives []node
 	for _, one := range message.Oneofs {
+		if one.Desc.IsSynthetic() { // of a field that is optional
+			continue
+		}
 		var names list
 		for _, field := range one.Fields {
 			names = append(names, string(field.Desc.Name()))

@@ -221,6 +221,37 @@ func ToSeen(m *stintv1.AsSeen) (states []stint.State, tasks []stint.TaskInfo) {
 	return states, tasks
 }
 
+// FromTaskChanges returns what is changed of tasks as a message.
+func FromTaskChanges(c stint.TaskChanges) *stintv1.TaskChanges {
+	m := &stintv1.TaskChanges{
+		NotBefore: fromTime(c.NotBefore), StartAfter: FromDuration(c.StartAfter),
+		StartNow: c.StartNow, Key: c.Key, MaxTries: Int32(c.MaxTries),
+	}
+	if c.Priority != nil {
+		m.Priority = new(int32(*c.Priority))
+	}
+	return m
+}
+
+// ToTaskChanges undoes [FromTaskChanges].
+func ToTaskChanges(m *stintv1.TaskChanges) (c stint.TaskChanges, err error) {
+	c = stint.TaskChanges{
+		NotBefore: toTime(m.GetNotBefore()), StartAfter: m.GetStartAfter().AsDuration(),
+		StartNow: m.GetStartNow(), MaxTries: int(m.GetMaxTries()),
+	}
+	if m != nil && m.Key != nil {
+		c.Key = new(m.GetKey())
+	}
+	if m != nil && m.Priority != nil {
+		priority := int16(m.GetPriority()) //nolint:gosec // checked
+		if int32(priority) != m.GetPriority() {
+			return c, argumentError("TaskChanges.Priority", "must be -32768 to 32767")
+		}
+		c.Priority = &priority
+	}
+	return c, nil
+}
+
 // FromDependencies returns dependencies as messages.
 func FromDependencies(dependencies []stint.Dependency) []*stintv1.Dependency {
 	messages := make([]*stintv1.Dependency, len(dependencies))

@@ -270,7 +270,8 @@ func filled(m protoreflect.MessageDescriptor, which, depth int) *dynamicpb.Messa
 	message := dynamicpb.NewMessage(m)
 	for i := range m.Fields().Len() {
 		field := m.Fields().Get(i)
-		if one := field.ContainingOneof(); one != nil && one.Fields().Get(which) != field ||
+		one := field.ContainingOneof()
+		if one != nil && !one.IsSynthetic() && one.Fields().Get(which) != field ||
 			field.Message() != nil && depth == 0 {
 			continue
 		}

@@ -29,6 +29,8 @@ func previews() map[string]way {
 			"tasks?prefix=export/film-2", `document.querySelector("[data-pick-all]").click()`,
 			"delete",
 		},
+		"change":  {"tasks?action=develop", all, "change"},
+		"run":     {"tasks", all, "run"},
 		"nothing": {"tasks?prefix=mail", "", "retry"},
 		"pause":   {"action?name=mail", "", "pause"},
 		"limit":   {"limits", "", "limit"},

@@ -52,6 +52,8 @@ const (
 	TaskServiceAnswerTasksProcedure = "/stint.v1.TaskService/AnswerTasks"
 	// TaskServiceRetryTasksProcedure is the fully-qualified name of the TaskService's RetryTasks RPC.
 	TaskServiceRetryTasksProcedure = "/stint.v1.TaskService/RetryTasks"
+	// TaskServiceChangeTasksProcedure is the fully-qualified name of the TaskService's ChangeTasks RPC.
+	TaskServiceChangeTasksProcedure = "/stint.v1.TaskService/ChangeTasks"
 	// TaskServiceDeleteTasksProcedure is the fully-qualified name of the TaskService's DeleteTasks RPC.
 	TaskServiceDeleteTasksProcedure = "/stint.v1.TaskService/DeleteTasks"
 	// TaskServiceTransactProcedure is the fully-qualified name of the TaskService's Transact RPC.
@@ -146,6 +148,8 @@ type TaskServiceClient interface {
 	AnswerTasks(context.Context, *stintv1.AnswerTasksRequest) (*stintv1.AnswerTasksResponse, error)
 	// Opens finished tasks again, with what was aborted because of them.
 	RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error)
+	// Changes when tasks that wait start, their priority, key, or limit of tries. Their edges stay.
+	ChangeTasks(context.Context, *stintv1.ChangeTasksRequest) (*stintv1.ChangeTasksResponse, error)
 	// Deletes tasks, and dependents that then have nothing left to wait for.
 	DeleteTasks(context.Context, *stintv1.DeleteTasksRequest) (*stintv1.DeleteTasksResponse, error)
 	// Does several of these in one commit, with the returns of an owner.
@@ -261,6 +265,12 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+TaskServiceRetryTasksProcedure,
 			connect.WithSchema(taskServiceMethods.ByName("RetryTasks")),
+			connect.WithClientOptions(opts...),
+		),
+		changeTasks: connect.NewClient[stintv1.ChangeTasksRequest, stintv1.ChangeTasksResponse](
+			httpClient,
+			baseURL+TaskServiceChangeTasksProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("ChangeTasks")),
 			connect.WithClientOptions(opts...),
 		),
 		deleteTasks: connect.NewClient[stintv1.DeleteTasksRequest, stintv1.DeleteTasksResponse](
@@ -464,6 +474,7 @@ type taskServiceClient struct {
 	abortTasks      *connect.Client[stintv1.AbortTasksRequest, stintv1.AbortTasksResponse]
 	answerTasks     *connect.Client[stintv1.AnswerTasksRequest, stintv1.AnswerTasksResponse]
 	retryTasks      *connect.Client[stintv1.RetryTasksRequest, stintv1.RetryTasksResponse]
+	changeTasks     *connect.Client[stintv1.ChangeTasksRequest, stintv1.ChangeTasksResponse]
 	deleteTasks     *connect.Client[stintv1.DeleteTasksRequest, stintv1.DeleteTasksResponse]
 	transact        *connect.Client[stintv1.TransactRequest, stintv1.TransactResponse]
 	getTasks        *connect.Client[stintv1.GetTasksRequest, stintv1.GetTasksResponse]
@@ -557,6 +568,15 @@ func (c *taskServiceClient) AnswerTasks(ctx context.Context, req *stintv1.Answer
 // RetryTasks calls stint.v1.TaskService.RetryTasks.
 func (c *taskServiceClient) RetryTasks(ctx context.Context, req *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error) {
 	response, err := c.retryTasks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ChangeTasks calls stint.v1.TaskService.ChangeTasks.
+func (c *taskServiceClient) ChangeTasks(ctx context.Context, req *stintv1.ChangeTasksRequest) (*stintv1.ChangeTasksResponse, error) {
+	response, err := c.changeTasks.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -848,6 +868,8 @@ type TaskServiceHandler interface {
 	AnswerTasks(context.Context, *stintv1.AnswerTasksRequest) (*stintv1.AnswerTasksResponse, error)
 	// Opens finished tasks again, with what was aborted because of them.
 	RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error)
+	// Changes when tasks that wait start, their priority, key, or limit of tries. Their edges stay.
+	ChangeTasks(context.Context, *stintv1.ChangeTasksRequest) (*stintv1.ChangeTasksResponse, error)
 	// Deletes tasks, and dependents that then have nothing left to wait for.
 	DeleteTasks(context.Context, *stintv1.DeleteTasksRequest) (*stintv1.DeleteTasksResponse, error)
 	// Does several of these in one commit, with the returns of an owner.
@@ -959,6 +981,12 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		TaskServiceRetryTasksProcedure,
 		svc.RetryTasks,
 		connect.WithSchema(taskServiceMethods.ByName("RetryTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceChangeTasksHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceChangeTasksProcedure,
+		svc.ChangeTasks,
+		connect.WithSchema(taskServiceMethods.ByName("ChangeTasks")),
 		connect.WithHandlerOptions(opts...),
 	)
 	taskServiceDeleteTasksHandler := connect.NewUnaryHandlerSimple(
@@ -1167,6 +1195,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceAnswerTasksHandler.ServeHTTP(w, r)
 		case TaskServiceRetryTasksProcedure:
 			taskServiceRetryTasksHandler.ServeHTTP(w, r)
+		case TaskServiceChangeTasksProcedure:
+			taskServiceChangeTasksHandler.ServeHTTP(w, r)
 		case TaskServiceDeleteTasksProcedure:
 			taskServiceDeleteTasksHandler.ServeHTTP(w, r)
 		case TaskServiceTransactProcedure:
@@ -1264,6 +1294,10 @@ func (UnimplementedTaskServiceHandler) AnswerTasks(context.Context, *stintv1.Ans
 
 func (UnimplementedTaskServiceHandler) RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.RetryTasks is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) ChangeTasks(context.Context, *stintv1.ChangeTasksRequest) (*stintv1.ChangeTasksResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.ChangeTasks is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) DeleteTasks(context.Context, *stintv1.DeleteTasksRequest) (*stintv1.DeleteTasksResponse, error) {

@@ -8,6 +8,7 @@ import secrets
 import ssl
 import threading
 import time
+from datetime import datetime
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Union
 
 from . import tasks as t
@@ -168,6 +169,33 @@ class Client:
         answer = self._call("TaskService/RetryTasks", t.message(
             ids=t.names(ids), dry_run=dry_run))
         return t.to_affected(answer.get("retried"))
+
+    def change(
+        self, ids: IDs, not_before: Optional[datetime] = None,
+        start_after: Optional[Duration] = None, start_now: bool = False,
+        priority: Optional[int] = None, key: Optional[str] = None, max_tries: int = 0,
+        dry_run: bool = False,
+    ) -> t.Affected:
+        """Changes when tasks that wait start, their priority, key, or limit of tries.
+
+        What is left out stays as it is; their dependencies stay in any case. A task that is in
+        progress or has finished is refused with TaskStarted, and nothing is changed. An empty key
+        is none. max_tries counts the tries that a task has had; -1: no limit. The result has the
+        tasks that were not so already.
+
+        If the answer to an attempt was lost, the result lacks what that attempt has changed, and
+        tasks that have begun since are refused.
+        """
+        to = t.message(
+            not_before=t.from_time(not_before), start_after=t.from_duration(start_after),
+            start_now=start_now, max_tries=max_tries)
+        if priority is not None:
+            to["priority"] = priority
+        if key is not None:
+            to["key"] = key
+        answer = self._call("TaskService/ChangeTasks", t.message(
+            ids=t.names(ids), to=to, dry_run=dry_run))
+        return t.to_affected(answer.get("changed"))
 
     def delete(self, ids: IDs, dry_run: bool = False) -> t.Affected:
         """Deletes tasks, and dependents that then have nothing left to wait for.

@@ -155,6 +155,30 @@ class VerbsTest(ServiceTest):
             self.client.get([a, self.name("b")])
         self.assertEqual((caught.exception.ids, caught.exception.total), ([a, self.name("b")], 2))
 
+    def test_tasks_that_wait_are_changed(self):
+        at = datetime(2099, 12, 24, 18, tzinfo=timezone.utc)
+        self.client.insert([self.task("a", not_before=at), self.task("b", after=[self.name("a")])])
+        a, b = self.name("a"), self.name("b")
+        later = at + timedelta(days=1)
+        self.assertEqual(self.client.change(a, not_before=later, dry_run=True),
+                         stint.Affected((a,)))
+        for changed in ((a, b), ()):
+            self.assertEqual(self.client.change([a, b], not_before=later, priority=5, key="k",
+                                                max_tries=-1), stint.Affected(changed))
+        info = self.info("a")
+        self.assertEqual((info.not_before, info.priority, info.key, info.max_tries, info.state),
+                         (later, 5, "k", -1, "scheduled"))
+        self.client.change(a, start_after=3600, priority=0, key="", max_tries=3)
+        info = self.info("a")
+        self.assertEqual((info.priority, info.key, info.max_tries), (0, "", 3))
+        self.client.change(a, start_now=True)
+        self.own()
+        with self.assertRaises(stint.TaskStarted) as caught:
+            self.client.change([a, b], start_now=True)
+        self.assertEqual(caught.exception.ids, [a])
+        with self.assertRaises(stint.InvalidArgument):
+            self.client.change(b)
+
     def test_tasks_are_replaced_and_made_to_wait(self):
         self.insert("a", "b")
         self.client.replace(self.task("a", "new"))

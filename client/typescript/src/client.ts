@@ -24,7 +24,7 @@ const releaseFor = 60;
 // How long close waits for claims to be released.
 const closeFor = 5;
 
-/** How abort, retry and delete are called. */
+/** How abort, retry, change and delete are called. */
 export interface ChangeOptions extends CallOptions {
   /** Only say what the call would do: the service does the work in a transaction, and undoes it. */
   dryRun?: boolean;
@@ -174,6 +174,21 @@ export class Client {
     const answer = await this.#call(
       "TaskService/RetryTasks", { ids: m.namesOf(ids), dry_run: dryRun }, options);
     return m.toAffected(answer.retried);
+  }
+
+  /**
+   * Changes when tasks that wait start, their priority, key, or limit of tries; their dependencies
+   * stay. A task that is in progress or has finished is refused with TaskStarted, and nothing is
+   * changed. The result has the tasks that were not so already. If the answer to an attempt was
+   * lost, the result lacks what that attempt has changed, and tasks that have begun since are
+   * refused.
+   */
+  async change(
+    ids: t.Some<string>, to: t.TaskChanges, { dryRun = false, ...options }: ChangeOptions = {},
+  ): Promise<t.Affected> {
+    const answer = await this.#call("TaskService/ChangeTasks",
+      { ids: m.namesOf(ids), to: m.fromChanges(to), dry_run: dryRun }, options);
+    return m.toAffected(answer.changed);
   }
 
   /**

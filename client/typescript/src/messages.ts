@@ -84,6 +84,17 @@ const span: Field = {
   take: (from, wire) => (from[wire] === undefined ? null : toDuration(from[wire])),
 };
 
+/** A field that is put into a message even if it has its default. */
+function always(field: Field): Field {
+  return {
+    ...field,
+    put(into, wire, value, name) {
+      field.put(into, wire, value, name);
+      into[wire] = value;
+    },
+  };
+}
+
 /** Bytes, which a message has in one field as such and in another one as text. */
 function content(bytesWire: string, textWire: string): Field {
   return {
@@ -155,6 +166,10 @@ const returnFields: Fields = {
 const answerFields: Fields = { id: text, code: text, status: text, result, key: text };
 const dependencyFields: Fields = { predecessor: text, dependent: text };
 const affectedFields: Fields = { tasks: texts, others: number, inProgress: number };
+const changesFields: Fields = {
+  notBefore: time, startAfter: duration, startNow: flag, maxTries: number,
+  priority: always(number), key: always(text),
+};
 const inputFields: Fields = {
   id: text, action: text, statusCode: text, abortCause: text, status: text, result,
 };
@@ -320,6 +335,7 @@ export function fromStep(task: t.Performance, name: string, result: t.Content): 
 
 export const fromDependencies = (given: t.Some<t.Dependency>): Message[] =>
   listOf(given).map((each) => encode(dependencyFields, each));
+export const fromChanges = (to: t.TaskChanges): Message => encode(changesFields, to);
 export const fromDebounced = (call: t.Debounced): Message => encode(debouncedFields, call);
 export const fromTransaction = (given: t.Transaction): Message => encode(transactionFields, given);
 export const fromLimits = (limits: t.Limits): Message => encode(limitsFields, limits);

@@ -139,6 +139,20 @@ export interface Dependency {
   dependent: string;
 }
 
+/** How tasks that wait are changed. What is left out stays as it is. */
+export interface TaskChanges {
+  /** At most one of the first three is given. A time that has passed starts the tasks at once. */
+  notBefore?: Date | null;
+  /** So long after the call. */
+  startAfter?: Duration;
+  startNow?: boolean;
+  priority?: number;
+  /** An empty one is none. */
+  key?: string;
+  /** It counts the tries that a task has had; -1: no limit. */
+  maxTries?: number;
+}
+
 /** Which tasks a call changed: those that it named, and how many with them. */
 export interface Affected {
   tasks: string[];

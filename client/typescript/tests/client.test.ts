@@ -201,6 +201,33 @@ test("tasks are aborted, retried and deleted", async (t) => {
   });
 });
 
+test("tasks that wait are changed", async (t) => {
+  const s = new Service(t);
+  const [a, b] = [s.name("a"), s.name("b")];
+  const [at, later] = [new Date("2099-12-24T18:00:00Z"), new Date("2099-12-25T18:00:00Z")];
+  await s.client.insert([s.task("a", null, { notBefore: at }), s.task("b", null, { after: [a] })]);
+  const to = { notBefore: later, priority: 5, key: "k", maxTries: -1 };
+  const none = { others: 0, inProgress: 0 };
+  assert.deepEqual(await s.client.change(a, to, { dryRun: true }), { tasks: [a], ...none });
+  for (const tasks of [[a, b], []]) {
+    assert.deepEqual(await s.client.change([a, b], to), { tasks, ...none });
+  }
+  let info = await s.info("a");
+  assert.deepEqual([info.notBefore, info.priority, info.key, info.maxTries, info.state],
+    [later, 5, "k", -1, "scheduled"]);
+  await s.client.change(a, { startAfter: 3600, priority: 0, key: "", maxTries: 3 });
+  info = await s.info("a");
+  assert.deepEqual([info.priority, info.key, info.maxTries], [0, "", 3]);
+  await s.client.change(a, { startNow: true });
+  await s.own();
+  await assert.rejects(s.client.change([a, b], { startNow: true }), (error) => {
+    assert(error instanceof stint.TaskStarted);
+    assert.deepEqual(error.ids, [a]);
+    return true;
+  });
+  await assert.rejects(s.client.change(b, {}), stint.InvalidArgument);
+});
+
 test("tasks are replaced and made to wait", async (t) => {
   const s = new Service(t);
   const [a, b] = [s.name("a"), s.name("b")];

@@ -57,17 +57,16 @@ WITH looked AS MATERIALIZED (
                            AND finished.finished_at > statement_timestamp() - interval '10 s'
                          LIMIT 1),
                     false) AS failed,
-           coalesce((SELECT true
-                     FROM stint.ready
-                     WHERE $4::boolean AND ready.position < 0 AND ready.action > ''
-                     ORDER BY ready.action, ready.limit_key
-                     LIMIT 1),
-                    (SELECT true FROM stint.slots WHERE $4::boolean AND slots.action > '' LIMIT 1),
-                    (SELECT true
-                     FROM stint.key_rates
-                     WHERE $4::boolean AND key_rates.action > ''
-                     LIMIT 1),
-                    false) AS limited,
+           CASE
+               WHEN $4::boolean THEN coalesce(
+                   (SELECT true
+                    FROM stint.ready
+                    WHERE ready.position < 0 AND ready.action > ''
+                    ORDER BY ready.action, ready.limit_key
+                    LIMIT 1),
+                   (SELECT true FROM stint.slots WHERE slots.action > '' LIMIT 1),
+                   (SELECT true FROM stint.key_rates WHERE key_rates.action > '' LIMIT 1))
+           END IS NOT NULL AS limited,
            coalesce((SELECT true FROM stint.fail_fast WHERE fail_fast.key > 0 LIMIT 1),
                     (SELECT true FROM stint.steps WHERE steps.key > 0 LIMIT 1),
                     (SELECT true FROM stint.answer_keys WHERE answer_keys.key > 0 LIMIT 1),

@@ -24,6 +24,8 @@ type change struct {
 	unchanged string
 	// interrupts says that it may change tasks in progress.
 	interrupts bool
+	// separate says that tasks are changed each for itself, whatever depends on them.
+	separate bool
 	// states are those that a filter looks at without --state, also others that it may name.
 	states, also []stint.State
 	// skip leaves out a task that passes the filters.

@@ -70,8 +70,9 @@ With --server or STINT_SERVER it works over the network, on a service of that ad
 What needs the database itself, such as migrate, refuses that.
 
 With --topology or STINT_TOPOLOGY it works across shards, and tasks are named SHARD/ID:
-ls, show, explain, graph, stats, top, check, wait, abort, retry, delete and submit do. If a
-shard is away, they show the rest, name the shard on standard error, and exit with code 4.`,
+ls, show, explain, graph, stats, top, check, wait, abort, change, retry, delete and submit
+do. If a shard is away, they show the rest, name the shard on standard error, and exit with
+code 4.`,
 		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   stint ls --state ready
   stint show greet/world
@@ -103,8 +104,9 @@ shard is away, they show the rest, name the shard on standard error, and exit wi
 	root.AddCommand(
 		p.migrateCommand(), p.insertCommand(), p.debounceCommand(), p.listCommand(),
 		p.showCommand(), p.explainCommand(), p.graphCommand(), noted(p.answerCommand()),
-		noted(p.abortCommand()), noted(p.retryCommand()), noted(p.deleteCommand()),
-		p.changesCommand(), p.waitCommand(), p.actorsCommand(), p.statsCommand(), p.errorsCommand(),
+		noted(p.abortCommand()), noted(p.changeCommand()), noted(p.retryCommand()),
+		noted(p.deleteCommand()), p.changesCommand(), p.waitCommand(), p.actorsCommand(),
+		p.statsCommand(), p.errorsCommand(),
 		p.submitCommand(), p.workerCommand(), p.demoCommand(), p.demoWorkerCommand(),
 		p.serveCommand(), p.uiCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(),
 		p.topCommand(), p.limitsCommand(), noted(p.limitCommand()), noted(p.weightCommand()),

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	_ "embed" // for the statement
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +30,8 @@ func (c *change) cut(
 	ctx context.Context, db *database, tasks []bulk.Task,
 ) (batches [][]bulk.Task, err error) {
 	switch {
+	case c.separate:
+		return slices.Collect(slices.Chunk(tasks, c.batchMax)), nil
 	case db.client != nil:
 		return [][]bulk.Task{tasks}, db.checkRequest(ctx, c, tasks)
 	case len(tasks) <= c.batchMax:

@@ -142,7 +142,8 @@ func (u *servedUI) pagesOf(name string) (http.Handler, error) {
 func granted() map[ui.Verb]access.Verb {
 	return map[ui.Verb]access.Verb{
 		ui.Read: access.Read, ui.ReadBodies: access.ReadBodies, ui.Abort: access.Control,
-		ui.Retry: access.Control, ui.Delete: access.Control, ui.Pause: access.Control,
+		ui.Retry: access.Control, ui.Delete: access.Control, ui.Change: access.Control,
+		ui.Pause: access.Control,
 		ui.Limit: access.Control, ui.Trigger: access.Insert, ui.Answer: access.Answer,
 	}
 }
