@@ -21,7 +21,8 @@ func tomorrow() time.Time { return time.Now().Add(24 * time.Hour).Truncate(time.
 
 // change changes tasks, and fails unless these are the ones that become different.
 func change(
-	tb testing.TB, store *stint.Store, to stint.TaskChanges, ids []stint.TaskID, want ...stint.TaskID,
+	tb testing.TB, store *stint.Store, to stint.TaskChanges, ids []stint.TaskID,
+	want ...stint.TaskID,
 ) {
 	tb.Helper()
 	got, err := store.ChangeTasks(tb.Context(), ids, to)
@@ -428,7 +429,8 @@ func TestChangeTasks_LosesNoChangeOfAnother(t *testing.T) {
 		stint.Task{ID: "b", Action: "act", NotBefore: tomorrow()})
 	ids := []stint.TaskID{"a", "b"}
 	tx := begin(t, pool)
-	change(t, store.WithTx(tx), stint.TaskChanges{Priority: new(int16(3)), MaxTries: 7}, ids, ids...)
+	change(t, store.WithTx(tx),
+		stint.TaskChanges{Priority: new(int16(3)), MaxTries: 7}, ids, ids...)
 	changed := start(func() (stint.Affected, error) {
 		return store.ChangeTasks(t.Context(), ids, stint.TaskChanges{
 			Key: new("k"), StartNow: true, Priority: new(int16(3)),

@@ -272,9 +272,15 @@ func TestListChanges_GoesThroughPages(t *testing.T) {
 		}
 	}
 	for _, bad := range []stint.ChangeFilter{
-		{After: "x"}, {After: "1/x"}, {After: "1/2/3"}, {Limit: -1}, {Limit: 1001},
-		{ID: "a\x00"}, {ID: stint.TaskID(strings.Repeat("a", 3000))},
-		{After: "99999999999999999999/1"}, {After: "9223372036854775807/1"},
+		{After: "x"},
+		{After: "1/x"},
+		{After: "1/2/3"},
+		{Limit: -1},
+		{Limit: 1001},
+		{ID: "a\x00"},
+		{ID: stint.TaskID(strings.Repeat("a", 3000))},
+		{After: "99999999999999999999/1"},
+		{After: "9223372036854775807/1"},
 	} {
 		_, err := store.ListChanges(t.Context(), bad)
 		wantErr(t, fmt.Sprintf("ListChanges of %+v", bad), err, stint.ErrInvalidArgument)

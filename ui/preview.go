@@ -92,9 +92,26 @@ func (h *Handler) previewOf(r *request, k *kind) (previewData, error) {
 	return h.previewTasks(r, k)
 }
 
+// chosen returns the tasks of a form, and the states in which they may be changed: those that were
+// selected, of which the verb tells which it takes, or those that pass the filter, if there is one.
+func (h *Handler) chosen(
+	r *request, k *kind,
+) (found bulk.Found, inStates []stint.State, filter url.Values, err error) {
+	form := r.PostForm
+	if form.Get("of") != "all" {
+		found.Tasks, err = unpackTasks(form["task"])
+		return found, states(), nil, err
+	}
+	filter, err = url.ParseQuery(form.Get("filter"))
+	if err != nil || !isText(filter) {
+		return found, nil, nil, errBadForm
+	}
+	found, inStates, err = h.findTasks(r.Context(), k, filter)
+	return found, inStates, filter, err
+}
+
 // previewTasks says what would become of tasks that were selected, or that pass a filter.
 func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error) {
-	form := r.PostForm
 	with, ask, err := h.wantedOf(r, k)
 	switch {
 	case err != nil:
@@ -102,17 +119,8 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	case ask != nil:
 		return *ask, nil
 	}
-	inStates, found := states(), bulk.Found{} // of those selected, the verb tells which it takes
-	var filter url.Values
-	if form.Get("of") == "all" {
-		filter, err = url.ParseQuery(form.Get("filter"))
-		if err != nil || !isText(filter) {
-			return data, errBadForm
-		}
-		if found, inStates, err = h.findTasks(r.Context(), k, filter); err != nil {
-			return data, err
-		}
-	} else if found.Tasks, err = unpackTasks(form["task"]); err != nil {
+	found, inStates, filter, err := h.chosen(r, k)
+	if err != nil {
 		return data, err
 	}
 	if len(found.Tasks) == 0 {

@@ -170,7 +170,8 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 		}
 	}
 	return previewData{
-		Heading: "Trigger " + t.name() + "?", Button: "Trigger", Asks: "Reason, for those who ask later",
+		Heading: "Trigger " + t.name() + "?", Button: "Trigger",
+		Asks: "Reason, for those who ask later",
 		Sentence: say("Inserts " + display.Count(int64(len(found[0].Tasks)), "task") +
 			" now, besides its occurrences."),
 		Details: []sentence{say("Of the actions: " + strings.Join(actions, ", ") + ".")},
