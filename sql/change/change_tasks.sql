@@ -57,8 +57,8 @@ WITH start AS MATERIALIZED (
     ) AS blocked
 ), wanted AS MATERIALIZED (
     -- The definitions are locked, too: somebody may have changed that of a blocked task, or
-    -- replaced it (Debounce), since the snapshot. One that was replaced is not in the answer, and is
-    -- looked at again.
+    -- replaced it (Debounce), since the snapshot. One that was replaced is not in the answer, and
+    -- is looked at again.
     SELECT held.*, task.action, task.deadline, task.was_priority, task.was_key, task.was_tries,
            coalesce($5::smallint, task.was_priority) AS priority,
            CASE WHEN $6::boolean THEN $7::text COLLATE "C" ELSE task.was_key END AS limit_key,
