@@ -453,6 +453,30 @@ func TestChange_GoesOnPieceByPiece(t *testing.T) {
 	}
 }
 
+// What is changed may pass the filter all the same: the page goes on behind it.
+func TestChange_GoesOnBehindWhatItHasChanged(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store := newStore(t)
+	h := ui.New(store, open())
+	const n = 10_250
+	var tasks []stint.Task
+	for i := range n {
+		tasks = append(tasks, stint.Task{ID: stint.TaskID(fmt.Sprint("t/", i)), Action: "mail"})
+	}
+	insert(t, store, tasks...)
+	change := func(page, want string, all ...string) string {
+		asks := previewOf(t, h, formWith(t, page, "change"), all...)
+		preview := body(t, send(t, h, asking(t, asks), "set-priority", "5"))
+		wantParts(t, preview, "Changes "+want+" tasks.")
+		return agree(t, h, preview)
+	}
+	told := change(text(t, h, "/tasks?action=mail&state=ready"), "10,000", "of", "all")
+	if told = change(told, "250"); strings.Contains(told, "Go on") {
+		t.Errorf("it goes on without end:\n%s", told)
+	}
+}
+
 // A store offers what it can do, and previews: shards and others that cannot offer less.
 func TestChange_OffersWhatTheStoreCan(t *testing.T) {
 	t.Parallel()

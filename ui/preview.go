@@ -171,6 +171,10 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	if found.More {
 		more := h.moreAre(r.Context(), filter, inStates, len(found.Tasks))
 		data.Details = append(data.Details, more)
+		filter.Del("after")
+		if k.needs == Change { // what was changed may still pass the filter
+			filter.Set("after", string(found.Next))
+		}
 		data.Fields = append(data.Fields, field{"filter", filter.Encode()})
 	}
 	return data, nil
@@ -221,7 +225,7 @@ func (h *Handler) findTasks(
 	ctx context.Context, k *kind, query url.Values,
 ) (found bulk.Found, states []stint.State, err error) {
 	_, filter := newTaskFilter(query)
-	filter.NewestFirst, filter.After = false, ""
+	filter.NewestFirst = false
 	states = k.states
 	if k.name == "retry" {
 		states = states[:1] // completed ones only if the filter says so

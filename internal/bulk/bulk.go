@@ -87,8 +87,10 @@ type Found struct {
 	Tasks []Task
 	// Skipped is how many of them were left out.
 	Skipped int
-	// More says that the search stopped before it had looked at all tasks.
+	// More says that the search stopped before it had looked at all tasks. Behind Next are those at
+	// which it has not looked, and perhaps some of the others.
 	More bool
+	Next stint.Cursor
 }
 
 // A Lister lists tasks.
@@ -120,11 +122,17 @@ func Find(
 				found.Tasks = append(found.Tasks, NewTask(task))
 			}
 		}
-		found.More = found.More || page.Next != "" && enough != nil && enough()
-		if found.More || page.Next == "" {
+		if found.More {
+			found.Next = filter.After
 			break
 		}
 		filter.After = page.Next
+		if found.More = page.Next != "" && enough != nil && enough(); found.More {
+			found.Next = page.Next
+		}
+		if found.More || page.Next == "" {
+			break
+		}
 	}
 	byID := func(a, b Task) int { return strings.Compare(string(a.ID), string(b.ID)) }
 	slices.SortFunc(found.Tasks, byID)
