@@ -206,8 +206,9 @@ type changedData struct {
 	Details   []sentence
 	Left      []leftOut
 	LeftNamed []stint.TaskID
-	State     sentence // that of the task, if it was one
-	Tasks     []stint.TaskID
+	State     sentence       // that of the task, if it was one
+	Changed   int            // how many tasks were changed
+	Tasks     []stint.TaskID // the first of them
 	More      int
 	GoOn      *offer
 	Back      string
@@ -260,7 +261,8 @@ func (h *Handler) tellTasks(r *request, k *kind, query url.Values, data *changed
 	}
 	data.LeftNamed = idsOf(query["left"])
 	data.Tasks = idsOf(query["id"])
-	data.More = max(len(affected.Tasks)-len(data.Tasks), 0)
+	data.Changed = len(affected.Tasks)
+	data.More = max(data.Changed-len(data.Tasks), 0)
 	if len(affected.Tasks) == 1 && len(data.Tasks) == 1 && k.name != "delete" {
 		if now, err := h.asked.task(r.Context(), data.Tasks[0]); err == nil {
 			data.State = why(&now.why).Headline

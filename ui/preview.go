@@ -25,6 +25,7 @@ type previewData struct {
 	Asks     string // what the reason is for; empty if none is asked for
 	Reason   string
 	Button   string // empty if there is nothing to do
+	Rest     bool   // there may be more tasks, with which the script can go on by itself
 	Removes  bool
 	Back     string
 	Command  string
@@ -170,7 +171,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	data.Fields = append(data.Fields, fieldsOf(with.to)...)
 	if found.More {
 		more := h.moreAre(r.Context(), filter, inStates, len(found.Tasks))
-		data.Details = append(data.Details, more)
+		data.Details, data.Rest = append(data.Details, more), true
 		filter.Del("after")
 		if k.needs == Change { // what was changed may still pass the filter
 			filter.Set("after", string(found.Next))

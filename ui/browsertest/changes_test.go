@@ -2,6 +2,7 @@
 package browsertest
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -14,23 +15,26 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A way leads from a page by its form to what a change would do.
 type way struct{ page, script, do string }
 
+// allOfThem has a form take all tasks that pass the filter of its page.
+const allOfThem = `document.querySelector("select[name=of]").value = "all"`
+
 // previews are the ways to some of the previews.
 func previews() map[string]way {
-	const all = `document.querySelector("select[name=of]").value = "all"`
 	return map[string]way{
-		"abort": {"tasks?action=develop", all, "abort"},
+		"abort": {"tasks?action=develop", allOfThem, "abort"},
 		"retry": {"task?id=export/film-2/photo-15", "", "retry"},
 		"delete": {
 			"tasks?prefix=export/film-2", `document.querySelector("[data-pick-all]").click()`,
 			"delete",
 		},
-		"change":  {"tasks?action=develop", all, "change"},
-		"run":     {"tasks", all, "run"},
+		"change":  {"tasks?action=develop", allOfThem, "change"},
+		"run":     {"tasks", allOfThem, "run"},
 		"nothing": {"tasks?prefix=mail", "", "retry"},
 		"pause":   {"action?name=mail", "", "pause"},
 		"limit":   {"limits", "", "limit"},
@@ -113,6 +117,43 @@ func TestChanges_NeedNoScript(t *testing.T) {
 	tab.do(chromedp.WaitVisible(`main .change`))
 	eventually(t, func() bool { return s.state(t, "alone") == stint.StateAborted })
 	tab.wantCalm("forms without script")
+}
+
+// Of more tasks than a form takes, the script goes on piece by piece, and says how far it is, until
+// nothing is left or somebody stops it.
+func TestChanges_GoOnByThemselves(t *testing.T) {
+	testrun.Long(t)
+	const piece, n = 10_000, 30_500
+	s := newScene(t)
+	tasks := make([]stint.Task, n)
+	for i := range tasks {
+		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprint("bulk/", i)), Action: "bulk"}
+	}
+	wantNil(t, s.store.InsertTasks(t.Context(), tasks))
+	ready := func() int64 {
+		n, _, err := stint.CountReady(t.Context(), s.store, "bulk")
+		wantNil(t, err)
+		return n
+	}
+	tab := open(t, look{})
+	for _, one := range []way{
+		{"tasks?action=bulk&state=ready", allOfThem, "abort"},
+		{"tasks?action=bulk&state=aborted", allOfThem, "retry"},
+	} {
+		tab.lead(s, one)
+		script := `document.querySelector("[data-rest] input").click();
+			document.querySelector("form.agree button:not([type])").click();`
+		if one.do == "retry" { // it is stopped
+			script += `document.querySelector("[data-stop]").click()`
+		}
+		tab.run(script)
+		tab.await(`document.querySelector("main").innerText.includes("In all pieces together")`)
+		left := ready()
+		if one.do == "abort" && left != 0 || one.do == "retry" && left != piece {
+			t.Errorf("after %s, %d are ready", one.do, left)
+		}
+	}
+	tab.wantCalm("changes that go on by themselves")
 }
 
 // A second click sends nothing.

@@ -271,7 +271,7 @@ function drag(canvas) {
 
 // prepare shows what works only with the script, also in what has come since.
 function prepare() {
-	for (const button of document.querySelectorAll("[data-copy], [data-copy-from], [data-pick-all], .zoom")) button.hidden = false;
+	for (const button of document.querySelectorAll("[data-copy], [data-copy-from], [data-pick-all], [data-rest], .zoom")) button.hidden = false;
 	showLarge().catch(() => {}); // the next look tries again
 	const canvas = document.querySelector(".canvas:not(.grab, .large)");
 	if (!canvas) return;
@@ -327,6 +327,11 @@ document.addEventListener("submit", (event) => {
 	if (event.target.method !== "post") return;
 	if (event.target.dataset.sent) event.preventDefault();
 	event.target.dataset.sent = "true";
+	if (event.target.querySelector("[data-rest] input")?.checked && !event.defaultPrevented) {
+		event.preventDefault();
+		changeAll(event.target);
+		return;
+	}
 	event.submitter?.setAttribute("aria-disabled", "true");
 	setTimeout(letSend, patience); // there may have been no answer
 });
@@ -339,6 +344,55 @@ function letSend() {
 }
 
 addEventListener("pageshow", letSend); // also when somebody has come back to it
+
+// Changes of more tasks than one form takes: the script sends form after form, as somebody would who
+// goes on each time, until nothing is left or somebody stops it.
+
+async function changeAll(form) {
+	const progress = form.querySelector("[data-progress]"), stop = form.querySelector("[data-stop]");
+	const reason = form.elements.namedItem("reason")?.value;
+	const values = ["start", "exact", "set-priority", "set-tries", "packed-key"];
+	const given = [...new FormData(form)].filter(([name]) => values.includes(name));
+	let changed = 0, stopped = false, told;
+	stop.onclick = () => { stopped = true; };
+	form.querySelector("[data-rest]").hidden = true;
+	form.querySelector("button:not([type])").hidden = true;
+	stop.hidden = progress.hidden = false;
+	progress.textContent = "The first piece is under way.";
+	try {
+		for (let next = form; next;) {
+			const agreed = new FormData(next);
+			if (reason !== undefined) agreed.set("reason", reason);
+			told = await post(next, agreed);
+			const piece = Number(told.querySelector("[data-changed]")?.dataset.changed);
+			if (!piece) break; // the page says why
+			changed += piece;
+			progress.textContent = changed.toLocaleString("en") + " tasks so far.";
+			const others = told.querySelector("form.offer");
+			if (!others || stopped) break;
+			const asked = new FormData(others, others.querySelector("button"));
+			for (const [name, value] of given) asked.set(name, value);
+			next = (await post(others, asked)).querySelector("form.agree"); // none: nothing is left
+		}
+	} catch {
+		stop.hidden = true;
+		progress.textContent += " Now there is no answer: look at the list before you go on.";
+		return;
+	}
+	document.getElementById("main").replaceChildren(...told.getElementById("main").childNodes);
+	const total = document.createElement("p");
+	total.className = "said";
+	total.textContent = "In all pieces together: " + changed.toLocaleString("en") + " tasks.";
+	document.querySelector("main h1")?.after(total);
+	prepare();
+}
+
+async function post(form, data) {
+	const answer = await fetch(form.getAttribute("action"), {
+		method: "POST", body: new URLSearchParams(data), redirect: "follow",
+	});
+	return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
 
 document.addEventListener("keydown", (event) => {
 	if (!keys || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), select, textarea")) return;
