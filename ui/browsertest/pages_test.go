@@ -55,7 +55,8 @@ func TestPages_AreCalm(t *testing.T) {
 		tab := open(t, l)
 		for _, mount := range []string{"/", "/a/b/", "/cut/"} {
 			for name, page := range pages() {
-				if name == "missing" || name == "shard-away" { // of which browsers complain
+				switch name {
+				case "missing", "task-gone", "shard-away": // of which browsers complain
 					continue
 				}
 				tab.visit(s.url + mount + page)
