@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,15 +55,15 @@ func Of(ctx context.Context) (author Author, named bool) {
 	return author, author != Author{}
 }
 
-// A note is the number of a change, and what all statements say of it.
-func (a Author) note(verb string) (number int64, args []any) {
+// note is what all statements say of a change: a number for it first.
+func (a Author) note(verb string) []any {
 	a = a.Cut()
-	number = rand.Int64N(math.MaxInt64 / 2) //nolint:gosec // it is no secret
-	return number, []any{number, verb, a.Name, pg.NonZero(a.Reason)}
+	number := rand.Int64N(math.MaxInt64 / 2) //nolint:gosec // it is no secret
+	return []any{number, verb, a.Name, pg.NonZero(a.Reason)}
 }
 
 // Tasks notes that the author of the context, if it names one, changes tasks, as long as they are
-// there, and returns the number of the note.
+// there, and returns the number of the first row of the note.
 func Tasks(
 	ctx context.Context, db *pg.DB, verb string, keys []int64,
 ) (number int64, err error) {
@@ -70,10 +71,22 @@ func Tasks(
 	if !named || len(keys) == 0 {
 		return 0, nil
 	}
-	number, args := author.note(verb)
-	return number, db.Run(ctx, pg.Step{
-		Name: "note_tasks", Args: append(args, NamesMax, keys, nil),
+	slices.Sort(keys)
+	err = db.Run(ctx, pg.Step{
+		Name: "note_tasks", Args: append(author.note(verb), NamesMax, keys, nil),
+		Read: func(rows pgx.Rows) error {
+			var one int64
+			var first, action string
+			_, err := pgx.ForEachRow(rows, []any{&one, &action}, func() error {
+				if first == "" || action < first {
+					number, first = one, action
+				}
+				return nil
+			})
+			return err
+		},
 	})
+	return number, err
 }
 
 // Others completes a note by how many others changed with the tasks.
@@ -94,9 +107,8 @@ func Schedules(
 	if !named || len(names) == 0 {
 		return nil
 	}
-	_, args := author.note(verb)
 	return db.Run(ctx, pg.Step{
-		Name: "note_change", Args: append(args, len(names), names[:min(len(names), NamesMax)],
+		Name: "note_change", Args: append(author.note(verb), len(names), names[:min(len(names), NamesMax)],
 			pg.NonZero(detail)),
 	})
 }
@@ -108,8 +120,7 @@ func Note(ctx context.Context, statement, verb string, args ...any) []pg.Step {
 	if !named {
 		return nil
 	}
-	_, first := author.note(verb)
-	return []pg.Step{{Name: statement, Args: append(first, args...)}}
+	return []pg.Step{{Name: statement, Args: append(author.note(verb), args...)}}
 }
 
 // A Change is what a row tells.
@@ -235,6 +246,7 @@ func (r *row) read(rows pgx.Rows, more []any, then func()) error {
 		&r.number, &r.At, &r.Items, &r.Others, &r.Verb, &r.By, &action, &reason, &detail, &r.Names,
 	}, more...)
 	_, err := pgx.ForEachRow(rows, columns, func() error {
+		slices.Sort(r.Names)
 		r.Action, r.Reason, r.Detail = pg.OrZero(action), pg.OrZero(reason), pg.OrZero(detail)
 		then()
 		r.Names = nil // the next one has an array of its own

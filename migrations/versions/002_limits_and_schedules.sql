@@ -199,9 +199,9 @@ CREATE INDEX tries_key ON {{.schema}}.tries (key);
 ALTER TABLE {{.schema}}.tries REPLICA IDENTITY FULL;
 
 -- Who has changed tasks or settings, what, when and why, for callers that say who they are: a row
--- for each action of the tasks. It outlives the tasks. number is random, with a row's place among
--- those of the call added. items is how many tasks, keys or schedules were changed, and names are
--- those of the first ones; others is how many tasks changed with them, in the first row of a call.
+-- for each action of the tasks. It outlives the tasks. number is random. items is how many tasks,
+-- keys or schedules were changed, and names are those of the first ones; others is how many tasks
+-- changed with them, in one row of a call.
 CREATE TABLE {{.schema}}.changes (
     number     bigint      NOT NULL,
     changed_at timestamptz NOT NULL DEFAULT statement_timestamp(),

@@ -1,6 +1,6 @@
 -- name: note_others
 --
--- Notes how many others changed with the tasks of note_tasks, in its first row.
+-- Notes how many others changed with the tasks of note_tasks, in one of its rows.
 --
 --   $1 number  bigint
 --   $2 others  integer
