@@ -107,9 +107,10 @@ func Schedules(
 	if !named || len(names) == 0 {
 		return nil
 	}
+	first := names[:min(len(names), NamesMax)]
 	return db.Run(ctx, pg.Step{
-		Name: "note_change", Args: append(author.note(verb), len(names), names[:min(len(names), NamesMax)],
-			pg.NonZero(detail)),
+		Name: "note_change",
+		Args: append(author.note(verb), len(names), first, pg.NonZero(detail)),
 	})
 }
 
