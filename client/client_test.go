@@ -219,19 +219,7 @@ func TestClient_DoesWhatTheStoreDoes(t *testing.T) {
 	wantInputs, err2 := r.store.Inputs(ctx, next)
 	same(t, "Inputs", inputs, wantInputs, err, err2)
 	c := []stint.TaskID{"c"}
-	to := stint.TaskChanges{
-		NotBefore: time.Now().Add(time.Hour).Truncate(time.Microsecond),
-		Priority:  new(int16(0)), Key: new(""), MaxTries: stint.UnlimitedTries,
-	}
-	told, err := r.DryRun().ChangeTasks(ctx, c, to)
-	same(t, "DryRun.ChangeTasks", told, stint.Affected{Tasks: c}, err)
-	for _, want := range []stint.Affected{{Tasks: c}, {}} {
-		changed, err := r.ChangeTasks(ctx, c, to)
-		same(t, "ChangeTasks", changed, want, err)
-	}
-	changed, err := r.ChangeTasks(ctx, c, stint.TaskChanges{StartNow: true})
-	same(t, "ChangeTasks", changed, stint.Affected{Tasks: c}, err)
-	told, err = r.DryRun().AbortTasks(ctx, c, "why not")
+	told, err := r.DryRun().AbortTasks(ctx, c, "why not")
 	same(t, "DryRun.AbortTasks", told, stint.Affected{Tasks: c}, err)
 	aborted, err := r.AbortTasks(ctx, c, "why not")
 	same(t, "AbortTasks", aborted, stint.Affected{Tasks: c}, err)
@@ -262,6 +250,27 @@ func TestClient_DoesWhatTheStoreDoes(t *testing.T) {
 		asked[0].Result == nil {
 		t.Errorf("GetTasks = %+v, %v", asked, err)
 	}
+}
+
+// Tasks that wait are changed once, and a dry run says so before.
+func TestClient_ChangesTasksAsTheStoreDoes(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	ctx := t.Context()
+	r.insertOdd(t, time.Now().Add(time.Hour))
+	c := []stint.TaskID{"c"}
+	to := stint.TaskChanges{
+		NotBefore: time.Now().Add(time.Hour).Truncate(time.Microsecond),
+		Priority:  new(int16(0)), Key: new(""), MaxTries: stint.UnlimitedTries,
+	}
+	told, err := r.DryRun().ChangeTasks(ctx, c, to)
+	same(t, "DryRun.ChangeTasks", told, stint.Affected{Tasks: c}, err)
+	for _, want := range []stint.Affected{{Tasks: c}, {}} {
+		changed, err := r.ChangeTasks(ctx, c, to)
+		same(t, "ChangeTasks", changed, want, err)
+	}
+	changed, err := r.ChangeTasks(ctx, c, stint.TaskChanges{StartNow: true})
+	same(t, "ChangeTasks", changed, stint.Affected{Tasks: c}, err)
 }
 
 // insertOdd inserts tasks with values of all kinds: b waits for a, and c until a time.
@@ -363,19 +372,24 @@ func TestClient_FailsAsTheStoreFails(t *testing.T) {
 			errOf(r.store.OwnTasks(ctx, "actor", 1, []string{"act"}, -1)),
 		},
 	} {
-		remote, direct := calls[0], calls[1]
-		if direct == nil || remote == nil || remote.Error() != direct.Error() {
-			t.Errorf("%s: %v, want %v", name, remote, direct)
-			continue
-		}
-		for _, sentinel := range []error{
-			stint.ErrTaskExists, stint.ErrInvalidArgument, stint.ErrTaskNotFound,
-			stint.ErrTaskInProgress, stint.ErrCycle, stint.ErrTaskStarted, stint.ErrNoPostResult,
-			stint.ErrInvalidToken, stint.ErrAlreadyReturned,
-		} {
-			if errors.Is(remote, sentinel) != errors.Is(direct, sentinel) {
-				t.Errorf("%s: %v is %v: %t", name, remote, sentinel, errors.Is(remote, sentinel))
-			}
+		wantSameError(t, name, calls[0], calls[1])
+	}
+}
+
+// wantSameError checks that both fail, with the same text and the same sentinels.
+func wantSameError(t *testing.T, name string, remote, direct error) {
+	t.Helper()
+	if direct == nil || remote == nil || remote.Error() != direct.Error() {
+		t.Errorf("%s: %v, want %v", name, remote, direct)
+		return
+	}
+	for _, sentinel := range []error{
+		stint.ErrTaskExists, stint.ErrInvalidArgument, stint.ErrTaskNotFound,
+		stint.ErrTaskInProgress, stint.ErrCycle, stint.ErrTaskStarted, stint.ErrNoPostResult,
+		stint.ErrInvalidToken, stint.ErrAlreadyReturned,
+	} {
+		if errors.Is(remote, sentinel) != errors.Is(direct, sentinel) {
+			t.Errorf("%s: %v is %v: %t", name, remote, sentinel, errors.Is(remote, sentinel))
 		}
 	}
 }

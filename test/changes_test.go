@@ -207,6 +207,12 @@ func TestListChanges_TellsWhoHasChangedSettings(t *testing.T) {
 	} {
 		wantErr(t, fmt.Sprintf("call %d, %s", i, call.verb), call.do, nil)
 	}
+	wantSettings(t, store)
+}
+
+// wantSettings checks what is told of the changes of settings.
+func wantSettings(t *testing.T, store *stint.Store) {
+	t.Helper()
 	want := []string{
 		"DeleteSchedules  [daily] 1", "TriggerSchedule  [daily] 1", "ResumeSchedules  [daily] 1",
 		"PauseSchedules  [daily] 1", "PutSchedules  [daily] 1", "PutSchedules  [daily] 1",

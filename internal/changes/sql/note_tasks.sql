@@ -11,8 +11,8 @@
 --   $6 keys    bigint[], sorted
 --   $7 claim   bigint: only those that are owned under it; null: all
 WITH changed AS MATERIALIZED (
-    -- A hash, rather than the place of the action, for which all tasks would be sorted and numbered:
-    -- that took as long as all of the rest.
+    -- A hash, rather than the place of the action, for which all tasks would be sorted and
+    -- numbered: that took as long as all of the rest.
     SELECT tasks.id, tasks.action,
            hashtextextended(tasks.action, $1::bigint) & 9223372036854775807 AS number
     FROM stint.tasks
