@@ -19,8 +19,8 @@ const (
 	aheadPart      = 4
 )
 
-// A batch is tasks that were owned together.
-type batch struct {
+// A handOut is tasks that were owned together.
+type handOut struct {
 	owned []stint.OwnedTask
 	until time.Time // when their leases expire
 	since time.Time

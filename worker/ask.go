@@ -37,7 +37,7 @@ type slotGroup struct {
 	// more says that there may be more tasks: the last answer had as many as were asked for.
 	more bool
 	// ahead are owned tasks that wait for a slot; coming is how many more are asked for.
-	ahead  []batch
+	ahead  []handOut
 	coming int
 	// takes is how long a handler takes, about; 0: not known.
 	takes time.Duration
@@ -423,7 +423,7 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 	for action, owned := range byAction(ans.owned) {
 		g := a.byAction[action]
 		g.more = g.more || full
-		g.ahead = append(g.ahead, batch{owned, ans.at.Add(a.options.Lease), ans.at})
+		g.ahead = append(g.ahead, handOut{owned, ans.at.Add(a.options.Lease), ans.at})
 	}
 	a.beginAhead()
 	if ans.wait { // nobody asked for tasks that have to wait

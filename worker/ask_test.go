@@ -174,7 +174,7 @@ func TestAsker_ReturnsNoMoreThanFits(t *testing.T) {
 // Tasks wait for slots where they have one soon.
 func TestSlotGroup_AsksAheadWhereHandlersAreShort(t *testing.T) {
 	t.Parallel()
-	waiting := func(n int) []batch { return []batch{{owned: make([]stint.OwnedTask, n)}} }
+	waiting := func(n int) []handOut { return []handOut{{owned: make([]stint.OwnedTask, n)}} }
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {
 		group slotGroup

@@ -67,6 +67,13 @@
 // process.) [stint.Task.MaxTries] limits how often a task is tried. The text of the error becomes
 // the status of the task. [Task.ReturnIn] completes a task in the handler's transaction.
 //
+// # Batches
+//
+// [HandleBatch] makes the handler of an action perform several tasks in one call, for example to
+// write their rows with one statement. Each task has a slot, a lease, a try and an end of its own;
+// only the call is shared. Tasks that were handed out wait in their slots until there are as many
+// as a [Batch] says, or the first has waited long enough.
+//
 // # Cycles
 //
 // A slot is free as soon as its handler has returned. While there are more tasks, one transaction
@@ -121,7 +128,8 @@
 //
 // Each performance is a span named stint.perform, of the kind consumer, with the attributes
 // stint.task.id, stint.task.action, stint.task.try, stint.actor and stint.outcome. Samplers see the
-// action and the actor. All instruments have the attribute stint.task.action, and all except the
+// action and the actor. A call for several tasks is a span named stint.perform_batch, which links
+// to those of the tasks. All instruments have the attribute stint.task.action, and all except the
 // last one have stint.outcome:
 //
 //	stint.worker.performances  counter    performances that have ended

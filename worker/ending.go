@@ -52,9 +52,8 @@ func ended(kind endingKind, err, cause error) ending {
 func call(ctx context.Context, handler Handler, task *Task) (end ending) {
 	defer func() {
 		if value := recover(); value != nil {
-			failure := safely.Recovered(value)
-			end = ended(endedPanic, &panicError{failure.Error()}, context.Cause(ctx))
-			end.panicked, end.stack = failure.What, failure.Stack
+			end = ending{cause: context.Cause(ctx)}
+			end.judge(&panicError{safely.Recovered(value)})
 		}
 	}()
 	result, err := handler(ctx, task)
@@ -78,6 +77,8 @@ func (end *ending) judge(err error) {
 	}
 	if _, ok := find[*abortError](err); ok {
 		end.kind = endedAbort
+	} else if panicked, ok := find[*panicError](err); ok { // of a batch
+		end.kind, end.panicked, end.stack = endedPanic, panicked.What, panicked.Stack
 	} else if snooze, ok := find[*snoozeError](err); ok {
 		end.kind, end.pause = endedSnooze, snooze.pause
 	} else if later, ok := find[*retryAfterError](err); ok {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // These are the errors of this package, to be matched with [errors.Is]. Invalid arguments are a
@@ -74,9 +75,7 @@ type retryAfterError struct{ after time.Duration }
 func (e *retryAfterError) Error() string { return "retry after " + e.after.String() }
 
 // A panicError is the error of a handler that panicked: what it panicked with, and the stack.
-type panicError struct{ text string }
-
-func (e *panicError) Error() string { return e.text }
+type panicError struct{ *safely.CallError }
 
 func argumentError(argument, problem string) error {
 	return &stint.ArgumentError{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -306,4 +307,47 @@ func load() (float64, error) {
 	var average float64
 	_, err = fmt.Fscan(strings.NewReader(string(text)), &average)
 	return average, err
+}
+
+// Rows of many tasks are written with one statement. A task that is wrong fails alone.
+func ExampleHandleBatch() {
+	tasks := []stint.Task{
+		{ID: "measure/1", Action: "measure", Body: []byte("12")},
+		{ID: "measure/2", Action: "measure", Body: []byte("thirteen")},
+		{ID: "measure/3", Action: "measure", Body: []byte("14")},
+	}
+	ctx, store, _, drop := exampleStore(tasks...)
+	defer drop()
+
+	measure := func(_ context.Context, tasks []*worker.BatchTask) error {
+		sum := 0
+		for _, task := range tasks {
+			value, err := strconv.Atoi(string(task.Body))
+			if err != nil {
+				task.End(worker.Result{}, worker.Abort(err))
+				continue
+			}
+			sum += value
+		}
+		fmt.Printf("wrote the sum of %d tasks: %d\n", len(tasks), sum)
+		return nil // completes the others
+	}
+	w, err := worker.New(store, worker.Options{},
+		worker.HandleBatch("measure", worker.Batch{Size: 3, Wait: time.Minute}, measure))
+	if err != nil {
+		panic(err)
+	}
+	runUntil(ctx, w, store, "measure/3")
+	infos, err := store.GetTasks(ctx, []stint.TaskID{"measure/1", "measure/2", "measure/3"})
+	if err != nil {
+		panic(err)
+	}
+	for _, info := range infos {
+		fmt.Println(info.ID, info.StatusCode)
+	}
+	// Output:
+	// wrote the sum of 3 tasks: 26
+	// measure/1 completed
+	// measure/2 aborted
+	// measure/3 completed
 }

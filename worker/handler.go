@@ -45,6 +45,8 @@ type Task struct {
 	returned atomic.Bool
 	steps    taskSteps
 	log      taskLog
+	// callBegins begins the time-out where the call begins later than the performance.
+	callBegins func()
 }
 
 // ReturnIn completes the task in a transaction of the handler. The handler's other changes in tx
@@ -130,6 +132,7 @@ type handling struct {
 	timeout     time.Duration // 0: none
 	retry       Retry
 	telemetry   telemetryOf
+	gatherer    *gatherer // of a [BatchHandler], else nil
 }
 
 // WithConcurrency limits how many tasks of the action a worker performs at once. It must be

@@ -85,15 +85,7 @@ func (e *execution) note(begun []*performance, until time.Time) {
 
 // perform calls the handler and then settles the task, unless the worker did not wait for that.
 func (e *execution) perform(p *performance) {
-	ctx, cancel := p.ctx, context.CancelFunc(func() {})
-	if p.of.timeout > 0 {
-		ctx, cancel = context.WithTimeoutCause(ctx, p.of.timeout, ErrTimeout)
-		overrun := time.AfterFunc(p.of.timeout+overrunAfter, func() {
-			e.count(p, slog.LevelWarn, "handler still runs after its time-out",
-				slog.Duration("timeout", p.of.timeout))
-		})
-		defer overrun.Stop()
-	}
+	ctx, cancel := e.limitTime(p)
 	var end ending
 	exited := true
 	defer func() { // also if the handler ends the goroutine
@@ -107,6 +99,37 @@ func (e *execution) perform(p *performance) {
 	e.log(p, slog.LevelDebug, "task begins")
 	end = call(ctx, p.of.handler, p.task)
 	exited = false
+}
+
+// limitTime returns the context of a handler, which ends when its time-out passes.
+func (e *execution) limitTime(p *performance) (ctx context.Context, cancel func()) {
+	timeout := p.of.timeout
+	if timeout == 0 {
+		return p.ctx, func() {}
+	}
+	overrun := time.AfterFunc(timeout+overrunAfter, func() {
+		e.count(p, slog.LevelWarn, "handler still runs after its time-out",
+			slog.Duration("timeout", timeout))
+	})
+	if p.of.gatherer == nil {
+		ctx, cancel := context.WithTimeoutCause(p.ctx, timeout, ErrTimeout)
+		return ctx, func() {
+			overrun.Stop()
+			cancel()
+		}
+	}
+	// The call of a batch begins later.
+	passed := time.AfterFunc(timeout, func() { p.end(ErrTimeout) })
+	passed.Stop()
+	overrun.Stop()
+	p.task.callBegins = func() {
+		passed.Reset(timeout)
+		overrun.Reset(timeout + overrunAfter)
+	}
+	return p.ctx, func() {
+		passed.Stop()
+		overrun.Stop()
+	}
 }
 
 // settle returns a task, or lets go of it, after its handler has ended, unless that was done

@@ -50,7 +50,10 @@ func (e *execution) run(ctx context.Context) error {
 	// their leases expire.
 	within(presenceMax, registered)
 	begin := func(owned []stint.OwnedTask, until time.Time) { e.begin(base, owned, until) }
+	e.gather(true)
+	defer context.AfterFunc(ctx, func() { e.gather(false) })()
 	err := newAsker(e, begin).loop(ctx)
+	e.gather(false)
 	e.logger.LogAttrs(ctx, slog.LevelInfo, "worker stops")
 	err = errors.Join(err, e.stop())
 	endTending()
@@ -59,10 +62,19 @@ func (e *execution) run(ctx context.Context) error {
 	return err
 }
 
+// gather has tasks of batches wait for others from now on, or no longer.
+func (w *Worker) gather(open bool) {
+	for _, of := range w.actions {
+		if of.gatherer != nil {
+			of.gatherer.setOpen(open)
+		}
+	}
+}
+
 // warnOfPool says if handlers that hold connections of the pool would wait for one another.
 func (e *execution) warnOfPool(ctx context.Context) {
 	store, ok := e.queue.(txQueue)
-	slots := e.slots()
+	slots := e.calls()
 	if !ok || slots <= store.PoolSize() {
 		return
 	}
@@ -82,6 +94,27 @@ func (w *Worker) slots() int {
 		slots += of.concurrency
 	}
 	return min(slots, w.options.Concurrency)
+}
+
+// calls is how many handlers can run at once: as many as slots, but a call for a batch is one.
+func (w *Worker) calls() int {
+	calls := 0
+	for _, of := range w.actions {
+		n := w.slotsOf(of)
+		if of.gatherer != nil && !of.gatherer.ByKey {
+			n = (n + of.gatherer.Size - 1) / of.gatherer.Size
+		}
+		calls += n
+	}
+	return min(calls, w.options.Concurrency)
+}
+
+// slotsOf is how many tasks of an action can be performed at once.
+func (w *Worker) slotsOf(of *handling) int {
+	if of.concurrency == 0 {
+		return w.options.Concurrency
+	}
+	return min(of.concurrency, w.options.Concurrency)
 }
 
 // stop waits for the performances under way, first for the grace, then for a moment more.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +118,30 @@ func (p *play) perform(ctx context.Context, task *worker.Task) (worker.Result, e
 	return worker.Result{Bytes: []byte(task.ID)}, nil
 }
 
+// together performs the tasks of a batch side by side, each as the handler does. It says nothing of
+// one that panics, and panics as well.
+func together(handler worker.Handler) worker.BatchHandler {
+	return func(_ context.Context, tasks []*worker.BatchTask) error {
+		var all sync.WaitGroup
+		var panicked atomic.Value
+		for _, task := range tasks {
+			all.Go(func() {
+				defer func() {
+					if value := recover(); value != nil {
+						panicked.Store(value)
+					}
+				}()
+				task.End(handler(task.Context(), task.Task))
+			})
+		}
+		all.Wait()
+		if value := panicked.Load(); value != nil {
+			panic(value)
+		}
+		return nil
+	}
+}
+
 // interrupt is the handler of a worker that will be stopped: it goes on until then.
 func (p *play) interrupt(ctx context.Context, task *worker.Task) (worker.Result, error) {
 	p.enter(task.ID, true)
@@ -162,6 +187,7 @@ func TestWorkers_PerformEveryTaskAsItsScriptSays(t *testing.T) {
 		p.scripts[ids[i]] = randomScript(random)
 		tasks[i] = stint.Task{
 			ID: ids[i], Action: string("abcd"[random.IntN(4)]), Priority: int16(random.IntN(3)),
+			Key: []string{"", "x", "y"}[random.IntN(3)],
 		}
 		if i > 0 && random.IntN(4) == 0 {
 			tasks[i].After = []stint.TaskID{ids[random.IntN(i)]}
@@ -175,7 +201,12 @@ func TestWorkers_PerformEveryTaskAsItsScriptSays(t *testing.T) {
 			if random.IntN(2) == 0 {
 				options = append(options, worker.WithConcurrency(1+random.IntN(5)))
 			}
-			handlers = append(handlers, worker.Handle(action, handler, options...))
+			registration := worker.Handle(action, handler, options...)
+			if random.IntN(2) == 0 {
+				batch := worker.Batch{Wait: 5 * time.Millisecond, ByKey: random.IntN(2) == 0}
+				registration = worker.HandleBatch(action, batch, together(handler), options...)
+			}
+			handlers = append(handlers, registration)
 		}
 		return newWorker(t, store, worker.Options{Concurrency: 3 + random.IntN(20)}, handlers...)
 	}

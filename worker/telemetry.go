@@ -161,6 +161,29 @@ func (t *telemetry) end(over []*performance) {
 	t.tell(t.tracing, len(over), func(i int) { endSpan(over[i]) })
 }
 
+// beginBatch returns the context of a call for several tasks, with a span that links to those of
+// the tasks.
+func (t *telemetry) beginBatch(tasks []*BatchTask) (ctx context.Context, span trace.Span) {
+	span = trace.SpanFromContext(context.Background())
+	ctx = trace.ContextWithSpan(context.WithoutCancel(tasks[0].ctx), span)
+	t.tell(t.tracing, 1, func(int) {
+		links := make([]trace.Link, len(tasks))
+		for i, task := range tasks {
+			links[i] = trace.LinkFromContext(task.ctx)
+		}
+		of, begun := t.tracer.Start(ctx, "stint.perform_batch", trace.WithLinks(links...),
+			trace.WithAttributes(actionKey.String(tasks[0].Action), t.actor))
+		if of != nil && begun != nil {
+			ctx, span = of, begun
+		}
+	})
+	return ctx, span
+}
+
+func (t *telemetry) endBatch(span trace.Span) {
+	t.tell(t.tracing, 1, func(int) { span.End() })
+}
+
 func endSpan(p *performance) {
 	if p.span.IsRecording() {
 		p.span.SetAttributes(outcomeKey.String(string(p.outcome)))

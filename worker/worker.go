@@ -209,6 +209,12 @@ func (w *Worker) register(r Registration) error {
 			return err
 		}
 	}
+	if h.gatherer != nil {
+		h.gatherer.telemetry = w.telemetry
+		if err := h.gatherer.size(w.slotsOf(h)); err != nil {
+			return err
+		}
+	}
 	for _, middleware := range slices.Backward(w.options.Middleware) {
 		h.handler = middleware(h.handler)
 		if h.handler == nil {

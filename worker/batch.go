@@ -1,0 +1,289 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stint-tasks/stint/internal/safely"
+)
+
+// A BatchHandler performs several tasks of one action in one call. It says with [BatchTask.End] how
+// each has ended. A task of which it says nothing ends as the handler does: it is completed without
+// a result if the handler returns no error, and otherwise given back for another try, or as
+// [Abort], [RetryAfter] and [Snooze] say. If the handler panics, that concerns only the tasks of
+// which it has said nothing.
+//
+// Ctx ends when the contexts of all the tasks have ended, with the cause of the last; it has the
+// values that the context of the first task has, except its span. The tasks are in no order.
+type BatchHandler func(ctx context.Context, tasks []*BatchTask) error
+
+// A Batch says which tasks a [BatchHandler] is given in one call.
+type Batch struct {
+	// Size is how many tasks a call is given at most. Each takes a slot, so the action must have
+	// as many: [WithConcurrency] or [Options.Concurrency]; for several calls at once it needs a
+	// multiple of them. Default: 100, or the slots of the action if these are fewer.
+	Size int
+
+	// Wait is how long the first task of a call waits for others. A limit of the action
+	// ([stint.Limits]) that is less than Size lets each call wait so long. At most an hour.
+	// Default: 100 ms.
+	Wait time.Duration
+
+	// ByKey says that the tasks of a call have the same key ([stint.Task.Key]), or all have none.
+	ByKey bool
+}
+
+const (
+	batchSizeDefault = 100
+	batchWaitDefault = 100 * time.Millisecond
+	batchWaitMax     = time.Hour
+)
+
+// A BatchTask is one of the tasks that a [BatchHandler] performs in one call.
+type BatchTask struct {
+	*Task
+
+	ctx  context.Context //nolint:containedctx // the performance is the call
+	over chan struct{}   // closed when the call has ended, with result and err set
+
+	mutex  sync.Mutex // guards the fields below until over is closed
+	ended  bool
+	closed bool
+	result Result
+	err    error
+}
+
+// Context returns the context of the task: it ends as that of a [Handler] does, for example when
+// this task is lost and the others of the call are not.
+func (t *BatchTask) Context() context.Context { return t.ctx }
+
+// End says how the task has ended, as a [Handler] says it by what it returns. The task is returned
+// when the call ends, with the others. The last call counts; one after the handler has returned has
+// no effect.
+func (t *BatchTask) End(result Result, err error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if !t.closed {
+		t.ended, t.result, t.err = true, result, err
+	}
+}
+
+// close ends the task as the handler has ended, unless it has said how.
+func (t *BatchTask) close(err error) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.closed = true; !t.ended {
+		t.err = err
+	}
+	close(t.over)
+}
+
+// HandleBatch is [Handle] for a handler that performs up to [Batch.Size] tasks in one call. A task
+// waits in its slot until its call begins; the contexts of tasks that end before take them out.
+// When the worker stops, what has gathered is performed at once. [Worker.PerformNext] gives the
+// handler one task.
+//
+// What a worker does for each task it does here as well: leases, [Retry], steps, [Task.ReturnIn],
+// limits, logs and telemetry are those of the single task; middleware is put around each. A
+// time-out ([WithTimeout]) begins with the call. The methods of an error that the handler returns
+// are called for each task, by several goroutines at once.
+func HandleBatch(
+	action string, batch Batch, handler BatchHandler, options ...HandlerOption,
+) Registration {
+	if handler == nil {
+		return Handle(action, nil, options...)
+	}
+	gathers := func(h *handling) error {
+		if err := batch.check(); err != nil {
+			return err
+		}
+		h.gatherer = &gatherer{Batch: batch, handler: handler, gathered: map[string]*gathering{}}
+		if batch.Wait == 0 {
+			h.gatherer.Wait = batchWaitDefault
+		}
+		h.handler = h.gatherer.perform
+		return nil
+	}
+	return Registration{action, noHandler, append([]HandlerOption{gathers}, options...)}
+}
+
+// noHandler stands for a handler that an option sets.
+func noHandler(context.Context, *Task) (Result, error) { return Result{}, nil }
+
+func (b Batch) check() error {
+	switch {
+	case b.Size < 0:
+		return argumentError("Batch.Size", "must not be negative")
+	case b.Wait < 0:
+		return argumentError("Batch.Wait", "must not be negative")
+	case b.Wait > batchWaitMax:
+		return argumentError("Batch.Wait", "must not exceed an hour")
+	}
+	return nil
+}
+
+// A gatherer gathers the tasks of an action of a worker into the calls of its handler.
+type gatherer struct {
+	Batch
+	handler   BatchHandler
+	telemetry *telemetry
+
+	mutex sync.Mutex // guards the fields below
+	// open says that tasks wait for others: the worker runs and does not stop.
+	open     bool
+	gathered map[string]*gathering // by key
+}
+
+// A gathering is the tasks of one call.
+type gathering struct {
+	*gatherer
+	tasks []*BatchTask
+	timer *time.Timer
+}
+
+// size sets the size of a batch where the action has so many slots.
+func (g *gatherer) size(slots int) error {
+	if g.Size > slots {
+		return argumentError("Batch.Size", "must not exceed the slots of the action, since each "+
+			"task takes one: see WithConcurrency and Options.Concurrency")
+	}
+	if g.Size == 0 {
+		g.Size = min(batchSizeDefault, slots)
+	}
+	return nil
+}
+
+// setOpen has tasks wait for others from now on, or no longer.
+func (g *gatherer) setOpen(open bool) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.open = open; !open {
+		for key, ready := range g.gathered {
+			g.begin(key, ready)
+		}
+	}
+}
+
+// perform is the [Handler] of each task. The call is made by a goroutine of its own.
+func (g *gatherer) perform(ctx context.Context, task *Task) (Result, error) {
+	t := &BatchTask{Task: task, ctx: ctx, over: make(chan struct{})}
+	key, joined := g.join(t)
+	select {
+	case <-t.over:
+	case <-ctx.Done():
+		if g.leave(key, joined, t) {
+			return Result{}, context.Cause(ctx)
+		}
+		<-t.over
+	}
+	return t.result, t.err
+}
+
+// join adds a task to the next call.
+func (g *gatherer) join(t *BatchTask) (key string, joined *gathering) {
+	if g.ByKey {
+		key = t.Key
+	}
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	joined = g.gathered[key]
+	if joined == nil {
+		joined = &gathering{gatherer: g}
+		joined.timer = time.AfterFunc(g.Wait, func() { g.waited(key, joined) })
+		g.gathered[key] = joined
+	}
+	joined.tasks = append(joined.tasks, t)
+	if !g.open || len(joined.tasks) == g.Size {
+		g.begin(key, joined)
+	}
+	return key, joined
+}
+
+// leave takes a task out of a call that has not begun, and reports whether it could.
+func (g *gatherer) leave(key string, joined *gathering, t *BatchTask) bool {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.gathered[key] != joined {
+		return false
+	}
+	for i := range joined.tasks {
+		if joined.tasks[i] == t {
+			joined.tasks = append(joined.tasks[:i], joined.tasks[i+1:]...)
+			break
+		}
+	}
+	if len(joined.tasks) == 0 {
+		joined.timer.Stop()
+		delete(g.gathered, key)
+	}
+	return true
+}
+
+// waited begins a call whose first task has waited long enough.
+func (g *gatherer) waited(key string, ready *gathering) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.gathered[key] == ready {
+		g.begin(key, ready)
+	}
+}
+
+// begin begins a call. The caller has locked the mutex.
+func (g *gatherer) begin(key string, ready *gathering) {
+	ready.timer.Stop()
+	delete(g.gathered, key)
+	go ready.perform()
+}
+
+// perform calls the handler, and ends the tasks also if that ends the goroutine.
+func (g *gathering) perform() {
+	ctx, stop := g.context()
+	err := errExited
+	defer func() {
+		stop()
+		for _, t := range g.tasks {
+			t.close(err)
+		}
+	}()
+	for _, t := range g.tasks {
+		if t.callBegins != nil {
+			t.callBegins()
+		}
+	}
+	err = g.call(ctx)
+}
+
+// call calls the handler. A panic is an error.
+func (g *gathering) call(ctx context.Context) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{safely.Recovered(value)}
+		}
+	}()
+	return g.handler(ctx, append([]*BatchTask(nil), g.tasks...))
+}
+
+// context returns the context of the call.
+func (g *gathering) context() (_ context.Context, stop func()) {
+	ctx, span := g.telemetry.beginBatch(g.tasks)
+	ctx, end := context.WithCancelCause(ctx)
+	var left atomic.Int64
+	left.Store(int64(len(g.tasks)))
+	stops := make([]func() bool, len(g.tasks))
+	for i, t := range g.tasks {
+		stops[i] = context.AfterFunc(t.ctx, func() {
+			if left.Add(-1) == 0 {
+				end(context.Cause(t.ctx))
+			}
+		})
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		end(nil)
+		g.telemetry.endBatch(span)
+	}
+}
