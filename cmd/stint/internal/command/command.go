@@ -111,7 +111,7 @@ code 4.`,
 		p.serveCommand(), p.uiCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(),
 		p.topCommand(), p.limitsCommand(), noted(p.limitCommand()), noted(p.weightCommand()),
 		noted(p.pauseCommand()), noted(p.resumeCommand()), p.scheduleCommand(),
-		p.versionCommand(), p.statementsCommand(),
+		p.importCommand(), p.versionCommand(), p.statementsCommand(),
 		exitCodesTopic(), jsonTopic(),
 	)
 	root.SetFlagErrorFunc(flagError)

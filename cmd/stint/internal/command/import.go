@@ -1,0 +1,192 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/jobimport"
+)
+
+// importFlags say what jobs are imported, and as what.
+type importFlags struct {
+	schema  string
+	kinds   []string
+	actions []string
+	dryRun  bool
+}
+
+func (p *program) importCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Make tasks of the jobs of River, gue or Graphile Worker",
+		Long: `Make tasks of the waiting jobs of another queue in the same database.
+docs/guides/import.md says how to move a live service.`,
+		Example: `  stint import river --dry-run
+  stint import river --kind email --action email=send-mail
+  stint import graphile-worker`,
+		GroupID: groupOperations,
+		Args:    subCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, source := range jobimport.Sources {
+		cmd.AddCommand(p.importFrom(source))
+	}
+	return cmd
+}
+
+func (p *program) importFrom(source jobimport.Source) *cobra.Command {
+	given := importFlags{schema: source.Schema}
+	cmd := &cobra.Command{
+		Use:   source.Name,
+		Short: "Make tasks of the jobs of " + source.Title,
+		Long: `Make tasks of the jobs of ` + source.Title + ` that wait, are scheduled, or are due
+for another try, and delete these jobs, all in one transaction. Each job is either still
+there or a task, also if the command fails. Its workers may run meanwhile: jobs that are
+in progress stay, and the command says how many. Run it again for those that fail and
+wait for another try.
+
+A task has the kind of its job as its action, or the one that --action says; its
+arguments as its body; as many tries as the job had left; and the ID ` + source.Name + `/NUMBER.
+
+With --json: imported, the kinds of jobs with action, ready and scheduled; and left, the
+numbers of jobs that stay, by state. With --dry-run it is would_import.`,
+		Example: `  stint import ` + source.Name + ` --dry-run
+  stint import ` + source.Name + ` --kind email --action email=send-mail`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			wanted, err := given.read(source)
+			if err != nil {
+				return err
+			}
+			wanted.Progress = p.importProgress()
+			return p.withDirectStore(cmd.Context(), p.storeOptions(),
+				func(ctx context.Context, db *database) error {
+					return p.importJobs(ctx, db, wanted, given.dryRun)
+				})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&given.schema, "from-schema", given.schema, "the `schema` of its tables")
+	flags.StringArrayVar(&given.kinds, "kind", nil,
+		"import only jobs of this `kind`; may be repeated")
+	flags.StringArrayVar(&given.actions, "action", nil,
+		"the action of the tasks of a kind, as `KIND=ACTION`; may be repeated")
+	flags.BoolVar(&given.dryRun, "dry-run", false, "only say what would be imported")
+	return cmd
+}
+
+func (f *importFlags) read(source jobimport.Source) (jobimport.Import, error) {
+	wanted := jobimport.Import{Source: source, Kinds: f.kinds, Actions: map[string]string{}}
+	wanted.Schema = f.schema
+	if f.schema == "" || strings.ContainsRune(f.schema, 0) {
+		return wanted, said(errInput, "invalid --from-schema %q", f.schema)
+	}
+	for _, given := range f.actions {
+		kind, action, ok := strings.Cut(given, "=")
+		if !ok || kind == "" || action == "" {
+			return wanted, said(errInput, "invalid --action %q: expected KIND=ACTION", given)
+		}
+		if _, twice := wanted.Actions[kind]; twice {
+			return wanted, said(errInput, "--action has two actions for the kind %q", kind)
+		}
+		if f.kinds != nil && !slices.Contains(f.kinds, kind) {
+			return wanted, said(errInput, "--action names the kind %q, and --kind does not", kind)
+		}
+		if err := checkNames("action", action); err != nil {
+			return wanted, err
+		}
+		wanted.Actions[kind] = action
+	}
+	return wanted, nil
+}
+
+// importProgress says now and then how many jobs were imported.
+func (p *program) importProgress() func(jobs int) {
+	const every = 100_000
+	return func(jobs int) {
+		if jobs%every == 0 {
+			fmt.Fprintf(p.stderr, "%s so far, in a transaction that is not committed yet\n",
+				display.Count(int64(jobs), "job"))
+		}
+	}
+}
+
+func (p *program) importJobs(
+	ctx context.Context, db *database, wanted jobimport.Import, dryRun bool,
+) error {
+	var report jobimport.Report
+	err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{
+		IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
+	}, func(tx pgx.Tx) (err error) {
+		report, err = wanted.In(ctx, tx, db.direct)
+		if err == nil && dryRun {
+			err = errUndo
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, jobimport.ErrNoTable):
+		return said(errInput, "%v; name their schema by --from-schema", err)
+	case errors.Is(err, stint.ErrTaskExists):
+		return fmt.Errorf("%w: nothing was imported; were these jobs imported before?", err)
+	case err != nil && !errors.Is(err, errUndo):
+		return err
+	}
+	if p.json {
+		return p.printImportJSON(&report, dryRun)
+	}
+	return p.printImport(wanted.Title, &report, dryRun)
+}
+
+func (p *program) printImport(title string, report *jobimport.Report, dryRun bool) error {
+	verb := "imported"
+	if dryRun {
+		verb = "would import"
+	}
+	err := p.printf("%s %s of %s\n", verb, display.Count(int64(report.Jobs()), "job"), title)
+	if len(report.Kinds) > 0 {
+		rows := [][]string{{"KIND", "ACTION", "READY", "SCHEDULED"}}
+		for _, kind := range report.Kinds {
+			rows = append(rows, []string{
+				display.Text(kind.Kind), display.Text(kind.Action),
+				display.Number(int64(kind.Ready)), display.Number(int64(kind.Scheduled)),
+			})
+		}
+		err = errors.Join(err, p.printTable(rows))
+	}
+	for _, left := range report.Left {
+		err = errors.Join(err, p.printf("%s stay that are %s\n",
+			display.Count(left.Jobs, "job"), left.State))
+	}
+	return err
+}
+
+func (p *program) printImportJSON(report *jobimport.Report, dryRun bool) error {
+	type kind struct {
+		Kind      string `json:"kind"`
+		Action    string `json:"action"`
+		Ready     int    `json:"ready"`
+		Scheduled int    `json:"scheduled"`
+	}
+	kinds := make([]kind, len(report.Kinds))
+	for i, k := range report.Kinds {
+		kinds[i] = kind(k)
+	}
+	left := map[string]int64{}
+	for _, l := range report.Left {
+		left[l.State] = l.Jobs
+	}
+	name := "imported"
+	if dryRun {
+		name = "would_import"
+	}
+	return p.printJSON(map[string]any{name: kinds, "left": left})
+}

@@ -1,0 +1,27 @@
+-- name: take_graphile_worker
+--
+-- Takes jobs of Graphile Worker out of its table. The arguments and the columns are those of
+-- take_river. Jobs that are locked, which are in progress, stay, and those that have failed for
+-- good. The jobs of a queue, of which Graphile Worker performs one at a time, get its name as their
+-- key. Its lower priority comes first.
+WITH taken AS MATERIALIZED (
+    SELECT jobs.id, kinds.identifier AS kind, queues.queue_name
+    FROM source._private_jobs AS jobs
+    JOIN source._private_tasks AS kinds ON kinds.id = jobs.task_id
+    LEFT JOIN source._private_job_queues AS queues ON queues.id = jobs.job_queue_id
+    WHERE jobs.id > $3::text::bigint
+      AND jobs.locked_at IS NULL AND jobs.attempts < jobs.max_attempts
+      AND ($1::text[] IS NULL OR kinds.identifier = ANY ($1::text[]))
+    ORDER BY jobs.id
+    LIMIT $2::integer
+    FOR UPDATE OF jobs SKIP LOCKED
+)
+DELETE FROM source._private_jobs AS jobs
+USING taken
+WHERE jobs.id = taken.id
+RETURNING jobs.id::text AS name, taken.kind,
+          convert_to(jobs.payload::text, 'UTF8') AS body,
+          least(32767, -jobs.priority::integer) AS priority,
+          CASE WHEN jobs.run_at > statement_timestamp() THEN jobs.run_at END AS not_before,
+          jobs.max_attempts - jobs.attempts AS tries_left,
+          coalesce(taken.queue_name, '') AS key

@@ -1,0 +1,23 @@
+-- name: take_gue
+--
+-- Takes jobs of gue out of its table. The arguments and the columns are those of take_river. A
+-- worker of gue keeps the row of a job locked while it performs it, so those are left out.
+--
+-- gue itself limits no tries. Its lower priority comes first.
+WITH taken AS MATERIALIZED (
+    SELECT gue_jobs.job_id
+    FROM source.gue_jobs
+    WHERE gue_jobs.job_id > $3::text
+      AND ($1::text[] IS NULL OR gue_jobs.job_type = ANY ($1::text[]))
+    ORDER BY gue_jobs.job_id
+    LIMIT $2::integer
+    FOR UPDATE SKIP LOCKED
+)
+DELETE FROM source.gue_jobs
+USING taken
+WHERE gue_jobs.job_id = taken.job_id
+RETURNING gue_jobs.job_id AS name, gue_jobs.job_type AS kind,
+          gue_jobs.args AS body,
+          least(32767, -gue_jobs.priority::integer) AS priority,
+          CASE WHEN gue_jobs.run_at > statement_timestamp() THEN gue_jobs.run_at END AS not_before,
+          0 AS tries_left, '' AS key
