@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/internal/waits"
 )
 
 // A BatchHandler performs several tasks of one action in one call. It says with [BatchTask.End] how
@@ -271,15 +272,16 @@ func (g *gathering) context() (_ context.Context, stop func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	var left atomic.Int64
 	left.Store(int64(len(g.tasks)))
-	stops := make([]func() bool, len(g.tasks))
+	of, stops := make([]context.Context, len(g.tasks)), make([]func() bool, len(g.tasks))
 	for i, t := range g.tasks {
+		of[i] = t.ctx
 		stops[i] = context.AfterFunc(t.ctx, func() {
 			if left.Add(-1) == 0 {
 				end(context.Cause(t.ctx))
 			}
 		})
 	}
-	return ctx, func() {
+	return waits.WithAll(ctx, of), func() { // a call that waits keeps the slots of all
 		for _, stop := range stops {
 			stop()
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -371,6 +372,26 @@ func TestHandleBatch_OfOneForPerformNext(t *testing.T) {
 		if got := receive(t, "the call", made); len(got) != 1 {
 			t.Errorf("the handler was given %v, want one task", got)
 		}
+	}
+}
+
+// A call that waits for a task keeps the slots of all its tasks.
+// Proves G108.
+func TestHandleBatch_WarnsWhereItWaitsForASlot(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, testdb.New(t))
+	insert(t, store, several(3, "parent")...)
+	wait := func(ctx context.Context, _ []*worker.BatchTask) error {
+		_, err := parent(store, stint.Task{ID: "child", Action: "child"})(ctx, nil)
+		return err
+	}
+	logger, logged := recorder(t)
+	w := newWorker(t, store, worker.Options{Concurrency: 3, Logger: logger},
+		worker.HandleBatch("parent", worker.Batch{}, wait), worker.Handle("child", done))
+	w.LooksAtWaitsAfter(50 * time.Millisecond)
+	run(t, w)
+	if record := logged(t, takenByWaits); attr(record, "waiting").Int64() != 3 {
+		t.Errorf("the record is %v, want it to tell of three slots", record)
 	}
 }
 

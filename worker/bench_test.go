@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
@@ -17,12 +18,34 @@ import (
 func BenchmarkWorker_PerformsTasks(b *testing.B) {
 	for _, concurrency := range []int{1, 10, 100, 1000, 2000} {
 		b.Run(fmt.Sprint("concurrency=", concurrency), func(b *testing.B) {
-			benchmarkWorker(b, concurrency)
+			benchmarkWorker(b, concurrency, one)
 		})
 	}
 }
 
-func benchmarkWorker(b *testing.B, concurrency int) {
+// BenchmarkWorker_PerformsBatches is the same with a handler that performs 100 tasks in a call.
+func BenchmarkWorker_PerformsBatches(b *testing.B) {
+	benchmarkWorker(b, 1000, func(done func()) worker.Registration {
+		handler := func(_ context.Context, tasks []*worker.BatchTask) error {
+			for range tasks {
+				done()
+			}
+			return nil
+		}
+		return worker.HandleBatch("a", worker.Batch{Wait: 10 * time.Millisecond}, handler)
+	})
+}
+
+func one(done func()) worker.Registration {
+	return worker.Handle("a", func(context.Context, *worker.Task) (worker.Result, error) {
+		done()
+		return worker.Result{}, nil
+	})
+}
+
+func benchmarkWorker(
+	b *testing.B, concurrency int, handle func(done func()) worker.Registration,
+) {
 	b.Helper()
 	traffic := testdb.NewTraffic(b)
 	store, err := stint.New(traffic.Pool, stint.Options{})
@@ -40,14 +63,12 @@ func benchmarkWorker(b *testing.B, concurrency int) {
 	defer stop()
 	var left atomic.Int64
 	left.Store(int64(b.N))
-	count := func(context.Context, *worker.Task) (worker.Result, error) {
+	count := func() {
 		if left.Add(-1) == 0 {
 			stop()
 		}
-		return worker.Result{}, nil
 	}
-	w, err := worker.New(store, worker.Options{Concurrency: concurrency},
-		worker.Handle("a", count))
+	w, err := worker.New(store, worker.Options{Concurrency: concurrency}, handle(count))
 	if err != nil {
 		b.Fatal(err)
 	}

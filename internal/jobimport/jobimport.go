@@ -22,6 +22,9 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
+//go:embed sql/set_row_security.sql
+var setRowSecurity string
+
 // Sources are the queues whose jobs can be imported, with the schema that each has by default.
 //
 //nolint:gochecknoglobals // never changes
@@ -100,7 +103,11 @@ func (i *Import) in(ctx context.Context, tx pgx.Tx, store *stint.Store) (Report,
 	kinds := map[string]*Kind{}
 	last, imported := "0", 0
 	for {
-		jobs, err := i.take(ctx, tx, last)
+		var jobs []job
+		err := seeingAll(ctx, tx, func() (err error) {
+			jobs, err = i.take(ctx, tx, last)
+			return err
+		})
 		if err != nil {
 			return Report{}, err
 		}
@@ -198,4 +205,18 @@ func (i *Import) query(ctx context.Context, tx pgx.Tx, what string, args ...any)
 	text := sqlfile.InFull(sqlfile.Statement(string(file)))
 	schema := pgx.Identifier{i.Schema}.Sanitize()
 	return tx.Query(ctx, strings.ReplaceAll(text, "source.", schema+"."), args...)
+}
+
+// seeingAll calls look while row security hides nothing without an error. Graphile Worker enables
+// it for its tables.
+func seeingAll(ctx context.Context, tx pgx.Tx, look func() error) error {
+	set := sqlfile.InFull(sqlfile.Statement(setRowSecurity))
+	if _, err := tx.Exec(ctx, set, "off"); err != nil {
+		return err
+	}
+	if err := look(); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, set, "on")
+	return err
 }

@@ -16,6 +16,21 @@ func With(ctx context.Context, watch Watch) context.Context {
 	return context.WithValue(ctx, key{}, watch)
 }
 
+// WithAll returns a context in which the watches of all others are told of waits, too.
+func WithAll(ctx context.Context, others []context.Context) context.Context {
+	return With(ctx, func(source any, ids []string) (over func()) {
+		overs := make([]func(), len(others))
+		for i, other := range others {
+			overs[i] = Begin(other, source, ids)
+		}
+		return func() {
+			for _, over := range overs {
+				over()
+			}
+		}
+	})
+}
+
 // Begin tells the watch of the context, if it has one, that a call waits for tasks.
 func Begin[ID ~string](ctx context.Context, source any, ids []ID) (over func()) {
 	watch, ok := ctx.Value(key{}).(Watch)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/vgarvardt/gue/v5"
@@ -76,9 +77,8 @@ func TestImport_MakesTasksOfTheJobsOfGue(t *testing.T) {
 // graphileWorker is the release whose tables are tested.
 const graphileWorker = "graphile-worker@0.18.0"
 
-// Proves G240.
-func TestImport_MakesTasksOfTheJobsOfGraphileWorker(t *testing.T) {
-	t.Parallel()
+func newGraphileWorker(t *testing.T) *database {
+	t.Helper()
 	db := newDatabase(t)
 	output, err := exec.CommandContext(t.Context(), "npm", "exec", "--yes", "--package",
 		graphileWorker, "--", "graphile-worker", "--schema-only",
@@ -87,6 +87,13 @@ func TestImport_MakesTasksOfTheJobsOfGraphileWorker(t *testing.T) {
 		t.Fatalf("graphile-worker --schema-only: %v (npm of Node 20 or newer is needed)\n%s", err,
 			output)
 	}
+	return db
+}
+
+// Proves G240.
+func TestImport_MakesTasksOfTheJobsOfGraphileWorker(t *testing.T) {
+	t.Parallel()
+	db := newGraphileWorker(t)
 	later := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	add := func(kind, payload string, more string, args ...any) (id int64) {
 		t.Helper()
@@ -101,14 +108,17 @@ func TestImport_MakesTasksOfTheJobsOfGraphileWorker(t *testing.T) {
 	ready := add("email", `{"to": "ann"}`, "")
 	queued := add("email", `{"to": "bob"}`, `, queue_name := 'bob', priority := 4`)
 	scheduled := add("email", `{"to": "eve"}`, `, run_at := $3, max_attempts := 3`, later)
-	running := add("report", `{}`, "")
+	running := add("report", `{}`, ", queue_name := 'reports'")
+	add("report", `{}`, ", queue_name := 'reports'") // must not begin meanwhile
 	failed := add("report", `{}`, "")
 	db.exec(t, `UPDATE graphile_worker._private_jobs SET locked_at = now(), locked_by = 'w'
 		WHERE id = $1`, running)
+	db.exec(t, `UPDATE graphile_worker._private_job_queues SET locked_at = now(), locked_by = 'w'
+		WHERE queue_name = 'reports'`)
 	db.exec(t, `SELECT graphile_worker.permanently_fail_jobs(ARRAY[$1::bigint])`, failed)
 	got := db.imports(t, "graphile-worker")
 	if want := "[{email email 2 1}]"; fmt.Sprint(got.Imported) != want ||
-		fmt.Sprint(got.Left) != "map[failed:1 running:1]" {
+		fmt.Sprint(got.Left) != "map[behind a running one:1 failed:1 running:1]" {
 		t.Errorf("import printed %+v, want %s", got, want)
 	}
 	tasks := db.tasks(t)
@@ -125,6 +135,37 @@ func TestImport_MakesTasksOfTheJobsOfGraphileWorker(t *testing.T) {
 		}
 	}
 	db.agrees(t)
+}
+
+// Row security hides jobs from an account that does not own them. The command says so.
+func TestImport_MissesNoHiddenJobs(t *testing.T) {
+	t.Parallel()
+	db := newGraphileWorker(t)
+	db.exec(t, `SELECT graphile_worker.add_job('email')`)
+	role := pgx.Identifier{db.Config().ConnConfig.Database + "_mover"}.Sanitize()
+	for _, statement := range []string{
+		"CREATE ROLE " + role,
+		"GRANT ALL ON SCHEMA stint, graphile_worker TO " + role,
+		"GRANT ALL ON ALL TABLES IN SCHEMA stint, graphile_worker TO " + role,
+		"GRANT ALL ON ALL SEQUENCES IN SCHEMA stint TO " + role,
+	} {
+		db.exec(t, statement)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_, err := db.Exec(ctx, "DROP OWNED BY "+role)
+		if err == nil {
+			_, err = db.Exec(ctx, "DROP ROLE "+role)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	as := testdb.URL(db.Pool) + "&options=-c%20role%3D" + strings.Trim(role, `"`)
+	_, stderr, code := db.stint(t, "--database-url", as, "import", "graphile-worker")
+	if code == 0 || !strings.Contains(stderr, "row-level security") {
+		t.Errorf("import exited with %d: %s", code, stderr)
+	}
 }
 
 func TestImport_SaysWhatIsWrong(t *testing.T) {

@@ -3,7 +3,7 @@
 -- Takes jobs of Graphile Worker out of its table. The arguments and the columns are those of
 -- take_river. Jobs that are locked, which are in progress, stay, and those that have failed for
 -- good. The jobs of a queue, of which Graphile Worker performs one at a time, get its name as their
--- key. Its lower priority comes first.
+-- key; while one is in progress, the others of its queue stay. Its lower priority comes first.
 WITH taken AS MATERIALIZED (
     SELECT jobs.id, kinds.identifier AS kind, queues.queue_name
     FROM source._private_jobs AS jobs
@@ -11,6 +11,7 @@ WITH taken AS MATERIALIZED (
     LEFT JOIN source._private_job_queues AS queues ON queues.id = jobs.job_queue_id
     WHERE jobs.id > $3::text::bigint
       AND jobs.locked_at IS NULL AND jobs.attempts < jobs.max_attempts
+      AND queues.locked_at IS NULL
       AND ($1::text[] IS NULL OR kinds.identifier = ANY ($1::text[]))
     ORDER BY jobs.id
     LIMIT $2::integer
