@@ -147,7 +147,7 @@ func poisonedTask(j *journey) {
 		wantNil(j.T, verdicts[0])
 	}
 	j.begin()
-	j.says("mail: 1 failed, or were given back: “no route to host”")
+	j.says("mail: 1 task failed or was given back: “no route to host”")
 	j.follow("task?id=mail")
 	j.says("Aborted", "no route to host", "2 of 2")
 	j.mend("retry")

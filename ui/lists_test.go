@@ -45,7 +45,7 @@ func TestOverview_SaysWhatNeedsAttention(t *testing.T) {
 		}
 	}
 	want := []string{
-		"mail: 24 failed, or were given back: “no route to host”",
+		"mail: 24 tasks failed or were given back: “no route to host”",
 		"No registered actor performs mail: 1,200 tasks ready, the oldest for 1h00m.",
 		"Finished tasks stay too long: pruning is 1h00m behind.",
 		"scan is behind: 7 tasks ready, the oldest for 20m.",

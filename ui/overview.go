@@ -2,6 +2,7 @@ package ui
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -36,8 +37,7 @@ type overviewData struct {
 	Checked *checkSaid // nil if nobody can have the store checked
 	Actions []actionRow
 	More    int // actions
-	Actors  int
-	Asking  int // actions that actors have announced
+	Others  []glimpse
 	Now     time.Time
 }
 
@@ -60,8 +60,8 @@ func overview(h *Handler, r *request) (view, error) {
 		attention = worstFirst(append(ofErrors(found), h.shardNotices(each, actors)...))
 	}
 	data := overviewData{
-		States: tallies(stats), Spark: h.asked.rates.spark(), Actors: len(actors), Now: r.now,
-		Notices: attention, Checked: h.checkNotice(r),
+		States: tallies(stats), Spark: h.asked.rates.spark(), Now: r.now,
+		Notices: attention, Checked: h.checkNotice(r), Others: h.glimpses(ctx, stats, actors, r.now),
 	}
 	for _, state := range data.States {
 		data.All += state.Tasks
@@ -73,6 +73,86 @@ func overview(h *Handler, r *request) (view, error) {
 			len(data.Actions)-overviewActions
 	}
 	return view{name: "overview", data: data}, nil
+}
+
+// A glimpse is what is on another page, in short.
+type glimpse struct {
+	Name, Link string
+	Said       sentence
+}
+
+// glimpses are those of the pages that the store has verbs for.
+func (h *Handler) glimpses(
+	ctx context.Context, stats stint.Stats, actors []stint.ActorInfo, now time.Time,
+) (all []glimpse) {
+	add := func(name, link string, pieces ...any) {
+		all = append(all, glimpse{name, link, say(pieces...)})
+	}
+	oldest := &stint.ActionStats{}
+	var limited, full, paused, parked int64
+	for i := range stats.Actions {
+		a := &stats.Actions[i]
+		if a.Action != stint.External && a.OldestReady > oldest.OldestReady {
+			oldest = a
+		}
+		limited += oneIf(a.Limited)
+		full += oneIf(a.Concurrency > 0 && a.InProgress >= int64(a.Concurrency))
+		paused += oneIf(a.Paused)
+		parked += a.Parked
+	}
+	if oldest.Action != "" {
+		ready := link("tasks", "action", oldest.Action, "state", string(stint.StateReady))
+		add("Oldest ready", ready, old(oldest.OldestReady)+" old, of ", actionPart(oldest.Action))
+	}
+	owned := 0
+	for i := range actors {
+		owned += actors[i].Tasks
+	}
+	add("Actors", "actors", display.Number(int64(len(actors)))+" registered, with "+
+		display.Count(int64(owned), "task"))
+	if h.asked.limits != nil {
+		add("Limits", "limits", "of "+display.Count(limited, "action"),
+			ifAny(full, "full"), ifAny(paused, "paused"), ifAny(parked, "ready tasks parked"))
+	}
+	if h.asked.schedules == nil {
+		return all
+	}
+	if found, err := h.asked.schedules.get(ctx); err == nil { // otherwise their page says why
+		add("Schedules", "schedules", schedulesInShort(found, now)...)
+	}
+	return all
+}
+
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// ifAny says behind others that there are some, unless there are none.
+func ifAny(n int64, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return ", " + display.Number(n) + " " + what
+}
+
+// schedulesInShort says how many schedules there are, and when the next one is due.
+func schedulesInShort(found []stint.ScheduleInfo, now time.Time) []any {
+	var next time.Time
+	var paused int64
+	for i := range found {
+		paused += oneIf(!found[i].PausedSince.IsZero())
+		if at := found[i].NextAt; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	said := []any{display.Number(int64(len(found))), ifAny(paused, "paused")}
+	if !next.IsZero() {
+		said = append(said, ", the next ", newMoment(next, now))
+	}
+	return said
 }
 
 // tallies are the counts of all tasks by state.
@@ -245,11 +325,15 @@ func ofErrors(found stint.Problems) []notice {
 		if group.Error != "" {
 			said = ": “" + display.Text(firstWords(group.Error)) + "”"
 		}
+		verb := " were"
+		if group.Tasks == 1 {
+			verb = " was"
+		}
 		all = append(all, notice{
 			Bad: true, Where: link("task", "id", string(group.Example)),
 			Key: "error " + group.Action + " " + group.Error,
-			What: say(actionPart(group.Action), ": "+display.Number(int64(group.Tasks))+
-				" failed, or were given back"+said),
+			What: say(actionPart(group.Action), ": "+display.Count(int64(group.Tasks), "task")+
+				" failed or"+verb+" given back"+said),
 		})
 	}
 	return all

@@ -202,7 +202,7 @@ func TestShards_AreChangedWhereTasksAre(t *testing.T) {
 	// From the pages of a shard, too, a deletion takes with it what waits on another one.
 	us := inFolder(h, "/shard/us")
 	page = previewOf(t, us, formWith(t, text(t, us, "/task?id=mail"), "delete"))
-	wantParts(t, page, "Deletes 1 task")
+	wantParts(t, page, "Deletes 1 task", "on other shards", "are not counted")
 	agree(t, us, page)
 	wantStates(t, s.us, "gone", "mail")
 	wantStates(t, s.eu, "gone", "log")
