@@ -23,6 +23,9 @@ func functions() template.FuncMap {
 		"words":     func(status string) string { return shownText(firstWords(status)) },
 		"lines":     display.Lines,
 		"stateName": stateName,
+		"formTitle": func(name string) string {
+			return map[string]string{formJSON: "JSON", formText: "Text", formHex: "Hex"}[name]
+		},
 		"stateTitle": func(state stint.State) string {
 			name := stateName(state)
 			return strings.ToUpper(name[:1]) + name[1:]

@@ -50,7 +50,7 @@ func TestOverview_SaysWhatNeedsAttention(t *testing.T) {
 		"Finished tasks stay too long: pruning is 1h00m behind.",
 		"scan is behind: 7 tasks ready, the oldest for 20m.",
 		"report is paused: 3 tasks ready.",
-		"Answers from outside: 7 tasks ready for one.",
+		"7 tasks wait for an answer from outside.",
 	}
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		t.Errorf("the page says\n%q, want\n%q", got, want)

@@ -111,7 +111,7 @@ func (h *Handler) glimpses(
 	add("Actors", "actors", display.Number(int64(len(actors)))+" registered, with "+
 		display.Count(int64(owned), "task"))
 	if h.asked.limits != nil {
-		add("Limits", "limits", "of "+display.Count(limited, "action"),
+		add("Limits", "limits", display.Count(limited, "limited action"),
 			ifAny(full, "full"), ifAny(paused, "paused"), ifAny(parked, "ready tasks parked"))
 	}
 	if h.asked.schedules == nil {
@@ -247,8 +247,12 @@ func notices(
 		switch {
 		case a.Action == stint.External && a.Ready > 0:
 			page = "waiting"
+			verb := " wait"
+			if a.Ready == 1 {
+				verb = " waits"
+			}
 			paused = append(paused, notice{
-				What: say("Answers " + answersFrom + ": " + waits + " ready for one."), Where: page,
+				What: say(waits + verb + " for an answer " + answersFrom + "."), Where: page,
 				Key: "answers",
 			})
 		case a.Action == stint.External || a.Action == stint.Spontaneous:
