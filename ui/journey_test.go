@@ -111,7 +111,7 @@ func deadAction(j *journey) {
 	insert(j.T, j.store, mail("mail/1"))
 	j.begin()
 	j.follow("action?name=mail")
-	j.says("no registered one asks for it")
+	j.says("none registered for it")
 	j.follow("action=mail&state=ready")
 	j.follow("task?id=mail")
 	j.says("Ready, but nobody asks for mail", "There is no worker for this action")

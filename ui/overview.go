@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -96,7 +97,7 @@ func (h *Handler) glimpses(
 			oldest = a
 		}
 		limited += oneIf(a.Limited)
-		full += oneIf(a.Concurrency > 0 && a.InProgress >= int64(a.Concurrency))
+		full += oneIf(isFull(a))
 		paused += oneIf(a.Paused)
 		parked += a.Parked
 	}
@@ -108,11 +109,16 @@ func (h *Handler) glimpses(
 	for i := range actors {
 		owned += actors[i].Tasks
 	}
-	add("Actors", "actors", display.Number(int64(len(actors)))+" registered, with "+
-		display.Count(int64(owned), "task"))
+	registered := "none registered"
+	if len(actors) > 0 {
+		registered = display.Number(int64(len(actors))) + " registered, with " +
+			display.Count(int64(owned), "task")
+	}
+	add("Actors", "actors", registered)
 	if h.asked.limits != nil {
-		add("Limits", "limits", display.Count(limited, "limited action"),
-			ifAny(full, "full"), ifAny(paused, "paused"), ifAny(parked, "ready tasks parked"))
+		add("Limits", "limits", inShort(
+			some{limited, "limited"}, some{full, "full"}, some{paused, "paused"},
+			some{parked, "ready tasks parked"}))
 	}
 	if h.asked.schedules == nil {
 		return all
@@ -130,12 +136,21 @@ func oneIf(yes bool) int64 {
 	return 0
 }
 
-// ifAny says behind others that there are some, unless there are none.
-func ifAny(n int64, what string) string {
-	if n == 0 {
-		return ""
+// some are so many things that are something.
+type some struct {
+	n  int64
+	is string
+}
+
+// inShort says how many there are of each, without those of which there are none.
+func inShort(all ...some) string {
+	var said []string
+	for _, one := range all {
+		if one.n > 0 {
+			said = append(said, display.Number(one.n)+" "+one.is)
+		}
 	}
-	return ", " + display.Number(n) + " " + what
+	return cmp.Or(strings.Join(said, ", "), "none")
 }
 
 // schedulesInShort says how many schedules there are, and when the next one is due.
@@ -148,7 +163,8 @@ func schedulesInShort(found []stint.ScheduleInfo, now time.Time) []any {
 			next = at
 		}
 	}
-	said := []any{display.Number(int64(len(found))), ifAny(paused, "paused")}
+	running := int64(len(found)) - paused
+	said := []any{inShort(some{running, "running"}, some{paused, "paused"})}
 	if !next.IsZero() {
 		said = append(said, ", the next ", newMoment(next, now))
 	}
@@ -268,11 +284,11 @@ func notices(
 				What: say("No registered actor performs ", actionPart(a.Action), ": "+waits+
 					" ready, the oldest for "+display.Span(a.OldestReady)+"."),
 			})
-		case a.OldestReady > behindLong:
+		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
 			stuck = append(stuck, notice{
 				Where: page, Key: "late " + a.Action, age: a.OldestReady,
 				What: say(actionPart(a.Action), " is behind: "+waits+" ready, the oldest for "+
-					display.Span(a.OldestReady)+"."),
+					display.Span(a.OldestReady)+heldUp(a)+"."),
 			})
 		}
 	}
@@ -287,6 +303,22 @@ func notices(
 		})
 	}
 	return worstFirst(all)
+}
+
+// heldUp says what holds tasks of an action up, as far as counts tell.
+func heldUp(a *stint.ActionStats) string {
+	text := ""
+	if isFull(a) {
+		text = "; its limit is full"
+	}
+	if a.Parked > 0 {
+		text += "; " + display.Number(a.Parked) + " held up by their keys"
+	}
+	return text
+}
+
+func isFull(a *stint.ActionStats) bool {
+	return a.Concurrency > 0 && a.InProgress >= int64(a.Concurrency)
 }
 
 func worstFirst(all []notice) []notice {
