@@ -288,7 +288,11 @@ func countOf(k *kind, affected stint.Affected) string {
 		if affected.InProgress == 0 {
 			text += ","
 		}
-		text += " and " + display.Number(int64(affected.Others)) + " " + k.others
+		others := k.others
+		if len(affected.Tasks) == 1 {
+			others = strings.Replace(others, "them", "it", 1)
+		}
+		text += " and " + display.Number(int64(affected.Others)) + " " + others
 	}
 	return strings.TrimSuffix(text, ",")
 }
