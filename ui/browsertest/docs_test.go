@@ -25,7 +25,7 @@ func TestDocsPictures(t *testing.T) {
 	url := startDemo(t)
 	var tabs []*tab
 	for _, dark := range []bool{false, true} {
-		tabs = append(tabs, open(t, look{width: 1200, height: 640, dark: dark, sharp: true}))
+		tabs = append(tabs, open(t, look{width: 1200, height: 680, dark: dark, sharp: true}))
 	}
 	shoot := func(name string) {
 		for i, theme := range []string{"light", "dark"} {
