@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -60,7 +61,7 @@ func TestTask_BoundsWhatJSONBecomes(t *testing.T) {
 func TestTask_LeavesLargeValuesOut(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
-	content := make([]byte, 1<<20)
+	content := make([]byte, testrun.Rounds(64)<<20)
 	for i := range len(content) / 8 {
 		binary.LittleEndian.PutUint64(content[8*i:], uint64(i)*0x9e3779b97f4a7c15)
 	}

@@ -51,6 +51,7 @@ func TestPages_AreCalm(t *testing.T) {
 		{width: 1280, height: 900, dark: true},
 		{width: 1280, height: 900, noScript: true},
 		{width: 320, height: 640},
+		{width: 640, height: 450, sharp: true}, // 1280 pixels at 200 %
 	} {
 		tab := open(t, l)
 		for _, mount := range []string{"/", "/a/b/", "/cut/"} {
