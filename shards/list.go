@@ -198,8 +198,8 @@ func (c *Cluster) listShares(ctx context.Context, filter stint.Filter, shares []
 	return nil
 }
 
-// together returns the first tasks of shares, as many as a page has, and notes how many of each that
-// are.
+// together returns the first tasks of shares, as many as a page has, and notes how many of each
+// that are.
 func together(shares []*share, filter stint.Filter) (tasks []TaskInfo) {
 	for _, p := range shares {
 		p.taken = 0
@@ -245,6 +245,7 @@ func isAhead(a, b *stint.TaskInfo, filter stint.Filter) bool {
 		if len(filter.Actions) > 0 && (a.Action != b.Action || a.Priority != b.Priority) {
 			return cmp.Or(cmp.Compare(a.Action, b.Action), cmp.Compare(b.Priority, a.Priority)) < 0
 		}
+	case stint.StateInProgress, stint.StateBlocked:
 	}
 	return a.InsertedAt.Before(b.InsertedAt)
 }
@@ -273,8 +274,8 @@ func nextOf(shares []*share) stint.Cursor {
 	return stint.Cursor(places.String())
 }
 
-// sharesOf are the shares of a page behind a cursor: of all shards that it names, or of all if it is
-// empty.
+// sharesOf are the shares of a page behind a cursor: of all shards that it names, or of all if it
+// is empty.
 func sharesOf(names []string, after stint.Cursor) (shares []*share, err error) {
 	from := map[string]stint.Cursor{}
 	for place := range strings.SplitSeq(strings.TrimSuffix(string(after), shareEnd), shareEnd) {

@@ -62,7 +62,8 @@ func overview(h *Handler, r *request) (view, error) {
 	}
 	data := overviewData{
 		States: tallies(stats), Spark: h.asked.rates.spark(), Now: r.now,
-		Notices: attention, Checked: h.checkNotice(r), Others: h.glimpses(ctx, stats, actors, r.now),
+		Notices: attention, Checked: h.checkNotice(r),
+		Others: h.glimpses(ctx, stats, actors, r.now),
 	}
 	for _, state := range data.States {
 		data.All += state.Tasks
