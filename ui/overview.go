@@ -335,9 +335,9 @@ func worstFirst(all []notice) []notice {
 	return all
 }
 
-// atMost names some notices, and says how many more there are.
+// atMost names some notices, and says how many more there are, if it is more than one.
 func atMost(all []notice, kind string) []notice {
-	if len(all) <= noticesMax {
+	if len(all) <= noticesMax+1 {
 		return all
 	}
 	return append(all[:noticesMax:noticesMax], notice{
@@ -351,7 +351,7 @@ func ofErrors(found stint.Problems) []notice {
 	const most = 3
 	var all []notice
 	for i, group := range found.Errors {
-		if i == most {
+		if i == most && len(found.Errors) > most+1 {
 			all = append(all, notice{
 				Bad: true, Where: "problems", Key: "errors",
 				What: say(fmt.Sprintf("%d more kinds of errors.", len(found.Errors)-most)),
