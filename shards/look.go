@@ -3,7 +3,6 @@ package shards
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -90,93 +89,6 @@ func (c *Cluster) Stats(ctx context.Context) ([]ShardStats, error) {
 		return nil, said("stats", err)
 	}
 	return all, nil
-}
-
-// A TaskPage is an answer of [Cluster.ListTasks].
-type TaskPage struct {
-	Tasks []TaskInfo
-
-	// Next is [stint.Filter.After] for the next page; empty if there are no more tasks. There may
-	// be a next page even if this one has few tasks, or none.
-	Next stint.Cursor
-
-	// Looked is how many tasks the shards read to find Tasks.
-	Looked int
-
-	// Away are the shards that did not say what they have: their tasks are missing.
-	Away []*ShardError
-}
-
-// listedTasksDefault is the limit of a page if the filter has none.
-const listedTasksDefault = 100
-
-// ListTasks is [stint.Store.ListTasks] on all shards of a static topology, or on those of a pattern
-// that the cluster has used: shard by shard in the order of their names, and on each in the order
-// that the filter has there. [stint.Filter.IDPrefix] is the beginning of the ID as [ID.String]
-// writes it, such as "eu/mail", which asks this shard alone; so is [stint.Filter.After] where tasks
-// come in the order of their IDs. The tasks that the cluster has inserted for itself are listed
-// like others; [IsOwn] tells.
-//
-// A shard that is away, or does not answer within twenty seconds, or half of the time that ctx
-// leaves, is no error: the page names it, and goes on with the shards behind it. If the prefix
-// names an unknown shard, the error is [ErrUnknownShard].
-func (c *Cluster) ListTasks(ctx context.Context, filter stint.Filter) (TaskPage, error) {
-	page, err := c.listTasks(ctx, filter)
-	if err != nil {
-		return TaskPage{}, said("list tasks", err)
-	}
-	return page, nil
-}
-
-func (c *Cluster) listTasks(ctx context.Context, filter stint.Filter) (TaskPage, error) {
-	var page TaskPage
-	names, prefix, err := c.begunBy(filter.IDPrefix)
-	if err != nil {
-		return page, err
-	}
-	from, after, ok := strings.Cut(string(filter.After), "/")
-	if !ok && from != "" {
-		return page, &stint.ArgumentError{
-			Argument: "Filter.After", Index: -1, Err: stint.ErrInvalidArgument,
-			Problem: fmt.Sprintf("%.80q must be the Next of a page, or shard/task", filter.After),
-		}
-	}
-	names = slices.DeleteFunc(names, func(shard string) bool { return shard < from })
-	filter.IDPrefix = prefix
-	if filter.Limit == 0 {
-		filter.Limit = listedTasksDefault
-	}
-	for i, shard := range names {
-		if filter.After = ""; shard == from {
-			filter.After = stint.Cursor(after)
-		}
-		var found stint.TaskPage
-		away, err := c.look(ctx, shard, func(ctx context.Context, store Store) (err error) {
-			found, err = store.ListTasks(ctx, filter)
-			return err
-		})
-		switch {
-		case err != nil:
-			return page, err
-		case away != nil:
-			page.Away = append(page.Away, away)
-			continue
-		}
-		for _, info := range found.Tasks {
-			page.Tasks = append(page.Tasks, TaskInfo{shard, info})
-		}
-		page.Looked += found.Looked
-		filter.Limit -= len(found.Tasks)
-		switch {
-		case found.Next != "":
-			page.Next = stint.Cursor(shard+"/") + found.Next
-			return page, nil
-		case filter.Limit == 0 && i+1 < len(names):
-			page.Next = stint.Cursor(names[i+1] + "/")
-			return page, nil
-		}
-	}
-	return page, nil
 }
 
 // begunBy returns the shards that have tasks whose IDs, as [ID.String] writes them, may begin with

@@ -40,21 +40,7 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 	}
 	const all = "1/a 1/b 1/c 2/a 3/a 3/b/c"
 	for limit := 1; limit <= 7; limit++ {
-		var pages []string
-		filter := stint.Filter{Limit: limit}
-		for {
-			got, page := list(t, c, filter)
-			if len(page.Tasks) > limit {
-				t.Errorf("a page of %d has %d tasks", limit, len(page.Tasks))
-			}
-			if got != "" {
-				pages = append(pages, got)
-			}
-			if filter.After = page.Next; page.Next == "" {
-				break
-			}
-		}
-		if got := strings.Join(pages, " "); got != all {
+		if got := pagesOf(t, c, stint.Filter{}, limit); got != all {
 			t.Errorf("pages of %d have %q, want %q", limit, got, all)
 		}
 	}
@@ -86,6 +72,71 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 	} {
 		_, err := c.ListTasks(t.Context(), test.filter)
 		wantErr(t, fmt.Sprintf("ListTasks(%+v)", test.filter), err, test.want)
+	}
+}
+
+// pagesOf returns the tasks of all pages of a list, each page of which has some at most.
+func pagesOf(t *testing.T, c *shards.Cluster, filter stint.Filter, limit int) string {
+	t.Helper()
+	filter.Limit = limit
+	var pages []string
+	for {
+		got, page := list(t, c, filter)
+		if len(page.Tasks) > limit {
+			t.Errorf("a page of %d has %d tasks", limit, len(page.Tasks))
+		}
+		if got != "" {
+			pages = append(pages, got)
+		}
+		if filter.After = page.Next; page.Next == "" {
+			return strings.Join(pages, " ")
+		}
+	}
+}
+
+// The tasks of all shards come in one order, wherever a page ends.
+func TestListTasks_OrdersTheTasksOfAllShards(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2", "3")
+	c := d.cluster(t, shards.Options{})
+	for _, id := range []string{"2/a", "1/a", "1/b", "3/a", "2/b", "1/c", "3/b", "3/c"} {
+		insertAll(t, c, id)
+	}
+	for _, id := range []string{"3/a", "1/c", "2/b", "1/a"} {
+		_, err := c.AbortTasks(t.Context(), []shards.ID{idOf(id)}, "")
+		wantErr(t, "AbortTasks", err, nil)
+	}
+	aborted, ready := []stint.State{stint.StateAborted}, []stint.State{stint.StateReady}
+	for _, test := range []struct {
+		filter stint.Filter
+		want   string
+	}{
+		{stint.Filter{NewestFirst: true}, "3/c 3/b 1/c 2/b 3/a 1/b 1/a 2/a"},
+		{stint.Filter{NewestFirst: true, States: ready}, "3/c 3/b 1/b 2/a"},
+		{stint.Filter{States: aborted}, "1/a 2/b 1/c 3/a"},
+		{stint.Filter{States: append(aborted, ready...)}, "2/a 1/b 3/b 3/c 1/a 2/b 1/c 3/a"},
+		{stint.Filter{NewestFirst: true, IDPrefix: "3/"}, "3/c 3/b 3/a"},
+	} {
+		for limit := 1; limit <= 9; limit++ {
+			if got := pagesOf(t, c, test.filter, limit); got != test.want {
+				t.Errorf("pages of %d of %+v are %q, want %q", limit, test.filter, got, test.want)
+			}
+		}
+	}
+	_, page := list(t, c, stint.Filter{NewestFirst: true, Limit: 2})
+	d.away.Store("2", true)
+	without, page := list(t, c, stint.Filter{NewestFirst: true, Limit: 2, After: page.Next})
+	if want := "1/c 3/a without 2"; without != want {
+		t.Errorf("the next page is %q, want %q", without, want)
+	}
+	d.away.Delete("2")
+	if got, _ := list(t, c, stint.Filter{NewestFirst: true, After: page.Next}); got !=
+		"2/b 1/b 1/a 2/a" {
+		t.Errorf("the page behind it is %q", got)
+	}
+	for _, after := range []stint.Cursor{"1", "1/x~", "~1/0"} {
+		_, err := c.ListTasks(t.Context(), stint.Filter{NewestFirst: true, After: after})
+		wantErr(t, fmt.Sprintf("ListTasks after %q", after), err, stint.ErrInvalidArgument)
 	}
 }
 

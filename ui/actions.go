@@ -96,9 +96,11 @@ func action(h *Handler, r *request) (view, error) {
 	return view{name: "action", title: shownText(data.Name), data: data}, nil
 }
 
-// ofAction are the tasks of an action.
+// ofAction are the first tasks of an action.
 func ofAction(tasks []stint.TaskInfo, action string) []stint.TaskInfo {
-	return slices.DeleteFunc(slices.Clone(tasks), func(task stint.TaskInfo) bool {
+	const most = 20
+	tasks = slices.DeleteFunc(slices.Clone(tasks), func(task stint.TaskInfo) bool {
 		return task.Action != action
 	})
+	return tasks[:min(len(tasks), most)]
 }

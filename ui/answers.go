@@ -46,7 +46,7 @@ func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
 		return data, errNotExternal
 	}
 	data = previewData{
-		Heading: "Answer " + shownText(task.ID), Button: "Answer", Asks: "What to say, for people",
+		Heading: "Answer " + shownText(task.ID), Button: "Answer", Asks: "Message, for people",
 		Sentence: say("It is answered once. The tasks that wait for it go on when it is " +
 			"completed."),
 		Fields: []field{{"task", packTasks(task)}}, Answer: &answerForm{resultMax},

@@ -191,7 +191,7 @@ func (h *Handler) checkNotice(r *request) *checkSaid {
 	case !running.IsZero():
 		return &checkSaid{Sentence: say("A check of the tables is under way.")}
 	case last == nil:
-		return &checkSaid{Sentence: say("The tables have not been checked from here.")}
+		return &checkSaid{Sentence: say("Nobody has checked the tables for faults yet.")}
 	}
 	words := last.inWords()
 	return &checkSaid{

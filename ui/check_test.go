@@ -46,7 +46,7 @@ func TestCheck_LooksWhenAsked(t *testing.T) {
 	insert(t, store, stint.Task{ID: "a", Action: "mail"})
 	for name, shown := range stores {
 		h := ui.New(shown, open())
-		wantParts(t, text(t, h, "/"), "have not been checked from here", `href="check"`)
+		wantParts(t, text(t, h, "/"), "Nobody has checked the tables", `href="check"`)
 		beginCheck(t, h)
 		page := checked(t, h, "The last check")
 		if name == "store" { // a service looks at its server, too

@@ -23,20 +23,27 @@ func functions() template.FuncMap {
 		"words":     func(status string) string { return shownText(firstWords(status)) },
 		"lines":     display.Lines,
 		"stateName": stateName,
-		"stateOf":   func(name string) stint.State { return stint.State(name) },
-		"origin":    originText,
-		"tries":     func(task stint.TaskInfo) string { return display.Tries(&task) },
-		"moment":    newMoment,
-		"since":     newAge,
-		"span":      span,
-		"old":       old,
-		"rate":      rate,
-		"percent":   func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
-		"join":      strings.Join,
-		"states":    states,
-		"shares":    shares,
-		"plus":      func(a, b int) int { return a + b },
-		"pair":      func(task stint.TaskInfo, now time.Time) taskAt { return taskAt{task, now} },
+		"formTitle": func(name string) string {
+			return map[string]string{formJSON: "JSON", formText: "Text", formHex: "Hex"}[name]
+		},
+		"stateTitle": func(state stint.State) string {
+			name := stateName(state)
+			return strings.ToUpper(name[:1]) + name[1:]
+		},
+		"stateOf": func(name string) stint.State { return stint.State(name) },
+		"origin":  originText,
+		"tries":   func(task stint.TaskInfo) string { return display.Tries(&task) },
+		"moment":  newMoment,
+		"since":   newAge,
+		"span":    span,
+		"old":     old,
+		"rate":    rate,
+		"percent": func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
+		"join":    strings.Join,
+		"states":  states,
+		"shares":  shares,
+		"plus":    func(a, b int) int { return a + b },
+		"pair":    func(task stint.TaskInfo, now time.Time) taskAt { return taskAt{task, now} },
 		"tasklist": func(tasks []stint.TaskInfo, now time.Time) taskList {
 			return taskList{tasks, now, false}
 		},

@@ -111,7 +111,7 @@ func deadAction(j *journey) {
 	insert(j.T, j.store, mail("mail/1"))
 	j.begin()
 	j.follow("action?name=mail")
-	j.says("no registered one asks for it")
+	j.says("none registered for it")
 	j.follow("action=mail&state=ready")
 	j.follow("task?id=mail")
 	j.says("Ready, but nobody asks for mail", "There is no worker for this action")
@@ -147,7 +147,7 @@ func poisonedTask(j *journey) {
 		wantNil(j.T, verdicts[0])
 	}
 	j.begin()
-	j.says("mail: 1 failed, or were given back: “no route to host”")
+	j.says("mail: 1 task failed or was given back: “no route to host”")
 	j.follow("task?id=mail")
 	j.says("Aborted", "no route to host", "2 of 2")
 	j.mend("retry")

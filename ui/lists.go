@@ -23,7 +23,7 @@ func problems(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	data := problemsData{found, countedErrorsMax, r.now}
-	const most = 50
+	const most = 20
 	for _, tasks := range []*[]stint.TaskInfo{&data.Slow, &data.Failing, &data.Failed} {
 		*tasks = (*tasks)[:min(len(*tasks), most)]
 	}

@@ -22,6 +22,10 @@ func TestOverview_SaysWhatNeedsAttention(t *testing.T) {
 					{Action: "mail", Ready: 1200, OldestReady: time.Hour},
 					{Action: "report", Ready: 3, OldestReady: time.Hour, Paused: true},
 					{Action: "scan", Ready: 7, InProgress: 2, OldestReady: 20 * time.Minute},
+					{
+						Action: "print", Ready: 40, Parked: 3, InProgress: 5, Concurrency: 5,
+						OldestReady: 2 * time.Minute,
+					},
 					{Action: "calm", Ready: 7, InProgress: 2, OldestReady: time.Second},
 					{Action: stint.External, Ready: 7, OldestReady: time.Hour},
 				},
@@ -45,17 +49,19 @@ func TestOverview_SaysWhatNeedsAttention(t *testing.T) {
 		}
 	}
 	want := []string{
-		"mail: 24 failed, or were given back: “no route to host”",
+		"mail: 24 tasks failed or were given back: “no route to host”",
 		"No registered actor performs mail: 1,200 tasks ready, the oldest for 1h00m.",
 		"Finished tasks stay too long: pruning is 1h00m behind.",
 		"scan is behind: 7 tasks ready, the oldest for 20m.",
+		"print is behind: 40 tasks ready, the oldest for 2m00s; its limit is full; " +
+			"3 held up by their keys.",
 		"report is paused: 3 tasks ready.",
-		"Answers from outside: 7 tasks ready for one.",
+		"7 tasks wait for an answer from outside.",
 	}
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		t.Errorf("the page says\n%q, want\n%q", got, want)
 	}
-	wantParts(t, page, "~</abbr>1,224", `href="action?name=mail"`, `href="task?id=mail%2F7"`)
+	wantParts(t, page, "~</abbr>1,264", `href="action?name=mail"`, `href="task?id=mail%2F7"`)
 }
 
 func TestPages_NameWhatIsMissing(t *testing.T) {

@@ -2,8 +2,10 @@ package ui
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -36,8 +38,7 @@ type overviewData struct {
 	Checked *checkSaid // nil if nobody can have the store checked
 	Actions []actionRow
 	More    int // actions
-	Actors  int
-	Asking  int // actions that actors have announced
+	Others  []glimpse
 	Now     time.Time
 }
 
@@ -60,8 +61,9 @@ func overview(h *Handler, r *request) (view, error) {
 		attention = worstFirst(append(ofErrors(found), h.shardNotices(each, actors)...))
 	}
 	data := overviewData{
-		States: tallies(stats), Spark: h.asked.rates.spark(), Actors: len(actors), Now: r.now,
+		States: tallies(stats), Spark: h.asked.rates.spark(), Now: r.now,
 		Notices: attention, Checked: h.checkNotice(r),
+		Others: h.glimpses(ctx, stats, actors, r.now),
 	}
 	for _, state := range data.States {
 		data.All += state.Tasks
@@ -73,6 +75,101 @@ func overview(h *Handler, r *request) (view, error) {
 			len(data.Actions)-overviewActions
 	}
 	return view{name: "overview", data: data}, nil
+}
+
+// A glimpse is what is on another page, in short.
+type glimpse struct {
+	Name, Link string
+	Said       sentence
+}
+
+// glimpses are those of the pages that the store has verbs for.
+func (h *Handler) glimpses(
+	ctx context.Context, stats stint.Stats, actors []stint.ActorInfo, now time.Time,
+) (all []glimpse) {
+	add := func(name, link string, pieces ...any) {
+		all = append(all, glimpse{name, link, say(pieces...)})
+	}
+	oldest := &stint.ActionStats{}
+	var limited, full, paused, parked int64
+	for i := range stats.Actions {
+		a := &stats.Actions[i]
+		if a.Action != stint.External && a.OldestReady > oldest.OldestReady {
+			oldest = a
+		}
+		limited += oneIf(a.Limited)
+		full += oneIf(isFull(a))
+		paused += oneIf(a.Paused)
+		parked += a.Parked
+	}
+	if oldest.Action != "" {
+		ready := link("tasks", "action", oldest.Action, "state", string(stint.StateReady))
+		add("Oldest ready", ready, old(oldest.OldestReady)+" old, of ", actionPart(oldest.Action))
+	}
+	owned := 0
+	for i := range actors {
+		owned += actors[i].Tasks
+	}
+	registered := "none registered"
+	if len(actors) > 0 {
+		registered = display.Number(int64(len(actors))) + " registered, with " +
+			display.Count(int64(owned), "task")
+	}
+	add("Actors", "actors", registered)
+	if h.asked.limits != nil {
+		add("Limits", "limits", inShort(
+			some{limited, "limited"}, some{full, "full"}, some{paused, "paused"},
+			some{parked, "ready tasks parked"}))
+	}
+	if h.asked.schedules == nil {
+		return all
+	}
+	if found, err := h.asked.schedules.get(ctx); err == nil { // otherwise their page says why
+		add("Schedules", "schedules", schedulesInShort(found, now)...)
+	}
+	return all
+}
+
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// some are so many things that are something.
+type some struct {
+	n  int64
+	is string
+}
+
+// inShort says how many there are of each, without those of which there are none.
+func inShort(all ...some) string {
+	var said []string
+	for _, one := range all {
+		if one.n > 0 {
+			said = append(said, display.Number(one.n)+" "+one.is)
+		}
+	}
+	return cmp.Or(strings.Join(said, ", "), "none")
+}
+
+// schedulesInShort says how many schedules there are, and when the next one is due.
+func schedulesInShort(found []stint.ScheduleInfo, now time.Time) []any {
+	var next time.Time
+	var paused int64
+	for i := range found {
+		paused += oneIf(!found[i].PausedSince.IsZero())
+		if at := found[i].NextAt; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	running := int64(len(found)) - paused
+	said := []any{inShort(some{running, "running"}, some{paused, "paused"})}
+	if !next.IsZero() {
+		said = append(said, ", the next ", newMoment(next, now))
+	}
+	return said
 }
 
 // tallies are the counts of all tasks by state.
@@ -167,8 +264,12 @@ func notices(
 		switch {
 		case a.Action == stint.External && a.Ready > 0:
 			page = "waiting"
+			verb := " wait"
+			if a.Ready == 1 {
+				verb = " waits"
+			}
 			paused = append(paused, notice{
-				What: say("Answers " + answersFrom + ": " + waits + " ready for one."), Where: page,
+				What: say(waits + verb + " for an answer " + answersFrom + "."), Where: page,
 				Key: "answers",
 			})
 		case a.Action == stint.External || a.Action == stint.Spontaneous:
@@ -184,11 +285,11 @@ func notices(
 				What: say("No registered actor performs ", actionPart(a.Action), ": "+waits+
 					" ready, the oldest for "+display.Span(a.OldestReady)+"."),
 			})
-		case a.OldestReady > behindLong:
+		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
 			stuck = append(stuck, notice{
 				Where: page, Key: "late " + a.Action, age: a.OldestReady,
 				What: say(actionPart(a.Action), " is behind: "+waits+" ready, the oldest for "+
-					display.Span(a.OldestReady)+"."),
+					display.Span(a.OldestReady)+heldUp(a)+"."),
 			})
 		}
 	}
@@ -205,6 +306,22 @@ func notices(
 	return worstFirst(all)
 }
 
+// heldUp says what holds tasks of an action up, as far as counts tell.
+func heldUp(a *stint.ActionStats) string {
+	text := ""
+	if isFull(a) {
+		text = "; its limit is full"
+	}
+	if a.Parked > 0 {
+		text += "; " + display.Number(a.Parked) + " held up by their keys"
+	}
+	return text
+}
+
+func isFull(a *stint.ActionStats) bool {
+	return a.Concurrency > 0 && a.InProgress >= int64(a.Concurrency)
+}
+
 func worstFirst(all []notice) []notice {
 	slices.SortStableFunc(all, func(a, b notice) int {
 		switch {
@@ -218,9 +335,9 @@ func worstFirst(all []notice) []notice {
 	return all
 }
 
-// atMost names some notices, and says how many more there are.
+// atMost names some notices, and says how many more there are, if it is more than one.
 func atMost(all []notice, kind string) []notice {
-	if len(all) <= noticesMax {
+	if len(all) <= noticesMax+1 {
 		return all
 	}
 	return append(all[:noticesMax:noticesMax], notice{
@@ -234,7 +351,7 @@ func ofErrors(found stint.Problems) []notice {
 	const most = 3
 	var all []notice
 	for i, group := range found.Errors {
-		if i == most {
+		if i == most && len(found.Errors) > most+1 {
 			all = append(all, notice{
 				Bad: true, Where: "problems", Key: "errors",
 				What: say(fmt.Sprintf("%d more kinds of errors.", len(found.Errors)-most)),
@@ -245,11 +362,15 @@ func ofErrors(found stint.Problems) []notice {
 		if group.Error != "" {
 			said = ": “" + display.Text(firstWords(group.Error)) + "”"
 		}
+		verb := " were"
+		if group.Tasks == 1 {
+			verb = " was"
+		}
 		all = append(all, notice{
 			Bad: true, Where: link("task", "id", string(group.Example)),
 			Key: "error " + group.Action + " " + group.Error,
-			What: say(actionPart(group.Action), ": "+display.Number(int64(group.Tasks))+
-				" failed, or were given back"+said),
+			What: say(actionPart(group.Action), ": "+display.Count(int64(group.Tasks), "task")+
+				" failed or"+verb+" given back"+said),
 		})
 	}
 	return all

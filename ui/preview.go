@@ -160,10 +160,8 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		data.Details = append(data.Details, say(display.Count(int64(found.Skipped), "task")+
 			" not counted here, aborted because of others: they are opened with these others."))
 	}
-	if h.asked.shards != nil {
-		data.Details = append(data.Details, say("Each shard changes its part for itself. What "+
-			"depends on the tasks on other shards follows when that is reported there, and is "+
-			"not counted."))
+	if h.ofShards() {
+		data.Details = append(data.Details, h.countedOn())
 	}
 	data.Fields = []field{
 		{"task", packTasks(found.Tasks...)}, {"states", joinStates(inStates)},
@@ -179,6 +177,16 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		data.Fields = append(data.Fields, field{"filter", filter.Encode()})
 	}
 	return data, nil
+}
+
+// countedOn says on which shards a preview counts what a change would do.
+func (h *Handler) countedOn() sentence {
+	const others = "Tasks on other shards that depend on these follow when that is reported " +
+		"there, and are not counted."
+	if h.asked.shards != nil {
+		return say("Each shard changes its part for itself. " + others)
+	}
+	return say(others)
 }
 
 // moreAre says how many tasks pass a filter besides those that were found.
@@ -280,7 +288,11 @@ func countOf(k *kind, affected stint.Affected) string {
 		if affected.InProgress == 0 {
 			text += ","
 		}
-		text += " and " + display.Number(int64(affected.Others)) + " " + k.others
+		others := k.others
+		if len(affected.Tasks) == 1 {
+			others = strings.Replace(others, "them", "it", 1)
+		}
+		text += " and " + display.Number(int64(affected.Others)) + " " + others
 	}
 	return strings.TrimSuffix(text, ",")
 }

@@ -37,6 +37,8 @@ const (
 	// Stores add their hand-outs to the counts once a second, so samples nearer to each other than
 	// this say little.
 	rateOver = 5 * time.Second
+	// sparkOver is less, so that a curve is there soon.
+	sparkOver = 3 * time.Second
 )
 
 // note adds a sample.
@@ -137,7 +139,7 @@ func (r *rates) spark(actions ...string) spark {
 	begin, end := r.ring[0].at, r.ring[len(r.ring)-1].at
 	s.Span = end.Sub(begin)
 	// Counts grow once a second at each store, by leaps: a point is the mean of some seconds.
-	wide := max(rateOver, s.Span/sparkPoints)
+	wide := max(sparkOver, s.Span/sparkPoints)
 	var points []float64
 	var times []time.Time
 	for from := 0; from < len(r.ring)-1; {

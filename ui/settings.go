@@ -331,7 +331,7 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 		return n
 	}
 	burst := func(name string) numberField {
-		n := number(name, "At once, after a while without")
+		n := number(name, "Burst, after a quiet time")
 		n.Hint = "what comes in a second"
 		return n
 	}
@@ -348,8 +348,8 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 			Numbers: []numberField{
 				number("concurrency", "In progress at once"),
 				number("per-key", "In progress at once, of each key"),
-				rate("rate", "Hand-outs"), burst("burst"),
-				rate("rate-key", "Hand-outs of each key"), burst("burst-key"),
+				rate("rate", "Rate"), burst("burst"),
+				rate("rate-key", "Rate of each key"), burst("burst-key"),
 			},
 		},
 	}

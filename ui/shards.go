@@ -44,7 +44,7 @@ func missingOf(store Store) func() []string {
 		const shown = 15 * time.Second // for which answers may be shown
 		for _, shard := range sharded.Missing(processNow().Add(-shown)) {
 			said = append(said, "Shard "+display.Text(shard)+
-				" is away, and what it has is missing.")
+				" is away: its tasks are missing.")
 		}
 		return said
 	}

@@ -79,7 +79,7 @@ func newTaskFilter(query url.Values) (taskFilter, stint.Filter) {
 		States: map[stint.State]bool{}, Action: query.Get("action"), Prefix: query.Get("prefix"),
 		Key: query.Get("key"), Actor: query.Get("actor"), Age: query.Get("age"),
 		Order: query.Get("order"), Ages: ages(), Sizes: pageSizes(), Size: pageSizes()[0],
-		Orders: []choice{{orderNewest, "newest first"}, {orderStore, "in the store's order"}},
+		Orders: []choice{{orderNewest, "newest first"}, {orderStore, "by state or ID"}},
 	}
 	asked := stint.Filter{
 		IDPrefix: f.Prefix, Key: f.Key, Actor: stint.ActorID(f.Actor),

@@ -28,7 +28,6 @@ type waitingData struct {
 	LaterLink string // to these
 	Offers    bool   // something can be answered
 	Deadlines bool   // some have one
-	EachShard bool   // the oldest of each shard comes first
 	Next      string // the address of the next page; empty if there is none
 	First     string // that of the first one; empty on it
 	Cut       bool   // the store stopped before the page was full
@@ -56,7 +55,6 @@ func waiting(h *Handler, r *request) (view, error) {
 	}
 	data := waitingData{
 		Looked: found.Looked, Cut: found.Next != "" && len(found.Tasks) < waitingMax, Now: r.now,
-		EachShard: h.asked.shards != nil,
 		LaterLink: (&url.URL{Path: "tasks", RawQuery: url.Values{
 			"action": {stint.External},
 			"state":  {string(stint.StateBlocked), string(stint.StateScheduled)},

@@ -51,7 +51,7 @@ func TestWaiting_ListsTheOldestFirst(t *testing.T) {
 			t.Errorf("%s lists %q, want %q", name, got, want)
 		}
 		wantParts(t, text(t, h, "/waiting"), "121 tasks", "1 more</a> waits for other tasks")
-		wantParts(t, text(t, h, "/"), "121 tasks ready for one", `href="waiting"`)
+		wantParts(t, text(t, h, "/"), "121 tasks wait for an answer", `href="waiting"`)
 	}
 	h := ui.New(store, open())
 	form := formWith(t, text(t, h, "/waiting"), "answer")

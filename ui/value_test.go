@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -22,16 +23,16 @@ func TestTask_ShowsValuesInTheirForms(t *testing.T) {
 	}{
 		"json": {
 			`{"n":12345678901234567890,"a":[1,2]}`, "",
-			"{\n  &#34;n&#34;: 12345678901234567890,", "json",
+			"{\n  &#34;n&#34;: 12345678901234567890,", "JSON",
 		},
-		"as text":  {`{"n":1}`, "text", "{&#34;n&#34;:1}", "text"},
-		"as hex":   {"AB", "hex", "00000000  41 42", "hex"},
-		"text":     {"two\nlines", "json", "two\nlines", "text"},
-		"binary":   {"\x00\xff", "text", "00000000  00 ff", "hex"},
-		"hidden":   {"a\u202eb", "", "e2 80 ae", "hex"},
-		"cut JSON": {`{"n":`, "", "{&#34;n&#34;:", "text"},
+		"as text":  {`{"n":1}`, "text", "{&#34;n&#34;:1}", "Text"},
+		"as hex":   {"AB", "hex", "00000000  41 42", "Hex"},
+		"text":     {"two\nlines", "json", "two\nlines", "Text"},
+		"binary":   {"\x00\xff", "text", "00000000  00 ff", "Hex"},
+		"hidden":   {"a\u202eb", "", "e2 80 ae", "Hex"},
+		"cut JSON": {`{"n":`, "", "{&#34;n&#34;:", "Text"},
 		"deep": {
-			strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "json", "[[[[", "text",
+			strings.Repeat("[", 9000) + strings.Repeat("]", 9000), "json", "[[[[", "Text",
 		},
 	} {
 		insert(t, store, stint.Task{ID: id, Action: "mail", Body: []byte(test.body)})
@@ -60,7 +61,7 @@ func TestTask_BoundsWhatJSONBecomes(t *testing.T) {
 func TestTask_LeavesLargeValuesOut(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
-	content := make([]byte, 1<<20)
+	content := make([]byte, testrun.Rounds(64)<<20)
 	for i := range len(content) / 8 {
 		binary.LittleEndian.PutUint64(content[8*i:], uint64(i)*0x9e3779b97f4a7c15)
 	}

@@ -81,7 +81,7 @@ func (h *Handler) wantedOf(r *request, k *kind) (with wanted, ask *previewData, 
 		}
 	}
 	ask = &previewData{
-		Heading: "Change tasks that wait", Button: "Say what it would do", Next: "preview",
+		Heading: "Change tasks that wait", Button: "Show what it would do", Next: "preview",
 		Sentence: say("What is left empty stays as it is, and so does what they wait for. " +
 			"Tasks that are in progress, or have ended, are left out."),
 		Waiting: &waitingForm{

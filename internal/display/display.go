@@ -54,7 +54,7 @@ func Text(text string) string {
 
 // Span is a duration for people: in its largest unit, or two of them where one says little.
 func Span(d time.Duration) string {
-	const day = 24 * time.Hour
+	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
 	switch d = d.Abs(); {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
@@ -64,8 +64,12 @@ func Span(d time.Duration) string {
 		return fmt.Sprintf("%dm", d/time.Minute)
 	case d < day:
 		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	default:
+	case d < 2*year:
 		return fmt.Sprintf("%dd", d/day)
+	case d < 100*year:
+		return fmt.Sprintf("%dy", d/year)
+	default: // a Duration has 292 years at most, and times may be farther away
+		return ">100y"
 	}
 }
 

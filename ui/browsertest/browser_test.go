@@ -66,6 +66,7 @@ func startBrowser(t *testing.T) context.Context {
 // A look is how somebody looks at pages.
 type look struct {
 	dark, noScript bool
+	sharp          bool  // two pixels of the screen for each of the page
 	width, height  int64 // default: 1280 x 900
 }
 
@@ -108,9 +109,13 @@ func open(t *testing.T, l look) *tab {
 	if l.dark {
 		scheme = "dark"
 	}
+	factor := 1.0
+	if l.sharp {
+		factor = 2
+	}
 	_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride,
 		emulation.SetDeviceMetricsOverrideParams{
-			Width: l.width, Height: l.height, DeviceScaleFactor: 1,
+			Width: l.width, Height: l.height, DeviceScaleFactor: factor,
 		})
 	wantNil(t, err)
 	_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

@@ -25,7 +25,7 @@ func TestDocsPictures(t *testing.T) {
 	url := startDemo(t)
 	var tabs []*tab
 	for _, dark := range []bool{false, true} {
-		tabs = append(tabs, open(t, look{width: 1200, height: 640, dark: dark}))
+		tabs = append(tabs, open(t, look{width: 1200, height: 680, dark: dark, sharp: true}))
 	}
 	shoot := func(name string) {
 		for i, theme := range []string{"light", "dark"} {
@@ -39,7 +39,8 @@ func TestDocsPictures(t *testing.T) {
 		tab.visit(url) // the demo begins
 	}
 	for _, tab := range tabs {
-		tab.await(`document.querySelector(".tile.aborted .figure").textContent.trim() !== "0"`)
+		tab.await(`document.querySelector(".tile.aborted .figure").textContent.trim() !== "0" &&
+			document.querySelector(".spark .area")`)
 	}
 	shoot("overview")
 	for _, tab := range tabs {

@@ -51,6 +51,7 @@ func TestPages_AreCalm(t *testing.T) {
 		{width: 1280, height: 900, dark: true},
 		{width: 1280, height: 900, noScript: true},
 		{width: 320, height: 640},
+		{width: 640, height: 450, sharp: true}, // 1280 pixels at 200 %
 	} {
 		tab := open(t, l)
 		for _, mount := range []string{"/", "/a/b/", "/cut/"} {
@@ -91,14 +92,18 @@ func TestPictures(t *testing.T) {
 		{width: 1280, height: 900},
 		{width: 1280, height: 900, dark: true},
 		{width: 320, height: 640},
+		{width: 1920, height: 1080},
 	} {
 		tab := open(t, l)
 		suffix := "light"
 		if l.dark {
 			suffix = "dark"
 		}
-		if l.width < 1000 {
+		switch {
+		case l.width < 1000:
 			suffix = "narrow"
+		case l.width > 1500:
+			suffix = "wide"
 		}
 		shoot := func(name string) {
 			picture, err := chromedp.Run(tab.ctx, chromedp.FullScreenshot(100))

@@ -20,7 +20,9 @@ function span(ms) {
 	if (m < 10) return m + "m" + two(s % 60) + "s";
 	if (h < 1) return m + "m";
 	if (h < 24) return h + "h" + two(m % 60) + "m";
-	return Math.floor(h / 24) + "d";
+	const days = Math.floor(h / 24), years = Math.floor(days / 365);
+	if (years < 2) return days + "d";
+	return years < 100 ? years + "y" : ">100y";
 }
 
 function countOn() {
@@ -434,6 +436,7 @@ document.addEventListener("visibilitychange", () => {
 });
 
 setClock(document.getElementById("now").dateTime);
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 prepare();
 countOn();
 showKeys();
