@@ -55,9 +55,16 @@ func (db *database) exec(t *testing.T, statement string, args ...any) {
 // stint runs the command on the database.
 func (db *database) stint(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return db.stintUntil(t.Context(), args...)
+}
+
+// stintUntil runs the command, and interrupts it when ctx ends.
+func (db *database) stintUntil(
+	ctx context.Context, args ...string,
+) (stdout, stderr string, code int) {
 	var out, said bytes.Buffer
 	args = append([]string{"--database-url", testdb.URL(db.Pool)}, args...)
-	code = command.Run(t.Context(), args, strings.NewReader(""), &out, &said)
+	code = command.Run(ctx, args, strings.NewReader(""), &out, &said)
 	return out.String(), said.String(), code
 }
 

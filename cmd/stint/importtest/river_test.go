@@ -154,6 +154,43 @@ func TestImport_IsAllOrNothing(t *testing.T) {
 	}
 }
 
+// Proves G122.
+func TestImport_IsInterruptedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	db, client := newRiver(t)
+	insertRiver(t, client, email{"ann"}, nil)
+	tx, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE river_job"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		_, _, code := db.stintUntil(ctx, "import", "river")
+		ended <- code
+	}()
+	for waits := false; !waits; {
+		err := db.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks
+			WHERE NOT granted AND relation = 'river_job'::regclass)`).Scan(&waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	interrupt()
+	if code := <-ended; code != 130 {
+		t.Errorf("import exited with %d, want 130", code)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := db.imports(t, "river"); len(got.Imported) != 1 {
+		t.Errorf("the next import printed %+v, want the job", got)
+	}
+}
+
 // performances count who has performed which number.
 type performances struct {
 	river.WorkerDefaults[report]
