@@ -250,6 +250,8 @@ func setField(task *stint.Task, name string, value json.RawMessage) error {
 	case "body_base64":
 		return readText(&task.Body, value, name, "a string in base64 (RFC 4648) with padding",
 			base64.StdEncoding.Strict().DecodeString)
+	case "headers":
+		return read(&task.Headers, value, name, "an object of strings")
 	case "priority":
 		return read(&task.Priority, value, name, "a whole number from -32768 to 32767")
 	case "max_tries":
