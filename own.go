@@ -399,7 +399,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 	into := []any{
 		&c.key, &c.id, nil, &c.body, &c.size, &c.try, &c.triesLimit, &c.deadline, &c.completed,
 		&c.aborted, &c.signals, &c.posts, &c.alone, &c.rank, &c.floor, &c.limitKey, &c.limited,
-		&c.met, &c.insertedAt, &c.headers,
+		&c.insertedAt, &c.headers, &c.met,
 	}
 	action := ""
 	for rows.Next() {
@@ -439,9 +439,8 @@ func (h *handOut) add(c *ownedColumns, action string) error {
 		key: c.key, size: int(c.size.Int32), rank: c.rank,
 		task: OwnedTask{
 			ID: id, Action: action, Key: c.limitKey.String, Body: c.body, Headers: had,
-			InsertedAt: finite(c.insertedAt),
-			Token:      newToken(h.claim, c.key, id, hint),
-			Try:        int(c.try), MaxTries: maxTries(c.triesLimit), LeaseUntil: finite(c.deadline),
+			Token: newToken(h.claim, c.key, id, hint), InsertedAt: finite(c.insertedAt),
+			Try: int(c.try), MaxTries: maxTries(c.triesLimit), LeaseUntil: finite(c.deadline),
 			Completed: int(c.completed.Int32), Aborted: int(c.aborted.Int32),
 		},
 	})

@@ -34,8 +34,8 @@ type Schedule struct {
 	// back occurs the first time.
 	Spec, Zone string
 
-	// Tasks are what is inserted: 1 to 1,000 tasks with bodies and headers of 1 MiB together. Their IDs become
-	// Name/2026-11-22T08:00:00Z/ID, with the time of the occurrence in UTC; a task that is alone
+	// Tasks are what is inserted: 1 to 1,000 tasks with bodies and headers of 1 MiB together. Their
+	// IDs become Name/2026-11-22T08:00:00Z/ID, with the time of the occurrence in UTC; a task that is alone
 	// needs no ID. After and ToSignalAfter name tasks of the same schedule. NotBefore and Deadline
 	// must be zero.
 	Tasks []Task
@@ -381,7 +381,7 @@ func newDefinition(d *Schedule) *definition {
 		kept.Tasks = append(kept.Tasks, definedTask{
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
-			FailFast: t.FailFast, Headers: t.Headers, After: t.After, ToSignalAfter: t.ToSignalAfter,
+			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter, Headers: t.Headers,
 		})
 	}
 	return kept
@@ -398,7 +398,7 @@ func (d *definition) schedule() Schedule {
 		kept.Tasks = append(kept.Tasks, Task{
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
-			FailFast: t.FailFast, Headers: t.Headers, After: t.After, ToSignalAfter: t.ToSignalAfter,
+			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter, Headers: t.Headers,
 		})
 	}
 	return kept

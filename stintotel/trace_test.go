@@ -175,8 +175,11 @@ func TestHeaders_TracesCrossTheQueue(t *testing.T) {
 		name   string
 		within tracetest.SpanStub
 		status codes.Code
-	}{{"reserve", tries[0], codes.Unset}, {"capture", tries[0], codes.Error},
-		{"capture", tries[1], codes.Unset}} {
+	}{
+		{"reserve", tries[0], codes.Unset},
+		{"capture", tries[0], codes.Error},
+		{"capture", tries[1], codes.Unset},
+	} {
 		step := steps[i]
 		if step.Parent.SpanID() != want.within.SpanContext.SpanID() ||
 			step.Status.Code != want.status ||
@@ -209,8 +212,10 @@ func TestHeaders_TracesCrossByEveryWay(t *testing.T) {
 	one := func(id stint.TaskID) []stint.Task { return []stint.Task{{ID: id, Action: "act"}} }
 	want := map[stint.TaskID]trace.SpanContext{}
 	for id, insert := range map[stint.TaskID]func(ctx context.Context) error{
-		"store":   func(ctx context.Context) error { return s.InsertTasks(ctx, one("store")) },
-		"service": func(ctx context.Context) error { return remote.InsertTasks(ctx, one("service")) },
+		"store": func(ctx context.Context) error { return s.InsertTasks(ctx, one("store")) },
+		"service": func(ctx context.Context) error {
+			return remote.InsertTasks(ctx, one("service"))
+		},
 		"stream": func(ctx context.Context) error {
 			_, err := remote.InsertTasksFrom(ctx, func(yield func(stint.Task, error) bool) {
 				yield(one("stream")[0], nil)
@@ -231,7 +236,9 @@ func TestHeaders_TracesCrossByEveryWay(t *testing.T) {
 				"SELECT stint.add_task('act', id => 'function', headers => $1)", written)
 			return err
 		},
-		"stintsql": func(ctx context.Context) error { return s.insertBySQL(ctx, db, one("stintsql")) },
+		"stintsql": func(ctx context.Context) error {
+			return s.insertBySQL(ctx, db, one("stintsql"))
+		},
 	} {
 		want[id] = s.request(t, string(id), insert)
 	}

@@ -221,10 +221,12 @@ func TestHeaders_RefusesWhatIsBeyondTheLimits(t *testing.T) {
 		headers map[string]string
 		want    error
 	}{
-		"too many":         {tooMany(), stint.ErrTooLarge},
-		"too long":         {map[string]string{"name": most["name"] + "v"}, stint.ErrTooLarge},
-		"no name":          {map[string]string{"": "v"}, stint.ErrInvalidArgument},
-		"a long name":      {map[string]string{strings.Repeat("n", 65): ""}, stint.ErrInvalidArgument},
+		"too many": {tooMany(), stint.ErrTooLarge},
+		"too long": {map[string]string{"name": most["name"] + "v"}, stint.ErrTooLarge},
+		"no name":  {map[string]string{"": "v"}, stint.ErrInvalidArgument},
+		"a long name": {
+			map[string]string{strings.Repeat("n", 65): ""}, stint.ErrInvalidArgument,
+		},
 		"a capital letter": {map[string]string{"Name": "v"}, stint.ErrInvalidArgument},
 		"a new line":       {map[string]string{"name\n": "v"}, stint.ErrInvalidArgument},
 	} {

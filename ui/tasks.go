@@ -79,7 +79,8 @@ const (
 func newTaskFilter(query url.Values) (taskFilter, stint.Filter) {
 	f := taskFilter{
 		States: map[stint.State]bool{}, Action: query.Get("action"), Prefix: query.Get("prefix"),
-		Key: query.Get("key"), Header: query.Get("header"), Actor: query.Get("actor"), Age: query.Get("age"),
+		Key: query.Get("key"), Header: query.Get("header"), Actor: query.Get("actor"),
+		Age:   query.Get("age"),
 		Order: query.Get("order"), Ages: ages(), Sizes: pageSizes(), Size: pageSizes()[0],
 		Orders: []choice{{orderNewest, "newest first"}, {orderStore, "in the store's order"}},
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // A printer prints each span when it ends: its number and that of its trace, in the order in which
@@ -29,18 +30,23 @@ func number(of *map[string]int, id string) int {
 	return (*of)[id]
 }
 
+func (p *printer) span(of trace.SpanContext) int {
+	return number(&p.spans, of.SpanID().String())
+}
+
 func (p *printer) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	number(&p.spans, span.SpanContext().SpanID().String())
+	p.span(span.SpanContext())
 	number(&p.traces, span.SpanContext().TraceID().String())
 }
 
 func (p *printer) OnEnd(span sdktrace.ReadOnlySpan) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	line := fmt.Sprintf("trace %d  span %d  %s", number(&p.traces, span.SpanContext().TraceID().String()),
-		number(&p.spans, span.SpanContext().SpanID().String()), span.Name())
+	of := span.SpanContext()
+	line := fmt.Sprintf("trace %d  span %d  %s", number(&p.traces, of.TraceID().String()),
+		p.span(of), span.Name())
 	for _, a := range span.Attributes() {
 		switch a.Key {
 		case "stint.task.action", "stint.task.try", "stint.step":
@@ -49,10 +55,10 @@ func (p *printer) OnEnd(span sdktrace.ReadOnlySpan) {
 		}
 	}
 	if span.Parent().IsValid() {
-		line += fmt.Sprintf(", in span %d", number(&p.spans, span.Parent().SpanID().String()))
+		line += fmt.Sprintf(", in span %d", p.span(span.Parent()))
 	}
 	for _, link := range span.Links() {
-		line += fmt.Sprintf(", links to span %d", number(&p.spans, link.SpanContext.SpanID().String()))
+		line += fmt.Sprintf(", links to span %d", p.span(link.SpanContext))
 	}
 	if why := span.Status().Description; why != "" {
 		line += ": " + why

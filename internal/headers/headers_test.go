@@ -56,7 +56,8 @@ func TestMerge_AddsAllOrWhatFits(t *testing.T) {
 		"nothing": {nil, nil, nil},
 		"to none": {nil, map[string]string{"a": "1"}, map[string]string{"a": "1"}},
 		"to others": {
-			map[string]string{"b": "2"}, map[string]string{"a": "1"},
+			map[string]string{"b": "2"},
+			map[string]string{"a": "1"},
 			map[string]string{"a": "1", "b": "2"},
 		},
 		"one is there": { // the others belong to it
@@ -65,7 +66,8 @@ func TestMerge_AddsAllOrWhatFits(t *testing.T) {
 			map[string]string{"traceparent": "own"},
 		},
 		"the short one fits": {
-			map[string]string{"b": long}, map[string]string{"a": long, "z": "1"},
+			map[string]string{"b": long},
+			map[string]string{"a": long, "z": "1"},
 			map[string]string{"b": long, "z": "1"},
 		},
 		"one is not allowed": {

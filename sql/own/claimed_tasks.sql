@@ -14,7 +14,7 @@ SELECT task.key, task.id, task.action,
        octet_length(task.body), leased.tries, task.max_tries, lease.deadline,
        leased.completed, leased.aborted, true AS signals, task.post_result, false AS alone,
        span.n::bigint AS rank, 0::bigint AS floor, task.limit_key, leased.limited,
-       NULL::bigint AS met, task.inserted_at, task.headers::text
+       task.inserted_at, task.headers::text, NULL::bigint AS met
 FROM (
     -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT leases.claim, leases.part, leases.deadline, leases.spans || '{}'::bigint[] AS spans,

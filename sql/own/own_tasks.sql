@@ -206,8 +206,8 @@ SELECT task.key, task.id, task.action,
        taken.lo = taken.last AS alone,
 -- end
        -- in own_singly: true AS alone,
-       taken.rank, taken.floor, task.limit_key, false AS limited, taken.met, task.inserted_at,
-       task.headers::text
+       taken.rank, taken.floor, task.limit_key, false AS limited, task.inserted_at,
+       task.headers::text, taken.met
 FROM (
     SELECT floored.*,
            -- signals says whether other tasks wait for one of a span's

@@ -37,7 +37,8 @@ func TestPerform_GivesTheBodyAndTakesResultAndLog(t *testing.T) {
 // Proves G232.
 func TestPerform_GivesHeadersInTheEnvironment(t *testing.T) {
 	t.Parallel()
-	d := newDirectory(t, map[string]string{"env": `env | grep -E '^(STINT_HEADER_|TRACE|BAGGAGE)' | LC_ALL=C sort`})
+	d := newDirectory(t, map[string]string{"env": `
+		env | grep -E '^(STINT_HEADER_|TRACE|BAGGAGE)' | LC_ALL=C sort`})
 	info := perform(t, d, stint.Task{ID: "a", Action: "env", Headers: map[string]string{
 		"tenant-id": "acme; rm", "traceparent": "00-1", "tracestate": "", "path": "x",
 	}})
