@@ -51,7 +51,7 @@ const text: Field = {
 /** Names with values, which are texts. */
 const pairs: Field = {
   put(into, wire, value, name) {
-    if (typeof value !== "object" || value === null) {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
       throw wrong(name, "must be an object of strings");
     }
     for (const [key, each] of Object.entries(value)) {
