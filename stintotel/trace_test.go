@@ -317,6 +317,56 @@ func TestHeaders_CarryBaggageAndNothingWhereThereIsNone(t *testing.T) {
 	}
 }
 
+// Of tasks that are performed together, each has a span that links to its insert, and its baggage.
+// Proves G235.
+func TestHeaders_TracesOfABatchStayApart(t *testing.T) {
+	t.Parallel()
+	s := newTraced(t)
+	requests := map[stint.TaskID]trace.SpanContext{}
+	for _, id := range []stint.TaskID{"acme", "other"} {
+		bag, err := baggage.Parse("tenant=" + string(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests[id] = s.request(t, "POST", func(ctx context.Context) error {
+			return s.InsertTasks(baggage.ContextWithBaggage(ctx, bag),
+				[]stint.Task{{ID: id, Action: "act"}})
+		})
+	}
+	tenant := func(ctx context.Context) string {
+		return baggage.FromContext(ctx).Member("tenant").Value()
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	w, err := worker.New(s.Store, worker.Options{TracerProvider: s.provider, Propagator: s.carries},
+		worker.HandleBatch("act", worker.Batch{Size: 2, Wait: time.Hour},
+			func(ctx context.Context, tasks []*worker.BatchTask) error {
+				defer stop()
+				if len(tasks) != 2 || tenant(ctx) != "" {
+					t.Errorf("%d tasks, with the baggage of %q", len(tasks), tenant(ctx))
+				}
+				for _, task := range tasks {
+					if got := tenant(task.Context()); got != string(task.ID) {
+						t.Errorf("%q has the baggage of %q", task.ID, got)
+					}
+				}
+				return nil
+			}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for id, request := range requests {
+		spans := s.spans("stint.perform", attribute.String("stint.task.id", string(id)))
+		if len(spans) != 1 {
+			t.Fatalf("%q has %d spans", id, len(spans))
+		}
+		wantLink(t, string(id), spans[0], request)
+	}
+}
+
 // Without a global propagator, that of W3C is the default of both sides; what no header can be
 // leaves a task as it is.
 // Proves G235.

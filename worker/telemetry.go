@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
@@ -170,6 +171,7 @@ func (t *telemetry) end(over []*performance) {
 func (t *telemetry) beginBatch(tasks []*BatchTask) (ctx context.Context, span trace.Span) {
 	span = trace.SpanFromContext(context.Background())
 	ctx = trace.ContextWithSpan(context.WithoutCancel(tasks[0].ctx), span)
+	ctx = baggage.ContextWithoutBaggage(ctx) // which is that of one task
 	t.tell(t.tracing, 1, func(int) {
 		links := make([]trace.Link, len(tasks))
 		for i, task := range tasks {
