@@ -35,9 +35,9 @@ type Schedule struct {
 	Spec, Zone string
 
 	// Tasks are what is inserted: 1 to 1,000 tasks with bodies and headers of 1 MiB together. Their
-	// IDs become Name/2026-11-22T08:00:00Z/ID, with the time of the occurrence in UTC; a task that is alone
-	// needs no ID. After and ToSignalAfter name tasks of the same schedule. NotBefore and Deadline
-	// must be zero.
+	// IDs become Name/2026-11-22T08:00:00Z/ID, with the time of the occurrence in UTC; a task that
+	// is alone needs no ID. After and ToSignalAfter name tasks of the same schedule. NotBefore and
+	// Deadline must be zero.
 	Tasks []Task
 
 	// CatchUp is what becomes of occurrences for which nobody inserted tasks in time, and Window
@@ -381,7 +381,8 @@ func newDefinition(d *Schedule) *definition {
 		kept.Tasks = append(kept.Tasks, definedTask{
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
-			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter, Headers: t.Headers,
+			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
+			Headers: t.Headers,
 		})
 	}
 	return kept
@@ -398,7 +399,8 @@ func (d *definition) schedule() Schedule {
 		kept.Tasks = append(kept.Tasks, Task{
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
-			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter, Headers: t.Headers,
+			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
+			Headers: t.Headers,
 		})
 	}
 	return kept

@@ -136,9 +136,9 @@ type Options struct {
 	// poll, and need none while another store looks for all. Default: 1 s.
 	PollInterval time.Duration
 
-	// Headers returns headers for the tasks that a call inserts, by the context of the call, such as
-	// those of a trace: see package stintotel. Tasks that have one of them already get none, since
-	// they belong together; others get those that are allowed and fit in, the shortest first.
+	// Headers returns headers for the tasks that a call inserts, by the context of the call, such
+	// as those of a trace: see package stintotel. Tasks that have one of them already get none,
+	// since they belong together; others get those that are allowed and fit in, the shortest first.
 	// Default: none.
 	Headers func(context.Context) map[string]string
 

@@ -14,7 +14,8 @@ import (
 const two = `{"name":"report","spec":"0 8 * * *","zone":"Europe/Berlin","catch_up":"all",` +
 	`"window":"2h","overlap":"wait","jitter":"1m","expire":true,` +
 	`"from":"2026-01-02T03:04:05Z","to":"2100-01-02T03:04:05Z","tasks":[` +
-	`{"id":"fetch","action":"fetch","key":"k","headers":{"h":"v"},"body":{"n":1},"priority":3,"max_tries":7,` +
+	`{"id":"fetch","action":"fetch","key":"k","headers":{"h":"v"},"body":{"n":1},` +
+	`"priority":3,"max_tries":7,` +
 	`"post_result":true,"on_abort":"run-anyway"},` +
 	`{"id":"send","action":"send","after":["fetch"]}]}
 {"name":"tick","spec":"every 90s","tasks":[{"action":"tick","body_base64":"/w=="}]}

@@ -60,8 +60,8 @@ func ExampleParse_refused() {
 func TestParse_KnowsAllFields(t *testing.T) {
 	t.Parallel()
 	p := plan(t, `
-- {name: a, action: x, key: k, headers: {tenant: acme}, priority: -5, max_tries: 3, on_abort: run-anyway,
-   not_before: 2026-12-31T08:00:00Z, deadline: "2027-01-01T08:00:00.5+01:00"}
+- {name: a, action: x, key: k, headers: {tenant: acme}, priority: -5, max_tries: 3,
+   on_abort: run-anyway, not_before: 2026-12-31T08:00:00Z, deadline: "2027-01-01T08:00:00.5+01:00"}
 - name: b
   action: x
   after: [a, c, a]
