@@ -215,8 +215,11 @@ func TestHeaders_RefusesWhatIsBeyondTheLimits(t *testing.T) {
 	t.Parallel()
 	store, pool := newAddStore(t)
 	closed, _ := newUncheckedStore(t, stint.Options{})
-	most := map[string]string{"name": strings.Repeat("v", 2044)}
-	insert(t, store, stint.Task{ID: "most", Action: "act", Headers: most})
+	most := map[string]string{"name": strings.Repeat("\x01", 2044)} // six bytes each in JSON
+	full := stint.Task{ID: "most", Action: "act", Headers: most}
+	insert(t, store, full)
+	mustAdd(t, pool, "'act', id => 'most too', headers => $1", most)
+	wantHeaders(t, store, []stint.Task{full, {ID: "most too", Headers: most}})
 	for name, test := range map[string]struct {
 		headers map[string]string
 		want    error
