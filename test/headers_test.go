@@ -294,7 +294,7 @@ func TestOptionsHeaders_AddsThemToWhatACallInserts(t *testing.T) {
 	ctx := context.WithValue(t.Context(), of{}, trace)
 	tasks := []stint.Task{
 		{ID: "none", Action: "act"},
-		{ID: "other", Action: "act", Headers: map[string]string{"tenant": strings.Repeat("t", 100)}},
+		{ID: "other", Action: "act", Headers: map[string]string{"tenant": strings.Repeat("t", 99)}},
 		{ID: "own", Action: "act", Headers: map[string]string{"traceparent": "00-2"}},
 		{ID: "full", Action: "act", Headers: map[string]string{"x": strings.Repeat("x", 2040)}},
 	}
@@ -342,7 +342,10 @@ func TestListTasks_ByHeaders(t *testing.T) {
 		filter stint.Filter
 		want   string
 	}{
-		{stint.Filter{Headers: map[string]string{"tenant": "1"}}, "t000001 t000003 t000005 t000007"},
+		{
+			stint.Filter{Headers: map[string]string{"tenant": "1"}},
+			"t000001 t000003 t000005 t000007",
+		},
 		{stint.Filter{Headers: map[string]string{"tenant": "1", "n": "5"}}, "t000005"},
 		{stint.Filter{Headers: map[string]string{"n": "5", "other": "5"}}, ""},
 		{stint.Filter{Headers: map[string]string{"n": ""}}, ""},
@@ -386,7 +389,7 @@ func TestOwnedTask_SaysWhenTheTaskWasInserted(t *testing.T) {
 	}
 	claim := stint.Claim{Number: 7}
 	for range 2 { // the answer to the first call was lost
-		owned, err := store.Remote().ClaimTasks(ctx, claim, "actor", 200, []string{"act"}, time.Hour)
+		owned, err := claims(ctx, store, claim, 200)
 		wantErr(t, "ClaimTasks", err, nil)
 		if len(owned) != 101 {
 			t.Fatalf("%d tasks, want 101", len(owned))
