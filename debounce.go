@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/changes"
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -64,6 +65,7 @@ func (s *Store) Debounce(ctx context.Context, task Task, quiet, atMost time.Dura
 }
 
 func (s *Store) debounce(ctx context.Context, task Task, quiet, atMost time.Duration) error {
+	task = s.withHeaders(ctx, []Task{task})[0]
 	if err := checkDebounced(&task, quiet, atMost); err != nil {
 		return err
 	}
@@ -204,7 +206,7 @@ func debouncedStep(task *Task, key int64, waits bool, first time.Time, place *in
 	return pg.Step{Name: "insert_debounced", NoPlanner: true, Args: []any{
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
 		pg.Moment(task.NotBefore), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
-		key, waits, pg.NonZero(task.Key), first, place,
+		key, waits, pg.NonZero(task.Key), first, place, headers.Encode(task.Headers),
 	}}
 }
 

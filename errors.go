@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -310,6 +311,16 @@ func checkText(argument, text string, bytesMax int) error {
 	return nil
 }
 
+func checkHeaders(argument string, given map[string]string) error {
+	switch problem, isTooLarge := headers.Check(given); {
+	case isTooLarge:
+		return &ArgumentError{Argument: argument, Index: -1, Problem: problem, Err: ErrTooLarge}
+	case problem != "":
+		return argumentError(argument, problem)
+	}
+	return nil
+}
+
 // at adds the place in a list to an argument's error.
 func at(err error, index int, id TaskID) error {
 	if argument, ok := err.(*ArgumentError); ok { //nolint:errorlint // made just before, unwrapped
@@ -341,6 +352,9 @@ func (t *Task) check() error {
 		if err := t.AnswerKey.check("Task.AnswerKey"); err != nil {
 			return err
 		}
+	}
+	if err := checkHeaders("Task.Headers", t.Headers); err != nil {
+		return err
 	}
 	switch {
 	case t.AnswerKey != "" && t.Action != External:

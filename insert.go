@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -58,12 +60,13 @@ func (s *Store) InsertTasks(ctx context.Context, tasks []Task) error {
 // insertTasks checks tasks, and decides in which of five ways they are inserted.
 func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	giveIDs(tasks)
+	tasks = s.withHeaders(ctx, tasks)
 	bytes := 0
 	for i := range tasks {
 		if err := checkTask(&tasks[i], i); err != nil {
 			return err
 		}
-		bytes += len(tasks[i].Body)
+		bytes += len(tasks[i].Body) + headers.Size(tasks[i].Headers)
 	}
 	graph, err := s.readGraph(ctx, tasks)
 	if err != nil {
@@ -82,6 +85,23 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	default: // in one round trip
 		return s.insertFew(ctx, tasks, graph)
 	}
+}
+
+// withHeaders returns tasks with what [Options.Headers] adds. The slice stays as it is, since its
+// tasks may be inserted again for somebody else.
+func (s *Store) withHeaders(ctx context.Context, tasks []Task) []Task {
+	if s.headers == nil {
+		return tasks
+	}
+	more := s.headers(ctx)
+	if len(more) == 0 {
+		return tasks
+	}
+	tasks = slices.Clone(tasks)
+	for i := range tasks {
+		tasks[i].Headers = headers.Merge(tasks[i].Headers, more)
+	}
+	return tasks
 }
 
 // readGraph returns the dependencies that tasks name, nil if they name none.
@@ -220,7 +240,7 @@ func (s *Store) InsertTasksFrom(
 				return at(problem, int(inserted)+len(piece), task.ID)
 			}
 			piece = append(piece, task)
-			bytes += len(task.Body)
+			bytes += len(task.Body) + headers.Size(task.Headers)
 			for _, id := range task.After {
 				bytes += len(id)
 			}
@@ -374,7 +394,7 @@ func insertStatement(tasks []Task, keys []int64, graph *insertGraph) pg.Step {
 	c := columnsOf(tasks)
 	return pg.Step{Name: "insert_tasks", NoPlanner: true, Args: []any{
 		c.ids, c.actions, c.bodies, c.priorities, c.tries, starts, c.deadlines, c.onAborts,
-		c.postResults, keys, waits, limitKeys(tasks),
+		c.postResults, keys, waits, limitKeys(tasks), encodedHeaders(tasks),
 	}}
 }
 
@@ -410,7 +430,7 @@ func insertOne(task *Task, key int64) pg.Step {
 	return pg.Step{Name: "insert_task", NoPlanner: true, Args: []any{
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
 		pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
-		pg.NonZero(task.Key),
+		pg.NonZero(task.Key), headers.Encode(task.Headers),
 	}}
 }
 
@@ -422,14 +442,14 @@ func canShare(tasks []Task) bool {
 		!isLinked(tasks[0])
 }
 
-// taskSize is how much of a batch a task takes: one, and one for each KiB of its body.
+// taskSize is how much of a batch a task takes: one, and one for each KiB of its body and headers.
 func taskSize(task Task) int {
 	const bodyBytes = 1 << 10
-	return 1 + len(task.Body)/bodyBytes
+	return 1 + (len(task.Body)+headers.Size(task.Headers))/bodyBytes
 }
 
 func cloneTask(task Task) Task {
-	task.Body = slices.Clone(task.Body)
+	task.Body, task.Headers = slices.Clone(task.Body), maps.Clone(task.Headers)
 	return task
 }
 
@@ -475,7 +495,7 @@ func separately(tasks []Task, keys []int64, verdicts []error) pg.Step {
 		Name: "insert_separately", NoPlanner: true,
 		Args: []any{
 			c.ids, c.actions, c.bodies, c.priorities, c.tries, c.deadlines, c.onAborts,
-			c.postResults, keys, limitKeys(tasks),
+			c.postResults, keys, limitKeys(tasks), encodedHeaders(tasks),
 		},
 		Read: func(rows pgx.Rows) error {
 			var of span
@@ -502,6 +522,20 @@ func limitKeys(tasks []Task) []*string {
 }
 
 func hasKey(task Task) bool { return task.Key != "" }
+
+// encodedHeaders are the headers of tasks in the form of limitKeys.
+func encodedHeaders(tasks []Task) []*string {
+	if !slices.ContainsFunc(tasks, hasHeaders) {
+		return nil
+	}
+	encoded := make([]*string, len(tasks))
+	for i := range tasks {
+		encoded[i] = headers.Encode(tasks[i].Headers)
+	}
+	return encoded
+}
+
+func hasHeaders(task Task) bool { return len(task.Headers) > 0 }
 
 // answerKeys are rows of tasks with a key to answer them: the places of these tasks, and the hashes
 // of their keys.

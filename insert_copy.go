@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -111,7 +112,7 @@ func arrange(tasks []Task, graph *insertGraph) []int {
 var (
 	tasksColumns = []string{
 		"key", "id", "action", "body", "priority", "max_tries", "deadline", "on_abort",
-		"post_result", "limit_key",
+		"post_result", "limit_key", "headers",
 	}
 	readyColumns = []string{
 		"lo", "hi", "action", "priority", "deadline", "tries", "limit_key",
@@ -120,12 +121,19 @@ var (
 	deadlineColumns  = []string{"deadline", "key"}
 )
 
-// columnsFor leaves out the last column, limit_key, if none of the tasks has a key.
+// columnsFor leaves out the columns at the end for which none of the tasks has a value.
 func columnsFor(tasks []Task, columns []string) []string {
-	if slices.ContainsFunc(tasks, hasKey) {
-		return columns
+	n := len(columns)
+	if columns[n-1] == "headers" {
+		if slices.ContainsFunc(tasks, hasHeaders) {
+			return columns
+		}
+		n--
 	}
-	return columns[:len(columns)-1]
+	if slices.ContainsFunc(tasks, hasKey) {
+		return columns[:n]
+	}
+	return columns[:n-1]
 }
 
 // taskRows are the rows of the table tasks, in the order of their keys. A COPY ends when the server
@@ -135,7 +143,7 @@ type taskRows struct {
 	tasks   []Task
 	order   []int
 	keys    []int64
-	row     [10]any
+	row     [11]any
 
 	first, next int // of a COPY, and of those to come
 	kept        int // bytes of bodies
@@ -154,10 +162,10 @@ func (r *taskRows) Values() ([]any, error) {
 	r.row = [...]any{
 		r.keys[r.next], string(task.ID), task.Action, task.Body, task.Priority,
 		task.triesLimit(), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
-		pg.NonZero(task.Key),
+		pg.NonZero(task.Key), headers.Encode(task.Headers),
 	}
 	r.next++
-	r.kept += len(task.Body)
+	r.kept += len(task.Body) + headers.Size(task.Headers)
 	return r.row[:len(r.columns)], nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/listing"
 	"github.com/stint-tasks/stint/internal/pg"
 )
@@ -100,6 +101,9 @@ type Filter struct {
 	IDPrefix string   // the beginning of the ID; default: any
 	Actor    ActorID  // the owner, or the last owner of a finished task; default: any
 
+	// Headers are headers that the task has, perhaps among others, with these values. Default: any.
+	Headers map[string]string
+
 	// MinAge and MaxAge are limits for how long ago the task was inserted, on the database's clock.
 	// Default: any age.
 	MinAge, MaxAge time.Duration
@@ -126,7 +130,7 @@ type TaskPage struct {
 
 	// Next is [Filter.After] for the next page; empty if there are no more tasks. There may be a
 	// next page even if this one has fewer than Limit tasks, or none: see Looked. A page also ends
-	// before the texts of its tasks ([TaskInfo.Status]) have more than 8 MiB.
+	// before the texts of its tasks ([TaskInfo.Status] and Headers) have more than 8 MiB.
 	Next Cursor
 
 	// Looked is how many tasks the store read to find Tasks: at most about 10,000 for a page.
@@ -222,7 +226,7 @@ func (s *Store) listAlong(
 		page.Looked += len(looked)
 		full := false
 		for i := range infos {
-			left -= len(infos[i].Status)
+			left -= len(infos[i].Status) + headers.Size(infos[i].Headers)
 			if full = left < 0 && len(page.Tasks) > 0; full {
 				break
 			}
@@ -272,6 +276,9 @@ func (f *Filter) check() error {
 		if err := checkText(text.argument, text.value, text.bytesMax); err != nil {
 			return err
 		}
+	}
+	if err := checkHeaders("Filter.Headers", f.Headers); err != nil {
+		return err
 	}
 	if f.MinAge < 0 || f.MaxAge < 0 {
 		return argumentError("Filter.MinAge and MaxAge", "must not be negative")
@@ -328,7 +335,8 @@ func (s *Store) pick(
 		Name: "list_tasks",
 		Args: []any{
 			keys, actions, states, pg.NonZero(string(filter.Actor)), pg.NonZero(filter.MinAge),
-			pg.NonZero(filter.MaxAge), prefix, pg.NonZero(filter.Key), limit,
+			pg.NonZero(filter.MaxAge), prefix, pg.NonZero(filter.Key),
+			headers.Encode(filter.Headers), limit,
 		},
 		Read: func(rows pgx.Rows) error {
 			infos, places = nil, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/ahead"
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
@@ -383,8 +384,8 @@ type ownedColumns struct {
 	try, triesLimit                int32
 	size, completed, aborted       pgtype.Int4
 	floor, met                     pgtype.Int8
-	deadline                       pgtype.Timestamptz
-	limitKey                       pgtype.Text
+	deadline, insertedAt           pgtype.Timestamptz
+	limitKey, headers              pgtype.Text
 	signals, posts, alone, limited bool
 }
 
@@ -398,7 +399,7 @@ func (h *handOut) read(rows pgx.Rows) error {
 	into := []any{
 		&c.key, &c.id, nil, &c.body, &c.size, &c.try, &c.triesLimit, &c.deadline, &c.completed,
 		&c.aborted, &c.signals, &c.posts, &c.alone, &c.rank, &c.floor, &c.limitKey, &c.limited,
-		&c.met,
+		&c.insertedAt, &c.headers, &c.met,
 	}
 	action := ""
 	for rows.Next() {
@@ -415,13 +416,19 @@ func (h *handOut) read(rows pgx.Rows) error {
 		if h.met = c.met.Int64; cap(h.rows) == 0 {
 			h.rows = make([]ownedRow, 0, min(h.met, int64(h.MaxTasks)))
 		}
-		h.add(&c, action)
+		if err := h.add(&c, action); err != nil {
+			return h.cannotRead(err)
+		}
 	}
 	return rows.Err()
 }
 
 // add adds a task that was handed out.
-func (h *handOut) add(c *ownedColumns, action string) {
+func (h *handOut) add(c *ownedColumns, action string) error {
+	had, err := headers.Decode(c.headers.String)
+	if err != nil {
+		return err
+	}
 	if of := h.spanOf(c.key); of != nil {
 		c.rank, c.signals, c.alone = of.rank, of.signals, of.lo == of.hi
 		c.floor = pgtype.Int8{Valid: of.floor != nil, Int64: pg.OrZero(of.floor)}
@@ -431,15 +438,16 @@ func (h *handOut) add(c *ownedColumns, action string) {
 	h.rows = append(h.rows, ownedRow{
 		key: c.key, size: int(c.size.Int32), rank: c.rank,
 		task: OwnedTask{
-			ID: id, Action: action, Key: c.limitKey.String, Body: c.body,
-			Token: newToken(h.claim, c.key, id, hint),
-			Try:   int(c.try), MaxTries: maxTries(c.triesLimit), LeaseUntil: finite(c.deadline),
+			ID: id, Action: action, Key: c.limitKey.String, Body: c.body, Headers: had,
+			Token: newToken(h.claim, c.key, id, hint), InsertedAt: finite(c.insertedAt),
+			Try: int(c.try), MaxTries: maxTries(c.triesLimit), LeaseUntil: finite(c.deadline),
 			Completed: int(c.completed.Int32), Aborted: int(c.aborted.Int32),
 		},
 	})
 	if c.floor.Valid && !slices.Contains(h.floors[action], c.floor.Int64) {
 		h.floors[action] = append(h.floors[action], c.floor.Int64)
 	}
+	return nil
 }
 
 // readMore reads the answer of a second own_tasks, unless the first one has found tasks.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/stint-tasks/stint/internal/bodies"
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -48,7 +49,7 @@ func (h *handOut) readBodies(ctx context.Context) error {
 	h.sort()
 	bytes := 0
 	for i := range h.rows {
-		bytes += len(h.rows[i].task.Body)
+		bytes += len(h.rows[i].task.Body) + headers.Size(h.rows[i].task.Headers)
 	}
 	var kept, long []ownedRow
 	var left []OwnedTask

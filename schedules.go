@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/calendar"
 	"github.com/stint-tasks/stint/internal/changes"
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/schedule"
 )
@@ -33,10 +34,10 @@ type Schedule struct {
 	// back occurs the first time.
 	Spec, Zone string
 
-	// Tasks are what is inserted: 1 to 1,000 tasks with bodies of 1 MiB together. Their IDs become
-	// Name/2026-11-22T08:00:00Z/ID, with the time of the occurrence in UTC; a task that is alone
-	// needs no ID. After and ToSignalAfter name tasks of the same schedule. NotBefore and Deadline
-	// must be zero.
+	// Tasks are what is inserted: 1 to 1,000 tasks with bodies and headers of 1 MiB together. Their
+	// IDs become Name/2026-11-22T08:00:00Z/ID, with the time of the occurrence in UTC; a task that
+	// is alone needs no ID. After and ToSignalAfter name tasks of the same schedule. NotBefore and
+	// Deadline must be zero.
 	Tasks []Task
 
 	// CatchUp is what becomes of occurrences for which nobody inserted tasks in time, and Window
@@ -193,7 +194,7 @@ func (d *Schedule) checkTasks() error {
 	for i := range d.Tasks {
 		task := d.Tasks[i]
 		known[task.ID] = true
-		bytes += len(task.Body)
+		bytes += len(task.Body) + headers.Size(task.Headers)
 		if task.ID == "" && len(d.Tasks) == 1 {
 			task.ID = "alone"
 		}
@@ -274,7 +275,7 @@ func (s *Store) putSchedules(
 			return err
 		}
 		for _, task := range schedules[i].Tasks {
-			bytes += len(task.Body)
+			bytes += len(task.Body) + headers.Size(task.Headers)
 		}
 		var err error
 		if timings[i], err = schedules[i].check(); err != nil {
@@ -356,17 +357,18 @@ type definition struct {
 }
 
 type definedTask struct {
-	ID            TaskID   `json:"id,omitempty"`
-	Action        string   `json:"action"`
-	Key           string   `json:"key,omitempty"`
-	Body          []byte   `json:"body"`
-	Priority      int16    `json:"priority,omitempty"`
-	MaxTries      int      `json:"max_tries,omitempty"`
-	PostResult    bool     `json:"post_result,omitempty"`
-	OnAbort       OnAbort  `json:"on_abort,omitempty"`
-	FailFast      bool     `json:"fail_fast,omitempty"`
-	After         []TaskID `json:"after,omitempty"`
-	ToSignalAfter []TaskID `json:"to_signal_after,omitempty"`
+	ID            TaskID            `json:"id,omitempty"`
+	Action        string            `json:"action"`
+	Key           string            `json:"key,omitempty"`
+	Body          []byte            `json:"body"`
+	Headers       map[string]string `json:"headers,omitempty"`
+	Priority      int16             `json:"priority,omitempty"`
+	MaxTries      int               `json:"max_tries,omitempty"`
+	PostResult    bool              `json:"post_result,omitempty"`
+	OnAbort       OnAbort           `json:"on_abort,omitempty"`
+	FailFast      bool              `json:"fail_fast,omitempty"`
+	After         []TaskID          `json:"after,omitempty"`
+	ToSignalAfter []TaskID          `json:"to_signal_after,omitempty"`
 }
 
 func newDefinition(d *Schedule) *definition {
@@ -380,6 +382,7 @@ func newDefinition(d *Schedule) *definition {
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
 			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
+			Headers: t.Headers,
 		})
 	}
 	return kept
@@ -397,6 +400,7 @@ func (d *definition) schedule() Schedule {
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
 			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
+			Headers: t.Headers,
 		})
 	}
 	return kept

@@ -136,6 +136,12 @@ type Options struct {
 	// poll, and need none while another store looks for all. Default: 1 s.
 	PollInterval time.Duration
 
+	// Headers returns headers for the tasks that a call inserts, by the context of the call, such
+	// as those of a trace: see package stintotel. Tasks that have one of them already get none,
+	// since they belong together; others get those that are allowed and fit in, the shortest first.
+	// Default: none.
+	Headers func(context.Context) map[string]string
+
 	// Logger logs failures of background work: each kind at once, then once a minute as long as it
 	// lasts, and when it works again. Verbs return their errors instead. Default: [slog.Default] as
 	// of [New], for warnings and errors.
@@ -227,7 +233,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
 	store := &Store{db: db, handle: pg.NewHandle(db), core: &core{
-		handOutBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault,
+		handOutBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault, headers: opts.Headers,
 		keep: keep.toEngine(), triesKept: opts.History.Tries, triesAge: opts.History.Age,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 	}}

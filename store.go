@@ -51,6 +51,8 @@ type core struct {
 	// handOutBytes and pieceBytes are the constants, except in tests.
 	handOutBytes, pieceBytes int
 
+	headers func(context.Context) map[string]string // of Options, or nil
+
 	keep prune.Keep
 	// triesKept is how many ended tries of a task are kept, and triesAge for how long.
 	triesKept int

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/stint-tasks/stint/internal/headers"
 )
 
 // A TaskID names a task: 1 to 512 bytes of UTF-8 without NUL, compared byte by byte. It is unique
@@ -42,6 +44,12 @@ type Task struct {
 	// Body holds the parameters of the action, at most 64 MiB. The library does not interpret it;
 	// nil and empty differ.
 	Body []byte
+
+	// Headers say something about the task that is no parameter of the action, such as for whom it
+	// is done, or of which trace it is a part: up to 16 names with values, of 2 KiB together. Names
+	// are 1 to 64 of the characters a-z, 0-9 and -; values are UTF-8 without NUL. All tries of the
+	// task get them. Default: what [Options.Headers] says.
+	Headers map[string]string
 
 	// AnswerKey is what must come with the answer to a task whose action is [External]; other tasks
 	// have none. Default: none, so that whoever may call the store may answer the task.
@@ -155,6 +163,7 @@ type TaskInfo struct {
 	Action     string
 	Key        string
 	Body       []byte
+	Headers    map[string]string // nil if there are none
 	Priority   int16
 	MaxTries   int
 	Deadline   time.Time // zero if there is none
@@ -198,6 +207,12 @@ type OwnedTask struct {
 	Action string
 	Key    string // Task.Key, empty if the task has none
 	Body   []byte
+
+	// Headers are those of the task, nil if it has none.
+	Headers map[string]string
+
+	// InsertedAt is [TaskInfo.InsertedAt].
+	InsertedAt time.Time
 
 	// Try is the number of this hand-out of the task, beginning with 1. MaxTries is the Try on
 	// which the task is aborted if it is returned as pending, or UnlimitedTries.
@@ -314,13 +329,17 @@ func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
 	var triesLimit int32
 	var deadline, until, ownedAt pgtype.Timestamptz
 	var actor, status, key *string
+	var encoded pgtype.Text
 	var progress *float64
 	err := row.Scan(append([]any{
 		&info.ID, &info.Action, &info.Body, &info.Priority, &triesLimit, &deadline,
 		&info.OnAbort, &info.PostResult, &info.InsertedAt, &state, &info.Tries, &actor, &until,
-		&ownedAt, &status, &progress, &info.Result, &key,
+		&ownedAt, &status, &progress, &info.Result, &key, &encoded,
 	}, more...)...)
 	if err != nil {
+		return info, err
+	}
+	if info.Headers, err = headers.Decode(encoded.String); err != nil {
 		return info, err
 	}
 	info.MaxTries = maxTries(triesLimit)

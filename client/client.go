@@ -66,6 +66,10 @@ type Options struct {
 	// authorities of the system, and no certificate.
 	TLS *tls.Config
 
+	// Headers is [stint.Options.Headers]: it returns headers for the tasks that a call inserts, by
+	// the context of the call, such as those of a trace: see package stintotel. Default: none.
+	Headers func(context.Context) map[string]string
+
 	// Logger logs failures in the background: each kind at once, then once a minute as long as it
 	// lasts. Default: [slog.Default].
 	Logger *slog.Logger
@@ -96,6 +100,7 @@ type Client struct {
 	presence presence
 
 	outages outages
+	headers func(context.Context) map[string]string // of Options, or nil
 
 	closing    chan struct{}
 	mutex      sync.Mutex // nothing begins in the background after closing
@@ -137,6 +142,7 @@ func New(address string, options Options) (*Client, error) {
 		owners:  stintv1connect.NewWorkerServiceClient(doer, address, with...),
 		cluster: stintv1connect.NewClusterServiceClient(doer, address, with...),
 		outages: newOutages(warnlog.Or(options.Logger)), closing: make(chan struct{}),
+		headers: options.Headers,
 		session: rand.Int64()&^1 | 1, //nolint:gosec // no secret; never 0
 	}
 	c.presence.init()

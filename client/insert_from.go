@@ -10,7 +10,6 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/wire"
 )
 
 const (
@@ -51,7 +50,10 @@ func (c *Client) insertTasksFrom(
 	if err != nil {
 		return 0, translated(ctx, err)
 	}
-	sourceErr, sendErr := sendPieces(tasks, stream.Send)
+	message := func(task stint.Task) *stintv1.Task {
+		return c.fromTasks(ctx, []stint.Task{task})[0]
+	}
+	sourceErr, sendErr := sendPieces(tasks, message, stream.Send)
 	if sourceErr != nil {
 		return 0, sourceErr
 	}
@@ -67,7 +69,8 @@ func (c *Client) insertTasksFrom(
 
 // sendPieces sends the tasks of a sequence, until it fails or nothing more can be sent.
 func sendPieces(
-	tasks iter.Seq2[stint.Task, error], send func(*stintv1.InsertTasksFromRequest) error,
+	tasks iter.Seq2[stint.Task, error], message func(stint.Task) *stintv1.Task,
+	send func(*stintv1.InsertTasksFromRequest) error,
 ) (sourceErr, sendErr error) {
 	piece := &stintv1.InsertTasksFromRequest{}
 	bytes, sent := 0, now()
@@ -75,7 +78,7 @@ func sendPieces(
 		if err != nil {
 			return err, nil
 		}
-		piece.Tasks = append(piece.Tasks, wire.FromTask(&task))
+		piece.Tasks = append(piece.Tasks, message(task))
 		bytes += proto.Size(piece.GetTasks()[len(piece.GetTasks())-1])
 		if len(piece.GetTasks()) < pieceTasksMax && bytes < pieceBytesMax &&
 			now().Sub(sent) < pieceAgeMax {

@@ -27,11 +27,11 @@ func (c *Client) InsertShardTasks(ctx context.Context, tasks []shards.Task) erro
 	if err := nameAll(plain); err != nil {
 		return said("insert tasks of shards", err)
 	}
-	request := &stintv1.InsertShardTasksRequest{}
+	request, messages := &stintv1.InsertShardTasksRequest{}, c.fromTasks(ctx, plain)
 	for i := range tasks {
 		tasks[i].Task.ID = plain[i].ID
 		request.Tasks = append(request.Tasks, &stintv1.ShardTask{
-			Shard: tasks[i].Shard, Task: wire.FromTask(&plain[i]),
+			Shard: tasks[i].Shard, Task: messages[i],
 			After: wire.FromNames(tasks[i].After),
 		})
 	}

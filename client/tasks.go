@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/waits"
 	"github.com/stint-tasks/stint/internal/wire"
 )
@@ -23,7 +24,7 @@ func (c *Client) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	if err := nameAll(tasks); err != nil {
 		return said("insert tasks", err)
 	}
-	request := &stintv1.InsertTasksRequest{Tasks: wire.FromTasks(tasks)}
+	request := &stintv1.InsertTasksRequest{Tasks: c.fromTasks(ctx, tasks)}
 	err := c.repeat(ctx, timeFor(request), func(ctx context.Context, ambiguous bool) error {
 		_, err := c.tasks.InsertTasks(ctx, request)
 		if ambiguous && namesAll(err, "task-exists", len(tasks)) {
@@ -34,10 +35,23 @@ func (c *Client) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	return said("insert tasks", err)
 }
 
+// fromTasks returns tasks as messages, with the headers that the options add by the context.
+func (c *Client) fromTasks(ctx context.Context, tasks []stint.Task) []*stintv1.Task {
+	messages := wire.FromTasks(tasks)
+	if c.headers == nil {
+		return messages
+	}
+	more := c.headers(ctx)
+	for _, m := range messages {
+		m.Headers = headers.Merge(m.GetHeaders(), more)
+	}
+	return messages
+}
+
 // ReplaceTasks is [stint.Store.ReplaceTasks]. It is not repeated, since a repetition would replace
 // the tasks once more: if its answer is lost, the error is [ErrUnavailable].
 func (c *Client) ReplaceTasks(ctx context.Context, tasks []stint.Task) error {
-	request := &stintv1.ReplaceTasksRequest{Tasks: wire.FromTasks(tasks)}
+	request := &stintv1.ReplaceTasksRequest{Tasks: c.fromTasks(ctx, tasks)}
 	return said("replace tasks", c.once(ctx, timeFor(request),
 		func(ctx context.Context, _ bool) error {
 			_, err := c.tasks.ReplaceTasks(ctx, request)
@@ -51,7 +65,7 @@ func (c *Client) ReplaceTasks(ctx context.Context, tasks []stint.Task) error {
 func (c *Client) Debounce(
 	ctx context.Context, task stint.Task, quiet, atMost time.Duration,
 ) error {
-	request := debounceRequest(&task, quiet, atMost)
+	request := c.debounceRequest(ctx, Debounced{task, quiet, atMost})
 	return said("debounce task", c.repeat(ctx, timeFor(request),
 		func(ctx context.Context, _ bool) error {
 			_, err := c.tasks.Debounce(ctx, request)
@@ -59,9 +73,10 @@ func (c *Client) Debounce(
 		}))
 }
 
-func debounceRequest(task *stint.Task, quiet, atMost time.Duration) *stintv1.DebounceRequest {
+func (c *Client) debounceRequest(ctx context.Context, call Debounced) *stintv1.DebounceRequest {
 	return &stintv1.DebounceRequest{
-		Task: wire.FromTask(task), Quiet: durationpb.New(quiet), AtMost: durationpb.New(atMost),
+		Task:  c.fromTasks(ctx, []stint.Task{call.Task})[0],
+		Quiet: durationpb.New(call.Quiet), AtMost: durationpb.New(call.AtMost),
 	}
 }
 
@@ -204,6 +219,7 @@ func (c *Client) ListTasks(
 		MinAge: wire.FromDuration(filter.MinAge), MaxAge: wire.FromDuration(filter.MaxAge),
 		NewestFirst: filter.NewestFirst, After: string(filter.After),
 		Limit: wire.Int32(filter.Limit), Key: filter.Key,
+		Headers: filter.Headers,
 	}
 	for _, state := range filter.States {
 		request.States = append(request.States, string(state))

@@ -38,10 +38,12 @@ type Debounced struct {
 	Quiet, AtMost time.Duration
 }
 
-func fromDebounced(calls []Debounced) []*stintv1.DebounceRequest {
+func (c *Client) fromDebounced(
+	ctx context.Context, calls []Debounced,
+) []*stintv1.DebounceRequest {
 	requests := make([]*stintv1.DebounceRequest, len(calls))
 	for i := range calls {
-		requests[i] = debounceRequest(&calls[i].Task, calls[i].Quiet, calls[i].AtMost)
+		requests[i] = c.debounceRequest(ctx, calls[i])
 	}
 	return requests
 }
@@ -67,8 +69,8 @@ func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, 
 	}
 	request := &stintv1.TransactRequest{
 		Hold: wire.FromPerformances(t.Hold), MustExist: wire.FromIDs(t.MustExist),
-		Insert: wire.FromTasks(t.Insert), Replace: wire.FromTasks(t.Replace),
-		Debounce: fromDebounced(t.Debounce),
+		Insert: c.fromTasks(ctx, t.Insert), Replace: c.fromTasks(ctx, t.Replace),
+		Debounce: c.fromDebounced(ctx, t.Debounce),
 		Depend:   wire.FromDependencies(t.Depend), Retry: wire.FromIDs(t.Retry),
 		Abort: wire.FromIDs(t.Abort), AbortStatus: t.AbortStatus,
 		Delete: wire.FromIDs(t.Delete), Return: wire.FromReturns(t.Return),

@@ -27,7 +27,8 @@ CREATE OR REPLACE FUNCTION stint.add_task(
     on_abort    pg_catalog.text        DEFAULT 'abort-too',
     body_bytes  pg_catalog.bytea       DEFAULT NULL,
     notify      boolean                DEFAULT true,
-    key         pg_catalog.text        DEFAULT NULL
+    key         pg_catalog.text        DEFAULT NULL,
+    headers     pg_catalog.jsonb       DEFAULT NULL
 )
 RETURNS pg_catalog.text
 LANGUAGE plpgsql
@@ -86,6 +87,33 @@ BEGIN
     IF excess IS NOT NULL THEN
         RAISE EXCEPTION 'too large: %', excess USING ERRCODE = 'STI03';
     END IF;
+    IF headers IS NOT NULL THEN
+        invalid := CASE
+            WHEN jsonb_typeof(headers) <> 'object' THEN 'headers: must be an object'
+            WHEN EXISTS (SELECT FROM jsonb_each(headers) AS header (name, value)
+                         WHERE header.name COLLATE "C" !~ '^[a-z0-9-]{1,64}$')
+            THEN 'headers: must have names of 1 to 64 of the characters a-z, 0-9 and -'
+            WHEN EXISTS (SELECT FROM jsonb_each(headers) AS header (name, value)
+                         WHERE jsonb_typeof(header.value) <> 'string')
+            THEN 'headers: must have values that are strings'
+        END;
+        IF invalid IS NOT NULL THEN
+            RAISE EXCEPTION 'invalid argument: %', invalid USING ERRCODE = 'STI02';
+        END IF;
+        excess := (
+            SELECT CASE
+                WHEN count(*) > 16
+                THEN format('headers: %s exceed the limit of 16', count(*))
+                WHEN sum(octet_length(header.name) + octet_length(header.value)) > 2048
+                THEN format('headers: %s bytes of names and values exceed the limit of 2048',
+                            sum(octet_length(header.name) + octet_length(header.value)))
+            END
+            FROM jsonb_each_text(headers) AS header (name, value)
+        );
+        IF excess IS NOT NULL THEN
+            RAISE EXCEPTION 'too large: %', excess USING ERRCODE = 'STI03';
+        END IF;
+    END IF;
     IF task_id IS NULL THEN
         -- A UUID of version 7, as Go makes it: its first 48 bits are the time, so that tasks of one
         -- time lie together in the index. Two bits turn version 4 into 7.
@@ -102,7 +130,7 @@ BEGIN
     -- These rows are those of insert_task and insert_tasks.
     INSERT INTO stint.tasks
         (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
-         limit_key)
+         limit_key, headers)
     VALUES (
         task_key, task_id, add_task.action,
         coalesce(add_task.body_bytes, convert_to(add_task.body, 'UTF8')),
@@ -112,7 +140,8 @@ BEGIN
         add_task.deadline,
         CASE WHEN add_task.on_abort = 'run-anyway' THEN 1 ELSE 0 END,
         coalesce(add_task.post_result, false),
-        add_task.key
+        add_task.key,
+        nullif(add_task.headers, '{}')
     )
     -- This waits for whoever inserts the same ID at this moment. In a transaction that is stricter
     -- than READ COMMITTED and does not see the task that has the ID, it fails to serialize.
@@ -143,8 +172,8 @@ BEGIN
 END
 $add_task$;
 
--- CREATE FUNCTION leaves a function of version 1 alone, since that takes no key. It is dropped, and
--- who was granted it is granted this one.
+-- CREATE FUNCTION leaves a function of version 1 alone, since that takes no key and no headers. It
+-- is dropped, and who was granted it is granted this one.
 DO $add_task$
 DECLARE
     statement pg_catalog.text;
@@ -170,8 +199,8 @@ BEGIN
         ) AS step (place, statement)
         WHERE pg_namespace.nspname OPERATOR(pg_catalog.=) 'stint'
           AND newer.proname OPERATOR(pg_catalog.=) 'add_task'
-          AND 'key' OPERATOR(pg_catalog.=) ANY (newer.proargnames)
-          AND 'key' OPERATOR(pg_catalog.<>) ALL (older.proargnames)
+          AND 'headers' OPERATOR(pg_catalog.=) ANY (newer.proargnames)
+          AND 'headers' OPERATOR(pg_catalog.<>) ALL (older.proargnames)
         ORDER BY step.place
     LOOP
         EXECUTE statement;

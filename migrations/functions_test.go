@@ -155,9 +155,10 @@ func TestFunctions_BelongToTheOwnerOfTheTables(t *testing.T) {
 // functionsBefore is the text of version 1, as far as PostgreSQL tells functions apart.
 func functionsBefore(t *testing.T, schema string) string {
 	t.Helper()
-	const key = ",\n    key         pg_catalog.text        DEFAULT NULL\n"
+	const newer = ",\n    key         pg_catalog.text        DEFAULT NULL" +
+		",\n    headers     pg_catalog.jsonb       DEFAULT NULL\n"
 	text := functions(t, schema)
-	if strings.Count(text, key) != 1 || strings.Count(text, "-- Version 2 ") != 1 {
+	if strings.Count(text, newer) != 1 || strings.Count(text, "-- Version 2 ") != 1 {
 		t.Fatal("the function has other parameters than this test thinks")
 	}
 	made, more, found := strings.Cut(text, "-- CREATE FUNCTION leaves")
@@ -166,7 +167,7 @@ func functionsBefore(t *testing.T, schema string) string {
 		t.Fatal("the file does not drop the function of version 1 where this test thinks")
 	}
 	text = made + "COMMENT ON FUNCTION" + behind
-	return strings.NewReplacer(key, "\n", "-- Version 2 ", "-- Version 1 ").Replace(text)
+	return strings.NewReplacer(newer, "\n", "-- Version 2 ", "-- Version 1 ").Replace(text)
 }
 
 // There is one function afterwards, to be called as before by those who might call the one before,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/headers"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 	// listedDefault and listedMax are how many tasks a page has, as with the store.
 	listedDefault, listedMax = 100, 10_000
 
-	// listedBytesMax is how many bytes the statuses of a page have.
+	// listedBytesMax is how many bytes the statuses and headers of a page have.
 	listedBytesMax = 8 << 20
 )
 
@@ -88,7 +89,8 @@ func (l *hiddenLook) fill(ctx context.Context, limit int) error {
 		}
 		fit := 0
 		for ; fit < len(page.Tasks); fit++ {
-			bytes := l.bytes + len(page.Tasks[fit].Status)
+			of := &page.Tasks[fit]
+			bytes := l.bytes + len(of.Status) + headers.Size(of.Headers)
 			if bytes > listedBytesMax && len(l.tasks)+fit > 0 {
 				break
 			}

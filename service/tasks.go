@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service/access"
 )
@@ -146,7 +147,8 @@ func (t *tasks) ChangeTasks(
 func fits(found []stint.TaskInfo) error {
 	size := int64(0)
 	for i := range found {
-		size += int64(len(found[i].Body) + len(found[i].Result) + len(found[i].Status))
+		size += int64(len(found[i].Body) + len(found[i].Result) + len(found[i].Status) +
+			headers.Size(found[i].Headers))
 	}
 	return sizeFits("ids", size)
 }
@@ -219,7 +221,7 @@ func (t *tasks) ListTasks(
 		Actions: r.GetActions(), IDPrefix: r.GetIdPrefix(), Actor: stint.ActorID(r.GetActor()),
 		MinAge: r.GetMinAge().AsDuration(), MaxAge: r.GetMaxAge().AsDuration(),
 		NewestFirst: r.GetNewestFirst(), After: stint.Cursor(r.GetAfter()),
-		Limit: int(r.GetLimit()), Key: r.GetKey(),
+		Limit: int(r.GetLimit()), Key: r.GetKey(), Headers: r.GetHeaders(),
 	}
 	for _, state := range r.GetStates() {
 		filter.States = append(filter.States, stint.State(state))

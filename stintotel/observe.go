@@ -1,5 +1,6 @@
-// Package stintotel exports to OpenTelemetry how many tasks a store holds. Package worker has
-// metrics and spans of its own for performances.
+// Package stintotel exports to OpenTelemetry how many tasks a store holds, and has tasks carry the
+// trace of whoever inserts them ([Headers]). Package worker has metrics and spans of its own for
+// performances.
 //
 //	stint.tasks{stint.task.action, stint.task.state} tasks in each state
 //	stint.oldest_ready{stint.task.action}            seconds since the insert of the oldest ready

@@ -30,6 +30,11 @@ func differences(want stint.Task, got stint.TaskInfo) []string {
 		same := commonStart(got.Body, want.Body)
 		d.add("Body", excerpt(got.Body, same), excerpt(want.Body, same))
 	}
+	for name, value := range want.Headers { // others may have been added
+		if found, has := got.Headers[name]; !has || found != value {
+			d.add("Headers["+name+"]", fmt.Sprintf("%q", found), fmt.Sprintf("%q", value))
+		}
+	}
 	if want.Priority != 0 && got.Priority != want.Priority {
 		d.add("Priority", fmt.Sprint(got.Priority), fmt.Sprint(want.Priority))
 	}
@@ -107,6 +112,7 @@ func sketch(task stint.Task) string {
 	add(task.Action != "", "Action", fmt.Sprintf("%q", task.Action))
 	add(task.Key != "", "Key", fmt.Sprintf("%q", task.Key))
 	add(task.Body != nil, "Body", excerpt(task.Body, 0))
+	add(len(task.Headers) > 0, "Headers", fmt.Sprintf("%q", task.Headers))
 	add(task.Priority != 0, "Priority", fmt.Sprint(task.Priority))
 	add(task.MaxTries != 0, "MaxTries", fmt.Sprint(task.MaxTries))
 	add(!task.NotBefore.IsZero(), "NotBefore", stamp(task.NotBefore))

@@ -16,7 +16,7 @@ import (
 // The test does not run in parallel with others, whose WAL would count too, and takes the best of
 // three rounds, since a checkpoint in between makes the next ones dearer.
 //
-// Proves L7.
+// Proves L7, G237.
 //
 //nolint:paralleltest // as the comment says
 func TestCost_WALBytesPerTask(t *testing.T) {
@@ -24,17 +24,25 @@ func TestCost_WALBytesPerTask(t *testing.T) {
 	const n = 10_000
 	for name, test := range map[string]struct {
 		keep        stint.Retention
+		headers     map[string]string
 		insert, end float64
 	}{
-		"kept":     {stint.Retention{}, 360, 5},
-		"KeepNone": {stint.Retention{Completed: stint.KeepNone}, 360, 65},
+		"kept":     {stint.Retention{}, nil, 360, 5},
+		"KeepNone": {stint.Retention{Completed: stint.KeepNone}, nil, 360, 65},
+		"with a trace": {stint.Retention{}, map[string]string{
+			"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		}, 450, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, pool := newStoreAndPool(t, stint.Options{Retention: test.keep})
 			insertBest, endBest := math.Inf(1), math.Inf(1)
 			for round := range 3 {
+				tasks := benchTasks(string(rune('a'+round)), n)
+				for i := range tasks {
+					tasks[i].Headers = test.headers
+				}
 				before := testdb.WALBytes(t, pool)
-				insert(t, store, benchTasks(string(rune('a'+round)), n)...)
+				insert(t, store, tasks...)
 				inserted := testdb.WALBytes(t, pool)
 				for range n / 1000 {
 					returnAll(t, store, 1000)

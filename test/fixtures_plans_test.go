@@ -168,10 +168,10 @@ var sample = map[string]struct {
 	"insert_network": {
 		"1, 2, '{5}', '{1}', '{NULL}', '{5}', '{6}', '{5}', '{1}', '{1}', '{0}', '{f}'", nil,
 	},
-	"insert_task": {"'a', 'act', 'x', 0, 0, NULL, 0, false, 5, 'k'", nil},
+	"insert_task": {"'a', 'act', 'x', 0, 0, NULL, 0, false, 5, 'k', '{}'", nil},
 	"insert_debounced": {
 		"'a', 'act', 'b', 0, 5, now() + '1 h', now() + '2 h', 0, false, 7, false, 'key', " +
-			"now(), 9", nil,
+			"now(), 9, '{}'", nil,
 	},
 	"first_calls":    {"'{a,b}'", []string{"tasks_id_key"}},
 	"lock_debounced": {"'a'", nil},
@@ -181,16 +181,17 @@ var sample = map[string]struct {
 	"renew_blocked": {"7, now()", []string{"blocked_pkey", "fail_fast_pkey", "tries_key"}},
 	"insert_tasks": {
 		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}', '{5}', '{f}', " +
-			"'{k}'", nil,
+			"'{k}', '{NULL}'", nil,
 	},
 	"insert_separately": {
-		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{0}', '{f}', '{5}', '{k}'", nil,
+		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{0}', '{f}', '{5}', '{k}', " +
+			"'{NULL}'", nil,
 	},
 	"explain_refusals": {"'{5,70}', '{7,7}', '{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "ready_pkey", "scheduled_pkey",
 	}},
 	"keep_planner": {"", nil},
-	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 'k', 10", []string{
+	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 'k', '{}', 10", []string{
 		"tasks_pkey", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
 	"list_ids":       {"'', NULL, '', 10", []string{"tasks_id_key"}},

@@ -208,7 +208,7 @@ func (h *Handler) countOf(
 	ctx context.Context, filter url.Values, inStates []stint.State,
 ) (count int64, known bool) {
 	f, _ := newTaskFilter(filter)
-	if f.Prefix != "" || f.Key != "" || f.Actor != "" || f.Age != "" {
+	if f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Age != "" {
 		return 0, false
 	}
 	stats, err := h.asked.stats.get(ctx)

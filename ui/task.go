@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -178,6 +179,12 @@ func facts(e *stint.Explanation) []fact {
 		add("Key", part{
 			Text: display.Text(task.Key),
 			Link: link("tasks", "key", task.Key, "action", task.Action),
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(task.Headers)) {
+		value := task.Headers[name]
+		add("Header "+name, part{
+			Text: display.Text(value), Link: link("tasks", "header", name+"="+value),
 		})
 	}
 	if task.Actor != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -102,6 +103,26 @@ func TestTask_SaysWhyItDoesNotRun(t *testing.T) {
 		if got := strings.TrimSpace(parse(t, headline).text); got != want {
 			t.Errorf("the first sentence is %q, want %q", got, want)
 		}
+	}
+}
+
+// Proves G232.
+func TestTask_ShowsHeadersWhichLeadToTheTasksThatHaveThem(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store,
+		stint.Task{ID: "a", Action: "mail", Headers: map[string]string{"tenant": "<acme>"}},
+		stint.Task{ID: "b", Action: "mail", Headers: map[string]string{"tenant": "other"}})
+	h := ui.New(store, ui.Options{})
+	wantParts(t, text(t, h, "/task?id=a"), "Header tenant", "&lt;acme&gt;",
+		`href="tasks?header=tenant%3D%3Cacme%3E"`)
+	page := text(t, h, "/tasks?header=tenant%3D%3Cacme%3E")
+	wantParts(t, page, `href="task?id=a"`, `value="tenant=&lt;acme&gt;"`, "stint ls --header=")
+	if strings.Contains(page, `href="task?id=b"`) {
+		t.Error("the list has a task with another header")
+	}
+	if code := get(t, h, "/tasks?header=%00").StatusCode; code != http.StatusBadRequest {
+		t.Errorf("a header that cannot be is answered by %d", code)
 	}
 }
 
@@ -210,7 +231,10 @@ func TestTasks_AsksForWhatItShows(t *testing.T) {
 		"actor=w&size=7":        {Actor: "w", Limit: 50},
 		"prefix=a&order=newest": {IDPrefix: "a", NewestFirst: true, Limit: 50},
 		"key=k&age=1d%2B":       {Key: "k", MinAge: 24 * time.Hour, NewestFirst: true, Limit: 50},
-		"state=nonsense&age=x":  {NewestFirst: true, Limit: 50},
+		"header=tenant%3Da%3Db": {
+			Headers: map[string]string{"tenant": "a=b"}, NewestFirst: true, Limit: 50,
+		},
+		"state=nonsense&age=x": {NewestFirst: true, Limit: 50},
 	} {
 		var got stint.Filter
 		note := func(_ context.Context, filter stint.Filter) (stint.TaskPage, error) {

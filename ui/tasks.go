@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -37,6 +38,7 @@ type taskFilter struct {
 	Action  string
 	Prefix  string
 	Key     string
+	Header  string // a name and a value, with = between them
 	Actor   string
 	Order   string // "newest", or "" for the store's own
 	Age     string // one of ages
@@ -77,7 +79,8 @@ const (
 func newTaskFilter(query url.Values) (taskFilter, stint.Filter) {
 	f := taskFilter{
 		States: map[stint.State]bool{}, Action: query.Get("action"), Prefix: query.Get("prefix"),
-		Key: query.Get("key"), Actor: query.Get("actor"), Age: query.Get("age"),
+		Key: query.Get("key"), Header: query.Get("header"), Actor: query.Get("actor"),
+		Age:   query.Get("age"),
 		Order: query.Get("order"), Ages: ages(), Sizes: pageSizes(), Size: pageSizes()[0],
 		Orders: []choice{{orderNewest, "newest first"}, {orderStore, "by state or ID"}},
 	}
@@ -90,6 +93,10 @@ func newTaskFilter(query url.Values) (taskFilter, stint.Filter) {
 			f.States[stint.State(state)] = true
 			asked.States = append(asked.States, stint.State(state))
 		}
+	}
+	if f.Header != "" {
+		name, value, _ := strings.Cut(f.Header, "=")
+		asked.Headers = map[string]string{name: value}
 	}
 	if f.Action != "" {
 		asked.Actions = []string{f.Action}
@@ -112,7 +119,7 @@ func newTaskFilter(query url.Values) (taskFilter, stint.Filter) {
 	}
 	asked.NewestFirst = f.Order == orderNewest
 	f.Present = len(asked.States) > 0 || f.Action != "" || f.Prefix != "" || f.Key != "" ||
-		f.Actor != "" || f.Age != ""
+		f.Header != "" || f.Actor != "" || f.Age != ""
 	return f, asked
 }
 
@@ -177,6 +184,7 @@ func commandOf(f taskFilter, asked stint.Filter) string {
 	add("action", f.Action)
 	add("prefix", f.Prefix)
 	add("key", f.Key)
+	add("header", f.Header)
 	add("actor", f.Actor)
 	if asked.MaxAge > 0 {
 		add("newer-than", asked.MaxAge.String())

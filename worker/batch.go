@@ -17,7 +17,8 @@ import (
 // which it has said nothing.
 //
 // Ctx ends when the contexts of all the tasks have ended, with the cause of the last; it has the
-// values that the context of the first task has, except its span. The tasks are in no order.
+// values that the context of the first task has, except its span and its baggage, which are those
+// of [BatchTask.Context]. The tasks are in no order.
 type BatchHandler func(ctx context.Context, tasks []*BatchTask) error
 
 // A Batch says which tasks a [BatchHandler] is given in one call.

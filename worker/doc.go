@@ -127,9 +127,15 @@
 // # Telemetry
 //
 // Each performance is a span named stint.perform, of the kind consumer, with the attributes
-// stint.task.id, stint.task.action, stint.task.try, stint.actor and stint.outcome. Samplers see the
-// action and the actor. A call for several tasks is a span named stint.perform_batch, which links
-// to those of the tasks. All instruments have the attribute stint.task.action, and all except the
+// stint.task.id, stint.task.action, stint.task.try, stint.actor and stint.outcome. If the headers
+// of the task say in which span it was inserted ([Options.Propagator]), the span of each try links
+// to that one; baggage that comes with it is in the context of the handler. Samplers see the
+// action, the actor and the link. Each step that is called ([Step], [StepIn]) is a span named
+// stint.step below it, with the attributes stint.task.id, stint.task.action and stint.step; a step
+// whose value is recorded already has none. A call for several tasks is a span named
+// stint.perform_batch, which links to those of the tasks.
+//
+// All instruments have the attribute stint.task.action, and all except the
 // last one have stint.outcome:
 //
 //	stint.worker.performances  counter    performances that have ended

@@ -38,8 +38,9 @@ type Middleware func(next Handler) Handler
 type Task struct {
 	stint.OwnedTask
 
-	queue  Queue
-	logger *slog.Logger // of the worker
+	queue     Queue
+	logger    *slog.Logger // of the worker
+	telemetry *telemetry
 	// returned says that the handler returned the task in a transaction. From then on only the
 	// handler knows whether the task is still owned.
 	returned atomic.Bool

@@ -65,7 +65,9 @@ func (e *execution) newPerformances(
 ) []*performance {
 	begun := make([]*performance, len(owned))
 	for i := range owned {
-		task := &Task{OwnedTask: owned[i], queue: e.queue, logger: e.logger}
+		task := &Task{
+			OwnedTask: owned[i], queue: e.queue, logger: e.logger, telemetry: e.telemetry,
+		}
 		p := &performance{
 			task: task, of: e.actions[owned[i].Action], begun: now(), until: until,
 		}

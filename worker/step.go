@@ -61,7 +61,7 @@ func takeStep[T any](
 	}
 	kept := -1 // how many bytes were recorded
 	defer func() { task.steps.end(name, kept) }()
-	if value, err = do(ctx); err != nil {
+	if value, err = traced(ctx, task, name, do); err != nil {
 		return value, err
 	}
 	encoded, err := encode(value)
@@ -118,7 +118,7 @@ func takeStepIn[T any](
 	if err != nil || known {
 		return valueOf[T](recorded, err)
 	}
-	if value, err = do(ctx); err != nil {
+	if value, err = traced(ctx, task, name, do); err != nil {
 		return value, err
 	}
 	encoded, err := encode(value)

@@ -6,8 +6,10 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-tasks/stint/internal/outage"
@@ -40,11 +42,13 @@ type telemetry struct {
 	// What has failed of the tracer, the meter and metrics.
 	tracing, metering, counting *outage.Log
 
-	actor     attribute.KeyValue
-	tracer    trace.Tracer
-	performed metric.Int64Counter
-	duration  metric.Float64Histogram
-	running   metric.Int64UpDownCounter
+	actor  attribute.KeyValue
+	tracer trace.Tracer
+	// propagator is that of Options, or nil.
+	propagator propagation.TextMapPropagator
+	performed  metric.Int64Counter
+	duration   metric.Float64Histogram
+	running    metric.Int64UpDownCounter
 }
 
 func newTelemetry(o Options) (*telemetry, error) {
@@ -61,7 +65,7 @@ func newTelemetry(o Options) (*telemetry, error) {
 		metering: outage.New(o.Logger, "Options.MeterProvider fails, and a count is missing"),
 		counting: outage.New(o.Logger, "Options.Metrics fails, and a count is missing"),
 		actor:    attribute.String("stint.actor", string(o.Actor)),
-		tracer:   o.TracerProvider.Tracer(scope),
+		tracer:   o.TracerProvider.Tracer(scope), propagator: o.Propagator,
 	}
 	var err error
 	t.performed, err = meter.Int64Counter("stint.worker.performances",
@@ -120,7 +124,8 @@ func (t *telemetry) begin(begun []*performance) {
 	t.tell(t.tracing, len(begun), func(i int) {
 		p := begun[i]
 		p.span = trace.SpanFromContext(context.Background()) // one of nothing, if the tracer fails
-		ctx, span := t.tracer.Start(p.ctx, "stint.perform", p.of.telemetry.span...)
+		within, options := t.origin(p)
+		ctx, span := t.tracer.Start(within, "stint.perform", options...)
 		if span == nil || ctx == nil {
 			return
 		}
@@ -166,6 +171,7 @@ func (t *telemetry) end(over []*performance) {
 func (t *telemetry) beginBatch(tasks []*BatchTask) (ctx context.Context, span trace.Span) {
 	span = trace.SpanFromContext(context.Background())
 	ctx = trace.ContextWithSpan(context.WithoutCancel(tasks[0].ctx), span)
+	ctx = baggage.ContextWithoutBaggage(ctx) // which is that of one task
 	t.tell(t.tracing, 1, func(int) {
 		links := make([]trace.Link, len(tasks))
 		for i, task := range tasks {

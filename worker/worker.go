@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-tasks/stint"
@@ -61,6 +62,10 @@ type Options struct {
 	// Default: the global ones of package otel, which drop it unless they were set.
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
+
+	// Propagator reads from the headers of a task of which trace it is a part, as package stintotel
+	// writes them. Default: the global one of package otel or, if none was set, W3C Trace Context.
+	Propagator propagation.TextMapPropagator
 
 	// Metrics also receives the performances, for example stintprom.WorkerMetrics, which counts
 	// them for Prometheus. Default: none.

@@ -58,7 +58,11 @@ type Task struct {
 	AnswerKey string `protobuf:"bytes,14,opt,name=answer_key,json=answerKey,proto3" json:"answer_key,omitempty"`
 	// Has what only this task needs aborted when this one is: the unfinished tasks that it waits for,
 	// and that nothing else waits for but aborted ones.
-	FailFast      bool `protobuf:"varint,15,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
+	FailFast bool `protobuf:"varint,15,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
+	// What is said of the task that is no parameter of the action, such as of which trace it is a
+	// part: up to 16 names with values, of 2 KiB together. Names are 1 to 64 of the characters a-z,
+	// 0-9 and -. All tries of the task get them.
+	Headers       map[string]string `protobuf:"bytes,16,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -209,6 +213,13 @@ func (x *Task) GetFailFast() bool {
 	return false
 }
 
+func (x *Task) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
 type isTask_Content interface {
 	isTask_Content()
 }
@@ -260,6 +271,7 @@ type TaskInfo struct {
 	//	*TaskInfo_ResultText
 	Outcome       isTaskInfo_Outcome `protobuf_oneof:"outcome"`
 	Key           string             `protobuf:"bytes,24,opt,name=key,proto3" json:"key,omitempty"`
+	Headers       map[string]string  `protobuf:"bytes,25,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -484,6 +496,13 @@ func (x *TaskInfo) GetKey() string {
 	return ""
 }
 
+func (x *TaskInfo) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
 type isTaskInfo_Content interface {
 	isTaskInfo_Content()
 }
@@ -589,7 +608,9 @@ type OwnedTask struct {
 	// When the lease expires unless it is extended; absent if it does not.
 	LeaseUntil *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
 	// Empty if the task has none.
-	Key           string `protobuf:"bytes,11,opt,name=key,proto3" json:"key,omitempty"`
+	Key           string                 `protobuf:"bytes,11,opt,name=key,proto3" json:"key,omitempty"`
+	Headers       map[string]string      `protobuf:"bytes,12,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	InsertedAt    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=inserted_at,json=insertedAt,proto3" json:"inserted_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -710,6 +731,20 @@ func (x *OwnedTask) GetKey() string {
 		return x.Key
 	}
 	return ""
+}
+
+func (x *OwnedTask) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *OwnedTask) GetInsertedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.InsertedAt
+	}
+	return nil
 }
 
 type isOwnedTask_Content interface {
@@ -1502,7 +1537,7 @@ var File_stint_v1_task_proto protoreflect.FileDescriptor
 
 const file_stint_v1_task_proto_rawDesc = "" +
 	"\n" +
-	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd9\x03\n" +
+	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcc\x04\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1522,8 +1557,12 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\x03key\x18\r \x01(\tR\x03key\x12\x1d\n" +
 	"\n" +
 	"answer_key\x18\x0e \x01(\tR\tanswerKey\x12\x1b\n" +
-	"\tfail_fast\x18\x0f \x01(\bR\bfailFastB\t\n" +
-	"\acontent\"\xd1\x06\n" +
+	"\tfail_fast\x18\x0f \x01(\bR\bfailFast\x125\n" +
+	"\aheaders\x18\x10 \x03(\v2\x1b.stint.v1.Task.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
+	"\acontent\"\xc8\a\n" +
 	"\bTaskInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1557,13 +1596,17 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\x06result\x18\x16 \x01(\fH\x01R\x06result\x12!\n" +
 	"\vresult_text\x18\x17 \x01(\tH\x01R\n" +
 	"resultText\x12\x10\n" +
-	"\x03key\x18\x18 \x01(\tR\x03keyB\t\n" +
+	"\x03key\x18\x18 \x01(\tR\x03key\x129\n" +
+	"\aheaders\x18\x19 \x03(\v2\x1f.stint.v1.TaskInfo.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
 	"\acontentB\t\n" +
 	"\aoutcome\"L\n" +
 	"\n" +
 	"Dependency\x12 \n" +
 	"\vpredecessor\x18\x01 \x01(\tR\vpredecessor\x12\x1c\n" +
-	"\tdependent\x18\x02 \x01(\tR\tdependent\"\xb6\x02\n" +
+	"\tdependent\x18\x02 \x01(\tR\tdependent\"\xeb\x03\n" +
 	"\tOwnedTask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x16\n" +
@@ -1577,7 +1620,13 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\vlease_until\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"leaseUntil\x12\x10\n" +
-	"\x03key\x18\v \x01(\tR\x03keyB\t\n" +
+	"\x03key\x18\v \x01(\tR\x03key\x12:\n" +
+	"\aheaders\x18\f \x03(\v2 .stint.v1.OwnedTask.HeadersEntryR\aheaders\x12;\n" +
+	"\vinserted_at\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"insertedAt\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
 	"\acontent\"3\n" +
 	"\vPerformance\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
@@ -1656,7 +1705,7 @@ func file_stint_v1_task_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_proto_rawDescData
 }
 
-var file_stint_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_stint_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_stint_v1_task_proto_goTypes = []any{
 	(*Task)(nil),                  // 0: stint.v1.Task
 	(*TaskInfo)(nil),              // 1: stint.v1.TaskInfo
@@ -1670,27 +1719,34 @@ var file_stint_v1_task_proto_goTypes = []any{
 	(*Input)(nil),                 // 9: stint.v1.Input
 	(*ErrorDetail)(nil),           // 10: stint.v1.ErrorDetail
 	(*RefusedDependency)(nil),     // 11: stint.v1.RefusedDependency
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
+	nil,                           // 12: stint.v1.Task.HeadersEntry
+	nil,                           // 13: stint.v1.TaskInfo.HeadersEntry
+	nil,                           // 14: stint.v1.OwnedTask.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
 }
 var file_stint_v1_task_proto_depIdxs = []int32{
-	12, // 0: stint.v1.Task.not_before:type_name -> google.protobuf.Timestamp
-	12, // 1: stint.v1.Task.deadline:type_name -> google.protobuf.Timestamp
-	12, // 2: stint.v1.TaskInfo.deadline:type_name -> google.protobuf.Timestamp
-	12, // 3: stint.v1.TaskInfo.inserted_at:type_name -> google.protobuf.Timestamp
-	12, // 4: stint.v1.TaskInfo.not_before:type_name -> google.protobuf.Timestamp
-	12, // 5: stint.v1.TaskInfo.finished_at:type_name -> google.protobuf.Timestamp
-	12, // 6: stint.v1.TaskInfo.owned_at:type_name -> google.protobuf.Timestamp
-	12, // 7: stint.v1.TaskInfo.lease_until:type_name -> google.protobuf.Timestamp
-	12, // 8: stint.v1.OwnedTask.lease_until:type_name -> google.protobuf.Timestamp
-	13, // 9: stint.v1.Return.retry_after:type_name -> google.protobuf.Duration
-	10, // 10: stint.v1.Verdict.error:type_name -> stint.v1.ErrorDetail
-	11, // 11: stint.v1.ErrorDetail.refused:type_name -> stint.v1.RefusedDependency
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	15, // 0: stint.v1.Task.not_before:type_name -> google.protobuf.Timestamp
+	15, // 1: stint.v1.Task.deadline:type_name -> google.protobuf.Timestamp
+	12, // 2: stint.v1.Task.headers:type_name -> stint.v1.Task.HeadersEntry
+	15, // 3: stint.v1.TaskInfo.deadline:type_name -> google.protobuf.Timestamp
+	15, // 4: stint.v1.TaskInfo.inserted_at:type_name -> google.protobuf.Timestamp
+	15, // 5: stint.v1.TaskInfo.not_before:type_name -> google.protobuf.Timestamp
+	15, // 6: stint.v1.TaskInfo.finished_at:type_name -> google.protobuf.Timestamp
+	15, // 7: stint.v1.TaskInfo.owned_at:type_name -> google.protobuf.Timestamp
+	15, // 8: stint.v1.TaskInfo.lease_until:type_name -> google.protobuf.Timestamp
+	13, // 9: stint.v1.TaskInfo.headers:type_name -> stint.v1.TaskInfo.HeadersEntry
+	15, // 10: stint.v1.OwnedTask.lease_until:type_name -> google.protobuf.Timestamp
+	14, // 11: stint.v1.OwnedTask.headers:type_name -> stint.v1.OwnedTask.HeadersEntry
+	15, // 12: stint.v1.OwnedTask.inserted_at:type_name -> google.protobuf.Timestamp
+	16, // 13: stint.v1.Return.retry_after:type_name -> google.protobuf.Duration
+	10, // 14: stint.v1.Verdict.error:type_name -> stint.v1.ErrorDetail
+	11, // 15: stint.v1.ErrorDetail.refused:type_name -> stint.v1.RefusedDependency
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_proto_init() }
@@ -1730,7 +1786,7 @@ func file_stint_v1_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_proto_rawDesc), len(file_stint_v1_task_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1549,7 +1549,9 @@ type ListTasksRequest struct {
 	// Default: 100; at most 10,000.
 	Limit int32 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Only tasks with this key.
-	Key           string `protobuf:"bytes,10,opt,name=key,proto3" json:"key,omitempty"`
+	Key string `protobuf:"bytes,10,opt,name=key,proto3" json:"key,omitempty"`
+	// Only tasks with these headers, perhaps among others.
+	Headers       map[string]string `protobuf:"bytes,11,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1652,6 +1654,13 @@ func (x *ListTasksRequest) GetKey() string {
 		return x.Key
 	}
 	return ""
+}
+
+func (x *ListTasksRequest) GetHeaders() map[string]string {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
 }
 
 type ListTasksResponse struct {
@@ -3796,7 +3805,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"found_only\x18\x03 \x01(\bR\tfoundOnly\"V\n" +
 	"\x10GetTasksResponse\x12(\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\x12\x18\n" +
-	"\amissing\x18\x02 \x03(\tR\amissing\"\xc0\x02\n" +
+	"\amissing\x18\x02 \x03(\tR\amissing\"\xbf\x03\n" +
 	"\x10ListTasksRequest\x12\x18\n" +
 	"\aactions\x18\x01 \x03(\tR\aactions\x12\x16\n" +
 	"\x06states\x18\x02 \x03(\tR\x06states\x12\x1b\n" +
@@ -3808,7 +3817,11 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x05after\x18\b \x01(\tR\x05after\x12\x14\n" +
 	"\x05limit\x18\t \x01(\x05R\x05limit\x12\x10\n" +
 	"\x03key\x18\n" +
-	" \x01(\tR\x03key\"i\n" +
+	" \x01(\tR\x03key\x12A\n" +
+	"\aheaders\x18\v \x03(\v2'.stint.v1.ListTasksRequest.HeadersEntryR\aheaders\x1a:\n" +
+	"\fHeadersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
 	"\x11ListTasksResponse\x12(\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x16\n" +
@@ -4020,7 +4033,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -4081,201 +4094,203 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*CheckStoreRequest)(nil),       // 56: stint.v1.CheckStoreRequest
 	(*CheckStoreResponse)(nil),      // 57: stint.v1.CheckStoreResponse
 	(*Finding)(nil),                 // 58: stint.v1.Finding
-	(*Task)(nil),                    // 59: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 60: google.protobuf.Duration
-	(*Dependency)(nil),              // 61: stint.v1.Dependency
-	(*Affected)(nil),                // 62: stint.v1.Affected
-	(*Answer)(nil),                  // 63: stint.v1.Answer
-	(*Verdict)(nil),                 // 64: stint.v1.Verdict
-	(*timestamppb.Timestamp)(nil),   // 65: google.protobuf.Timestamp
-	(*Performance)(nil),             // 66: stint.v1.Performance
-	(*Return)(nil),                  // 67: stint.v1.Return
-	(*TaskInfo)(nil),                // 68: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 69: stint.v1.Limits
-	(*SetLimitsRequest)(nil),        // 70: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 71: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 72: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 73: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 74: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 75: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 76: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 77: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 78: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 79: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 80: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 81: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 82: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 83: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 84: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 85: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 86: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 87: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 88: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 89: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 90: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 91: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 92: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 93: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 94: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 95: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 96: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 97: stint.v1.TriggerScheduleResponse
+	nil,                             // 59: stint.v1.ListTasksRequest.HeadersEntry
+	(*Task)(nil),                    // 60: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 61: google.protobuf.Duration
+	(*Dependency)(nil),              // 62: stint.v1.Dependency
+	(*Affected)(nil),                // 63: stint.v1.Affected
+	(*Answer)(nil),                  // 64: stint.v1.Answer
+	(*Verdict)(nil),                 // 65: stint.v1.Verdict
+	(*timestamppb.Timestamp)(nil),   // 66: google.protobuf.Timestamp
+	(*Performance)(nil),             // 67: stint.v1.Performance
+	(*Return)(nil),                  // 68: stint.v1.Return
+	(*TaskInfo)(nil),                // 69: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 70: stint.v1.Limits
+	(*SetLimitsRequest)(nil),        // 71: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 72: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 73: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 74: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 75: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 76: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 77: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 78: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 79: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 80: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 81: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 82: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 83: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 84: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 85: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 86: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 87: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 88: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 89: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 90: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 91: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 92: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 93: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 94: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 95: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 96: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 97: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 98: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	59,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	59,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	59,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	59,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	60,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	60,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	61,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	62,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	63,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	64,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	62,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	60,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	60,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	60,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	60,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	61,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	61,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	62,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	63,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	64,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	65,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	63,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
 	17,  // 11: stint.v1.ChangeTasksRequest.to:type_name -> stint.v1.TaskChanges
-	65,  // 12: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
-	60,  // 13: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
-	62,  // 14: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
-	62,  // 15: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	66,  // 16: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	59,  // 17: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	59,  // 18: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	61,  // 19: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	67,  // 20: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	66,  // 12: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
+	61,  // 13: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
+	63,  // 14: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
+	63,  // 15: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	67,  // 16: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	60,  // 17: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	60,  // 18: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	62,  // 19: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	68,  // 20: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
 	22,  // 21: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
 	6,   // 22: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
 	17,  // 23: stint.v1.TransactRequest.change_to:type_name -> stint.v1.TaskChanges
 	23,  // 24: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	65,  // 25: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	65,  // 26: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	62,  // 27: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	62,  // 28: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	62,  // 29: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	62,  // 30: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
-	68,  // 31: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	60,  // 32: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	60,  // 33: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	68,  // 34: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	68,  // 35: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	68,  // 36: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	68,  // 37: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	65,  // 38: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	65,  // 39: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	38,  // 40: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
-	31,  // 41: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
-	65,  // 42: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
-	37,  // 43: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
-	31,  // 44: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
-	36,  // 45: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
-	65,  // 46: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
-	65,  // 47: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
-	65,  // 48: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
-	69,  // 49: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	65,  // 50: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	65,  // 51: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	68,  // 52: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	68,  // 53: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	65,  // 54: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	65,  // 55: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	68,  // 56: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	61,  // 57: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	43,  // 58: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	60,  // 59: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	60,  // 60: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	68,  // 61: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	68,  // 62: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	68,  // 63: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	46,  // 64: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	49,  // 65: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	65,  // 66: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	60,  // 67: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	68,  // 68: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	65,  // 69: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	60,  // 70: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	60,  // 71: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	58,  // 72: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 73: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 74: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 75: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,   // 76: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	8,   // 77: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	10,  // 78: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	12,  // 79: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	14,  // 80: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	16,  // 81: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
-	19,  // 82: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	21,  // 83: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	25,  // 84: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	27,  // 85: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	29,  // 86: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	32,  // 87: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	34,  // 88: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	39,  // 89: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	41,  // 90: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	44,  // 91: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	47,  // 92: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	50,  // 93: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	52,  // 94: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	54,  // 95: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	56,  // 96: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	70,  // 97: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	71,  // 98: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	72,  // 99: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	73,  // 100: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	74,  // 101: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	75,  // 102: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	76,  // 103: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	77,  // 104: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	78,  // 105: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	79,  // 106: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	80,  // 107: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	81,  // 108: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	82,  // 109: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	83,  // 110: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 111: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 112: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 113: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,   // 114: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	9,   // 115: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	11,  // 116: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	13,  // 117: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	15,  // 118: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	18,  // 119: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
-	20,  // 120: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	24,  // 121: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	26,  // 122: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	28,  // 123: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	30,  // 124: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	33,  // 125: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	35,  // 126: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	40,  // 127: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	42,  // 128: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	45,  // 129: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	48,  // 130: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	51,  // 131: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	53,  // 132: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	55,  // 133: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	57,  // 134: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	84,  // 135: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	85,  // 136: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	86,  // 137: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	87,  // 138: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	88,  // 139: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	89,  // 140: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	90,  // 141: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	91,  // 142: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	92,  // 143: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	93,  // 144: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	94,  // 145: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	95,  // 146: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	96,  // 147: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	97,  // 148: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	111, // [111:149] is the sub-list for method output_type
-	73,  // [73:111] is the sub-list for method input_type
-	73,  // [73:73] is the sub-list for extension type_name
-	73,  // [73:73] is the sub-list for extension extendee
-	0,   // [0:73] is the sub-list for field type_name
+	66,  // 25: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	66,  // 26: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	63,  // 27: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	63,  // 28: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	63,  // 29: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	63,  // 30: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
+	69,  // 31: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	61,  // 32: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	61,  // 33: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	59,  // 34: stint.v1.ListTasksRequest.headers:type_name -> stint.v1.ListTasksRequest.HeadersEntry
+	69,  // 35: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	69,  // 36: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	69,  // 37: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	69,  // 38: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	66,  // 39: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	66,  // 40: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	38,  // 41: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
+	31,  // 42: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
+	66,  // 43: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	37,  // 44: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
+	31,  // 45: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
+	36,  // 46: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
+	66,  // 47: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
+	66,  // 48: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
+	66,  // 49: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
+	70,  // 50: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	66,  // 51: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	66,  // 52: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	69,  // 53: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	69,  // 54: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	66,  // 55: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	66,  // 56: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	69,  // 57: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	62,  // 58: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	43,  // 59: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	61,  // 60: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	61,  // 61: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	69,  // 62: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	69,  // 63: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	69,  // 64: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	46,  // 65: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	49,  // 66: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	66,  // 67: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	61,  // 68: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	69,  // 69: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	66,  // 70: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	61,  // 71: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	61,  // 72: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	58,  // 73: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 74: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 75: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 76: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	6,   // 77: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	8,   // 78: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	10,  // 79: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	12,  // 80: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	14,  // 81: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	16,  // 82: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	19,  // 83: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	21,  // 84: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	25,  // 85: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	27,  // 86: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	29,  // 87: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	32,  // 88: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	34,  // 89: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	39,  // 90: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	41,  // 91: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	44,  // 92: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	47,  // 93: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	50,  // 94: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	52,  // 95: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	54,  // 96: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	56,  // 97: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	71,  // 98: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	72,  // 99: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	73,  // 100: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	74,  // 101: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	75,  // 102: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	76,  // 103: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	77,  // 104: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	78,  // 105: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	79,  // 106: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	80,  // 107: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	81,  // 108: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	82,  // 109: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	83,  // 110: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	84,  // 111: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 112: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 113: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 114: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	7,   // 115: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	9,   // 116: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	11,  // 117: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	13,  // 118: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	15,  // 119: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	18,  // 120: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	20,  // 121: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	24,  // 122: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	26,  // 123: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	28,  // 124: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	30,  // 125: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	33,  // 126: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	35,  // 127: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	40,  // 128: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	42,  // 129: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	45,  // 130: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	48,  // 131: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	51,  // 132: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	53,  // 133: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	55,  // 134: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	57,  // 135: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	85,  // 136: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	86,  // 137: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	87,  // 138: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	88,  // 139: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	89,  // 140: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	90,  // 141: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	91,  // 142: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	92,  // 143: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	93,  // 144: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	94,  // 145: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	95,  // 146: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	96,  // 147: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	97,  // 148: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	98,  // 149: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	112, // [112:150] is the sub-list for method output_type
+	74,  // [74:112] is the sub-list for method input_type
+	74,  // [74:74] is the sub-list for extension type_name
+	74,  // [74:74] is the sub-list for extension extendee
+	0,   // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -4293,7 +4308,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   59,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

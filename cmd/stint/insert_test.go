@@ -3,6 +3,7 @@
 package main
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -33,6 +34,17 @@ func TestInsert_TakesOneTaskByFlags(t *testing.T) {
 	if got := db.get(t, "keyed"); got.Key != "ann" {
 		t.Errorf("the task with a key is %+v", got)
 	}
+	db.run(t, "", "insert", "--action", "greet", "--id", "headed", "--header", "tenant=a,b",
+		"--header", "traceparent=").wantExit(t, 0)
+	want := map[string]string{"tenant": "a,b", "traceparent": ""}
+	if got := db.get(t, "headed"); !maps.Equal(got.Headers, want) {
+		t.Errorf("the task has the headers %q", got.Headers)
+	}
+	for _, wrong := range []string{"tenant", "Tenant=a", "=a"} {
+		db.run(t, "", "insert", "--action", "a", "--header", wrong).
+			wantExit(t, 2, "invalid --header")
+	}
+	db.run(t, "", "insert", "--header", "a=b").wantExit(t, 2, "need --action")
 	db.run(t, "", "insert", "--key", "ann").wantExit(t, 2, "need --action")
 	db.run(t, "", "insert", "--action", "a", "--key", "").wantExit(t, 2, "invalid --key")
 	db.run(t, "", "insert", "--id", "c").wantExit(t, 2, "need --action")
@@ -40,8 +52,8 @@ func TestInsert_TakesOneTaskByFlags(t *testing.T) {
 	db.run(t, "", "insert", "--action", "").wantExit(t, 2, "--action")
 	db.run(t, "", "insert", "--action", "a", "--id", "").wantExit(t, 2, "1 to 512 bytes")
 	db.run(t, "", "insert", "--action", "a", "--body", "\xff").wantExit(t, 0)
-	if got := len(db.ids(t)); got != 4 {
-		t.Errorf("there are %d tasks, want 4", got)
+	if got := len(db.ids(t)); got != 5 {
+		t.Errorf("there are %d tasks, want 5", got)
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 const two = `{"name":"report","spec":"0 8 * * *","zone":"Europe/Berlin","catch_up":"all",` +
 	`"window":"2h","overlap":"wait","jitter":"1m","expire":true,` +
 	`"from":"2026-01-02T03:04:05Z","to":"2100-01-02T03:04:05Z","tasks":[` +
-	`{"id":"fetch","action":"fetch","key":"k","body":{"n":1},"priority":3,"max_tries":7,` +
+	`{"id":"fetch","action":"fetch","key":"k","headers":{"h":"v"},"body":{"n":1},` +
+	`"priority":3,"max_tries":7,` +
 	`"post_result":true,"on_abort":"run-anyway"},` +
 	`{"id":"send","action":"send","after":["fetch"]}]}
 {"name":"tick","spec":"every 90s","tasks":[{"action":"tick","body_base64":"/w=="}]}
@@ -39,7 +40,8 @@ func TestSchedule_PutsWhatItLists(t *testing.T) {
 	if report.Zone != "Europe/Berlin" || report.CatchUp != stint.CatchUpAll ||
 		report.Window != 2*time.Hour || report.Overlap != stint.OverlapWait || !report.Expire ||
 		report.Jitter != time.Minute || len(report.Tasks) != 2 || report.From.IsZero() ||
-		string(report.Tasks[0].Body) != `{"n":1}` || report.Tasks[0].OnAbort != stint.RunAnyway {
+		string(report.Tasks[0].Body) != `{"n":1}` || report.Tasks[0].Headers["h"] != "v" ||
+		report.Tasks[0].OnAbort != stint.RunAnyway {
 		t.Errorf("the store has %+v", report)
 	}
 	printed := db.run(t, "", "schedule", "ls", "--json").wantExit(t, 0).stdout

@@ -59,7 +59,7 @@ func TestInsert_TakesEveryField(t *testing.T) {
 	db := newDatabase(t)
 	input := `{"id": "first", "action": "act", "to_signal_after": ["all"]}
 		{"id": "all", "action": "act", "key": "k", "body": "text", "priority": -7,
-		"max_tries": 3,` +
+		"headers": {"tenant": "acme", "traceparent": "00-1"}, "max_tries": 3,` +
 		"\n" + `"not_before": "2999-01-02T03:04:05+01:00", "deadline": "2999-02-03T04:05:06.5Z",` +
 		`"post_result": true, "on_abort": "run-anyway", "after": ["last", "first"]}
 		{"id": "last", "action": "other"}`
@@ -77,6 +77,7 @@ func TestInsert_TakesEveryField(t *testing.T) {
 		"max_tries": 3.0, "not_before": "2999-01-02T02:04:05Z",
 		"deadline": "2999-02-03T04:05:06.5Z", "post_result": true, "on_abort": "run-anyway",
 		"state": "blocked", "status_code": "pending", "tries": 0.0,
+		"headers": map[string]any{"tenant": "acme", "traceparent": "00-1"},
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("show --json = %v\nwant %v", got, want)
@@ -86,6 +87,14 @@ func TestInsert_TakesEveryField(t *testing.T) {
 	if why.Missing != 2 {
 		t.Errorf("it waits for %d tasks, want 2", why.Missing)
 	}
+	db.run(t, "", "show", "all").wantExit(t, 0).
+		wantOutput(t, "headers", "tenant: acme\n", "traceparent: 00-1\n")
+	listed := db.run(t, "", "ls", "--header", "tenant=acme", "--json").wantExit(t, 0).stdout
+	if n := strings.Count(listed, "\n"); n != 1 || !strings.Contains(listed, `"id":"all"`) {
+		t.Errorf("ls --header prints %s", listed)
+	}
+	db.run(t, "", "ls", "--header", "acme").wantExit(t, 2, "invalid --header")
+	db.run(t, "", "ls", "--header", "tenant=other").wantExit(t, 0)
 }
 
 func TestInsert_TakesBodiesOfEveryKind(t *testing.T) {

@@ -2,6 +2,8 @@ package display
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,9 +110,19 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 	if task.PostResult {
 		add("posts result", "yes")
 	}
+	add("headers", Lines(Headers(task.Headers)))
 	add("body", Content(task.Body))
 	add("result", Content(task.Result))
 	return lines
+}
+
+// Headers are the headers of a task, each in a line.
+func Headers(headers map[string]string) string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		lines = append(lines, name+": "+strings.Join(strings.Fields(headers[name]), " "))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Lines is a status or a log, which may have many lines.

@@ -100,6 +100,11 @@ var defects = []func(*proposal){
 	func(p *proposal) { p.Key = strings.Repeat("\u20ac", 86) },
 	func(p *proposal) { p.Key = "a\x00b" },
 	func(p *proposal) { p.Key = "\xff" },
+	func(p *proposal) { p.Headers = map[string]string{"Name": ""} },
+	func(p *proposal) { p.Headers = map[string]string{"": ""} },
+	func(p *proposal) { p.Headers = map[string]string{strings.Repeat("n", 65): ""} },
+	func(p *proposal) { p.Headers = map[string]string{"n": strings.Repeat("\u20ac", 683)} },
+	func(p *proposal) { p.Headers = seventeen() },
 	func(p *proposal) { p.MaxTries = -2 },
 	func(p *proposal) { p.MaxTries = math.MaxInt32 + 1 },
 	func(p *proposal) { p.OnAbort, p.onAbort = 2, "wait" },
@@ -107,6 +112,14 @@ var defects = []func(*proposal){
 	func(p *proposal) { p.NotBefore = time.Date(0, 12, 31, 23, 59, 59, 0, time.UTC) },
 	func(p *proposal) { p.Deadline = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) },
 	func(p *proposal) { p.Deadline = time.Date(0, 12, 31, 23, 59, 59, 0, time.UTC) },
+}
+
+func seventeen() map[string]string {
+	headers := map[string]string{}
+	for i := range 17 {
+		headers[fmt.Sprint("n", i)] = ""
+	}
+	return headers
 }
 
 func (w *twins) propose(t *rapid.T) *proposal {
@@ -224,6 +237,7 @@ func (w *twins) addTask(t *rapid.T, p *proposal, rollback bool) (id stint.TaskID
 	case rapid.Bool().Draw(t, "null key"):
 		give("key", nil)
 	}
+	giveOr("headers", len(p.Headers) == 0, p.Headers)
 	isText := utf8.Valid(p.Body) && !slices.Contains(p.Body, 0)
 	switch {
 	case p.Body == nil:
@@ -291,6 +305,7 @@ func (w *twins) own(t *rapid.T) {
 		w.owned = append(w.owned, pair)
 		for j := range pair { // what no two hand-outs have in common
 			pair[j].Token, pair[j].LeaseUntil = stint.Token{}, time.Time{}
+			pair[j].InsertedAt = time.Time{}
 		}
 		if !reflect.DeepEqual(pair[0], pair[1]) {
 			t.Fatalf("OwnTasks gave %+v, of the twin %+v", pair[0], pair[1])

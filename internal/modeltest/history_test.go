@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,7 @@ func TestStore_HandsEachTaskToOneOwnerAtATime(t *testing.T) {
 	ids := make([]stint.TaskID, tasks)
 	for i := range batch {
 		ids[i] = stint.TaskID(fmt.Sprintf("task-%05d", i))
-		batch[i] = stint.Task{ID: ids[i], Action: "work"}
+		batch[i] = stint.Task{ID: ids[i], Action: "work", Headers: headersOf(ids[i])}
 	}
 	if err := store.InsertTasks(t.Context(), batch); err != nil {
 		t.Fatal(err)
@@ -313,6 +314,14 @@ func (w *worker) act(ctx context.Context) {
 	}
 }
 
+// headersOf are the headers of a task, by its ID; one in eight has none.
+func headersOf(id stint.TaskID) map[string]string {
+	if id[len(id)-1]%8 == 0 {
+		return nil
+	}
+	return map[string]string{"of": string(id)}
+}
+
 func (w *worker) own(ctx context.Context) {
 	const ownedMax = 300
 	began := w.clock.Add(1)
@@ -327,6 +336,9 @@ func (w *worker) own(ctx context.Context) {
 		return
 	}
 	for _, task := range owned {
+		if !maps.Equal(task.Headers, headersOf(task.ID)) {
+			w.fail(w.t, "OwnTasks", fmt.Errorf("%q has the headers %q", task.ID, task.Headers))
+		}
 		w.events = append(w.events, event{
 			kind: wasOwned, task: task.ID, token: task.Token, try: task.Try, accepted: true,
 			began: began, ended: ended,

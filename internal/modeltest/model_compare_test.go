@@ -45,7 +45,7 @@ func (t *referenceTask) report() report {
 	r := report{
 		TaskInfo: stint.TaskInfo{
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
-			MaxTries:   t.MaxTries,
+			MaxTries: t.MaxTries, Headers: t.Headers,
 			PostResult: t.PostResult, OnAbort: t.OnAbort, State: t.state,
 			StatusCode: stint.StatusCode(t.state), AbortCause: t.cause, Tries: t.tries,
 			Actor: t.actor, Status: t.status,
@@ -122,6 +122,7 @@ func (m *machine) list(t *rapid.T) {
 		States:   rapid.SliceOfN(rapid.SampledFrom(states), 0, 2).Draw(t, "states"),
 		IDPrefix: rapid.SampledFrom([]string{"", "n", "n00", "a", "z"}).Draw(t, "prefix"),
 		Key:      rapid.SampledFrom([]string{"", "", "k"}).Draw(t, "key"),
+		Headers:  rapid.SampledFrom(someHeaders).Draw(t, "headers"),
 		Actor:    rapid.SampledFrom([]stint.ActorID{"", "", "ann"}).Draw(t, "actor"),
 		Limit:    rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "limit"),
 	}
@@ -137,7 +138,7 @@ func (m *machine) list(t *rapid.T) {
 		if strings.HasPrefix(id, filter.IDPrefix) && id > string(filter.After) &&
 			(filter.Actions == nil || slices.Contains(filter.Actions, r.Action)) &&
 			(len(filter.States) == 0 || slices.Contains(filter.States, r.State)) &&
-			(filter.Key == "" || r.Key == filter.Key) &&
+			(filter.Key == "" || r.Key == filter.Key) && hasAll(r.Headers, filter.Headers) &&
 			(filter.Actor == "" || r.Actor == filter.Actor) {
 			want = append(want, r)
 		}
@@ -157,6 +158,16 @@ func (m *machine) list(t *rapid.T) {
 		slices.SortFunc(infos, func(a, b stint.TaskInfo) int { return cmp.Compare(a.ID, b.ID) })
 	}
 	m.requireReports(t, "ListTasks", infos, want)
+}
+
+// hasAll reports whether headers have those that are asked for.
+func hasAll(headers, asked map[string]string) bool {
+	for name, value := range asked {
+		if has, ok := headers[name]; !ok || has != value {
+			return false
+		}
+	}
+	return true
 }
 
 // requireInStates checks the order of tasks that are listed state by state.

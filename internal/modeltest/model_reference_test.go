@@ -346,6 +346,7 @@ func (r *reference) own(
 		}
 		last = task
 		if owned.Action != task.Action || string(owned.Body) != string(task.Body) ||
+			!maps.Equal(owned.Headers, task.Headers) || owned.InsertedAt.IsZero() ||
 			owned.Try != task.tries+1 || owned.MaxTries != task.MaxTries {
 			return fmt.Errorf("task %d is %v, want %v after %d tries",
 				i, owned, task.Task, task.tries)

@@ -152,6 +152,11 @@ func (m *machine) ids(t *rapid.T) []stint.TaskID {
 	return slices.DeleteFunc(ids, func(id stint.TaskID) bool { return m.model.tasks[id] == nil })
 }
 
+// someHeaders are what tasks have for headers, and lists are filtered by.
+var someHeaders = []map[string]string{
+	nil, nil, {"tenant": "a"}, {"tenant": "b", "traceparent": `{"\`}, {"n-1": ""},
+}
+
 func drawTask(t *rapid.T) newTask {
 	return newTask{
 		Task: stint.Task{
@@ -163,6 +168,7 @@ func drawTask(t *rapid.T) newTask {
 			PostResult: rapid.Bool().Draw(t, "post"),
 			Body:       rapid.SampledFrom([][]byte{nil, {}, {0, 255}}).Draw(t, "body"),
 			OnAbort:    rapid.SampledFrom([]stint.OnAbort{0, stint.RunAnyway}).Draw(t, "abort"),
+			Headers:    rapid.SampledFrom(someHeaders).Draw(t, "headers"),
 		},
 		start:   rapid.SampledFrom([]int{0, 0, 0, 0, -1, 1, 2}).Draw(t, "start"),
 		expires: rapid.SampledFrom([]int{0, 0, 0, 0, 0, -1, 1, 3}).Draw(t, "expires"),

@@ -222,7 +222,13 @@ func (d *document) addMessage(message *protogen.Message, request bool) {
 }
 
 func (d *document) property(field *protogen.Field, request bool) node {
-	schema := d.value(field, request)
+	var schema node
+	if field.Desc.IsMap() {
+		value := d.value(field.Message.Fields[1], request)
+		schema = node{"type": "object", "additionalProperties": value}
+	} else {
+		schema = d.value(field, request)
+	}
 	if field.Desc.IsList() {
 		schema = node{"type": "array", "items": schema}
 	}

@@ -67,7 +67,7 @@ func Variants(file string) map[string]string {
 var (
 	callPattern   = regexp.MustCompile(`[\w.]+\(`)
 	unnestPattern = regexp.MustCompile(`\bunnest\(([^(),]+)\)`)
-	typePattern   = regexp.MustCompile(`::(text|bytea|timestamptz|regclass|oid)\b`)
+	typePattern   = regexp.MustCompile(`::(text|bytea|jsonb|timestamptz|regclass|oid)\b`)
 )
 
 // isGrammar reports whether a name looks like that of a function, and belongs to the grammar.

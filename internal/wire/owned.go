@@ -15,7 +15,7 @@ func FromOwned(owned []stint.OwnedTask, text bool) []*stintv1.OwnedTask {
 	// There may be a thousand: they are allocated together.
 	together := make([]stintv1.OwnedTask, len(owned))
 	bodies := make([]stintv1.OwnedTask_Body, len(owned))
-	var until *timestamppb.Timestamp
+	var until, inserted *timestamppb.Timestamp
 	for i := range owned {
 		t, m := &owned[i], &together[i]
 		messages[i] = m
@@ -25,7 +25,10 @@ func FromOwned(owned []stint.OwnedTask, text bool) []*stintv1.OwnedTask {
 		m.Id, m.Token, m.Action, m.Key = string(t.ID), t.Token.String(), t.Action, t.Key
 		m.Try, m.MaxTries = Int32(t.Try), Int32(t.MaxTries)
 		m.Completed, m.Aborted = Int32(t.Completed), Int32(t.Aborted)
-		m.LeaseUntil = until
+		if i == 0 || !t.InsertedAt.Equal(owned[i-1].InsertedAt) {
+			inserted = fromTime(t.InsertedAt)
+		}
+		m.LeaseUntil, m.InsertedAt, m.Headers = until, inserted, t.Headers
 		switch {
 		case t.Body == nil:
 		case text && utf8.Valid(t.Body):
@@ -51,6 +54,7 @@ func ToOwned(messages []*stintv1.OwnedTask) ([]stint.OwnedTask, error) {
 			Try: int(m.GetTry()), MaxTries: int(m.GetMaxTries()),
 			Completed: int(m.GetCompleted()), Aborted: int(m.GetAborted()),
 			LeaseUntil: toTime(m.GetLeaseUntil()),
+			Headers:    m.GetHeaders(), InsertedAt: toTime(m.GetInsertedAt()),
 		}
 		switch content := m.GetContent().(type) {
 		case *stintv1.OwnedTask_Body:

@@ -27,7 +27,7 @@ func FromTask(t *stint.Task) *stintv1.Task {
 		NotBefore: fromTime(t.NotBefore), Deadline: fromTime(t.Deadline),
 		PostResult: t.PostResult, OnAbort: fromOnAbort(t.OnAbort),
 		After: FromIDs(t.After), ToSignalAfter: FromIDs(t.ToSignalAfter),
-		AnswerKey: string(t.AnswerKey), FailFast: t.FailFast,
+		AnswerKey: string(t.AnswerKey), FailFast: t.FailFast, Headers: t.Headers,
 	}
 	if t.Body != nil {
 		message.Content = &stintv1.Task_Body{Body: t.Body}
@@ -46,6 +46,7 @@ func ToTask(m *stintv1.Task) (stint.Task, error) {
 		PostResult: m.GetPostResult(),
 		After:      ToIDs(m.GetAfter()), ToSignalAfter: ToIDs(m.GetToSignalAfter()),
 		AnswerKey: stint.AnswerKey(m.GetAnswerKey()), FailFast: m.GetFailFast(),
+		Headers: m.GetHeaders(),
 	}
 	switch content := m.GetContent().(type) {
 	case *stintv1.Task_Body:
@@ -101,6 +102,7 @@ func FromInfo(info *stint.TaskInfo, text bool) *stintv1.TaskInfo {
 		Tries:      Int32(info.Tries),
 		Actor:      string(info.Actor), OwnedAt: fromTime(info.OwnedAt),
 		LeaseUntil: fromTime(info.LeaseUntil), Status: info.Status, Progress: info.Progress,
+		Headers: info.Headers,
 	}
 	switch {
 	case info.Body == nil:
@@ -140,6 +142,7 @@ func ToInfo(m *stintv1.TaskInfo) stint.TaskInfo {
 		FinishedAt: toTime(m.GetFinishedAt()), Tries: int(m.GetTries()),
 		Actor: stint.ActorID(m.GetActor()), OwnedAt: toTime(m.GetOwnedAt()),
 		LeaseUntil: toTime(m.GetLeaseUntil()), Status: m.GetStatus(), Progress: m.GetProgress(),
+		Headers: m.GetHeaders(),
 	}
 	if m.GetOnAbort() == runAnyway {
 		info.OnAbort = stint.RunAnyway

@@ -11,9 +11,12 @@
 -- nothing. (LOCK TABLE would lock all tables that the view reads, too.)
 ALTER VIEW {{.schema}}.task_states RESET (security_barrier);
 
+-- headers is an object whose values are texts, or null: most tasks have none, and pay nothing.
 ALTER TABLE {{.schema}}.tasks ADD limit_key text COLLATE "C",
+    ADD headers jsonb,
     ADD CONSTRAINT tasks_limit_key_length CHECK (octet_length(limit_key) BETWEEN 1 AND 255)
-        NOT VALID;
+        NOT VALID,
+    ADD CONSTRAINT tasks_headers_length CHECK (octet_length(headers::text) <= 16384) NOT VALID;
 
 -- The action of tasks that were handed out under limits, and count towards them. (A column called
 -- action would break statements of the release for version 1, which join all columns of leased with
@@ -234,7 +237,8 @@ CREATE INDEX changed_tasks_number ON {{.schema}}.changed_tasks (number);
 CREATE OR REPLACE VIEW {{.schema}}.task_states AS
 SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority, task.on_abort,
        task.post_result, task.id, task.action, task.body, state.state, state.tries, state.actor,
-       state.until, state.owned_at, state.status, state.progress, state.result, task.limit_key
+       state.until, state.owned_at, state.status, state.progress, state.result, task.limit_key,
+       task.headers
 FROM {{.schema}}.tasks AS task
 CROSS JOIN LATERAL (
     SELECT (10 + finished.cause)::smallint AS state, finished.tries, finished.actor,
@@ -327,7 +331,7 @@ DROP TABLE {{.schema}}.changed_tasks, {{.schema}}.changes, {{.schema}}.fail_fast
     {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
     {{.schema}}.limits;
 ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;
-ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key;
+ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key, DROP COLUMN headers;
 CREATE VIEW {{.schema}}.task_states AS
 SELECT task.*, state.state, state.tries, state.actor, state.until, state.owned_at, state.status,
        state.progress, state.result

@@ -124,7 +124,8 @@ func messages(method protoreflect.MethodDescriptor) map[protoreflect.MessageDesc
 	var add func(m protoreflect.MessageDescriptor, request bool)
 	add = func(m protoreflect.MessageDescriptor, request bool) {
 		known, ok := found[m]
-		if m.ParentFile().Package() != "stint.v1" || ok && (known || !request) {
+		if m.ParentFile().Package() != "stint.v1" || m.IsMapEntry() || // an object of JSON
+			ok && (known || !request) {
 			return
 		}
 		found[m] = request
@@ -244,6 +245,8 @@ func TestSchemas_DescribeTheJSONOfTheMessages(t *testing.T) {
 		`{"action":"a","not_before":"tomorrow"}`:             false,
 		`{"action":"a","after":["b"],"priority":-1}`:         true,
 		`{"action":"a","after":"b"}`:                         false,
+		`{"action":"a","headers":{"name":"b"}}`:              true,
+		`{"action":"a","headers":{"name":1}}`:                false,
 		`{"action":"a","on_abort":true}`:                     false,
 		`{"action":"a","deadline":"2026-01-02T03:04:05.6Z"}`: true,
 	} {
@@ -275,11 +278,15 @@ func filled(m protoreflect.MessageDescriptor, which, depth int) *dynamicpb.Messa
 			field.Message() != nil && depth == 0 {
 			continue
 		}
-		if field.IsList() {
+		switch {
+		case field.IsMap():
+			message.Mutable(field).Map().Set(protoreflect.ValueOfString("name").MapKey(),
+				value(field.MapValue(), which, depth))
+		case field.IsList():
 			list := message.Mutable(field).List()
 			list.Append(value(field, which, depth))
 			list.Append(value(field, which, depth))
-		} else {
+		default:
 			message.Set(field, value(field, which, depth))
 		}
 	}

@@ -17,12 +17,14 @@
 --   $12 limit_key    text, null: none
 --   $13 inserted_at  timestamptz: the first of the calls
 --   $14 position     bigint, null: at the end of the queue
+--   $15 headers      text, an object of JSON, null: none
 WITH defined AS (
     INSERT INTO stint.tasks
         (key, inserted_at, id, action, body, priority, max_tries, deadline, on_abort, post_result,
-         limit_key)
+         limit_key, headers)
     VALUES ($10::bigint, $13::timestamptz, $1::text, $2::text, $3::bytea, $4::smallint,
-            $5::integer, $7::timestamptz, $8::smallint, $9::boolean, $12::text)
+            $5::integer, $7::timestamptz, $8::smallint, $9::boolean, $12::text,
+            $15::text::jsonb)
 ), limited AS (
     INSERT INTO stint.deadlines (deadline, key)
     SELECT $7::timestamptz, $10::bigint

@@ -14,17 +14,20 @@
 --   $8 post_result  boolean[]
 --   $9 key          bigint[]
 --   $10 limit_key   text[], null elements, or null: none
+--   $11 headers     text[], objects of JSON, null elements, or null: none
 WITH defined AS (
     INSERT INTO stint.tasks
         (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
-         limit_key)
+         limit_key, headers)
     SELECT task.key, task.id, task.action, task.body, task.priority, task.max_tries,
-           task.deadline, task.on_abort, task.post_result, task.limit_key
+           task.deadline, task.on_abort, task.post_result, task.limit_key,
+           task.headers::jsonb
     FROM unnest(
         $1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::integer[], $6::timestamptz[],
-        $7::smallint[], $8::boolean[], $9::bigint[], $10::text[]
+        $7::smallint[], $8::boolean[], $9::bigint[], $10::text[], $11::text[]
     ) AS task (
-        id, action, body, priority, max_tries, deadline, on_abort, post_result, key, limit_key
+        id, action, body, priority, max_tries, deadline, on_abort, post_result, key, limit_key,
+        headers
     )
     ON CONFLICT (id) DO NOTHING
     RETURNING key, action, priority, deadline, limit_key

@@ -14,7 +14,7 @@ SELECT task.key, task.id, task.action,
        octet_length(task.body), leased.tries, task.max_tries, lease.deadline,
        leased.completed, leased.aborted, true AS signals, task.post_result, false AS alone,
        span.n::bigint AS rank, 0::bigint AS floor, task.limit_key, leased.limited,
-       NULL::bigint AS met
+       task.inserted_at, task.headers::text, NULL::bigint AS met
 FROM (
     -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT leases.claim, leases.part, leases.deadline, leases.spans || '{}'::bigint[] AS spans,
@@ -35,7 +35,7 @@ CROSS JOIN LATERAL (
 ) AS leased
 CROSS JOIN LATERAL (
     SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.max_tries, tasks.post_result,
-           tasks.limit_key
+           tasks.limit_key, tasks.inserted_at, tasks.headers
     FROM stint.tasks
     WHERE tasks.key BETWEEN leased.lo AND leased.hi
     OFFSET 0

@@ -206,7 +206,8 @@ SELECT task.key, task.id, task.action,
        taken.lo = taken.last AS alone,
 -- end
        -- in own_singly: true AS alone,
-       taken.rank, taken.floor, task.limit_key, false AS limited, taken.met
+       taken.rank, taken.floor, task.limit_key, false AS limited, task.inserted_at,
+       task.headers::text, taken.met
 FROM (
     SELECT floored.*,
            -- signals says whether other tasks wait for one of a span's
@@ -235,11 +236,11 @@ FROM (
 ) AS taken
 CROSS JOIN LATERAL (
     SELECT tasks.key, tasks.id, tasks.action, tasks.body, tasks.max_tries, tasks.post_result,
-           tasks.limit_key
+           tasks.limit_key, tasks.inserted_at, tasks.headers
     FROM stint.tasks
     WHERE tasks.key BETWEEN taken.lo AND taken.last
 ) AS task
 UNION ALL
 SELECT 0, '', limited.action, NULL, NULL, 0, 0, NULL, NULL, NULL, false, false, false, 0, NULL,
-       NULL, true, NULL
+       NULL, true, NULL, NULL, NULL
 FROM limited

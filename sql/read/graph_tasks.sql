@@ -26,7 +26,7 @@ WITH RECURSIVE around (key) AS (
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
        task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
-       task.limit_key, task.key,
+       task.limit_key, task.headers::text, task.key,
        ARRAY(SELECT edges.after FROM stint.edges WHERE edges.run = task.key) AS predecessors,
        EXISTS (SELECT FROM around OFFSET $2::integer) AS cut
 FROM chosen

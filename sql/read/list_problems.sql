@@ -78,7 +78,7 @@ WITH slow AS MATERIALIZED (
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
        task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
-       task.limit_key, chosen.kind
+       task.limit_key, task.headers::text, chosen.kind
 FROM chosen
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0

@@ -1,6 +1,6 @@
 -- name: list_tasks
 --
--- Returns those of the tasks with keys $1 that pass a filter, $9 of them at most, in the form of
+-- Returns those of the tasks with keys $1 that pass a filter, $10 of them at most, in the form of
 -- get_tasks without bodies and results, followed by the place of the key in $1.
 --
 --   $1 keys       bigint[]
@@ -11,14 +11,15 @@
 --   $6 max_age    interval, or null
 --   $7 prefix     text: how IDs begin, or null: all
 --   $8 limit_key  text, or null: all
---   $9 tasks      integer
+--   $9 headers    text: an object of JSON whose pairs the task has, or null: all
+--   $10 tasks     integer
 SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
        task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
-       task.limit_key, named.place
+       task.limit_key, task.headers::text, named.place
 FROM unnest($1::bigint[]) WITH ORDINALITY AS named (key, place)
 CROSS JOIN LATERAL (
-    SELECT tasks.id, tasks.action, tasks.inserted_at, tasks.limit_key
+    SELECT tasks.id, tasks.action, tasks.inserted_at, tasks.limit_key, tasks.headers
     FROM stint.tasks
     WHERE tasks.key = named.key
     OFFSET 0
@@ -33,5 +34,6 @@ WHERE ($2::text[] IS NULL OR known.action = ANY ($2::text[]))
   AND ($6::interval IS NULL OR known.inserted_at >= statement_timestamp() - $6::interval)
   AND ($7::text IS NULL OR starts_with(known.id, $7::text))
   AND ($8::text IS NULL OR known.limit_key = $8::text)
+  AND ($9::text IS NULL OR known.headers OPERATOR(pg_catalog.@>) $9::text::jsonb)
 ORDER BY named.place
-LIMIT $9::integer
+LIMIT $10::integer

@@ -10,7 +10,8 @@ SELECT task.id, task.action, CASE WHEN long.body IS NULL THEN task.body END,
        task.priority, task.max_tries, task.deadline, task.on_abort, task.post_result,
        task.inserted_at, task.state, task.tries, task.actor, task.until, task.owned_at,
        CASE WHEN long.status IS NULL THEN task.status END, task.progress,
-       CASE WHEN long.result IS NULL THEN task.result END, task.limit_key, task.key,
+       CASE WHEN long.result IS NULL THEN task.result END, task.limit_key,
+       task.headers::text, task.key,
        coalesce(long.body, 0)::bigint + coalesce(long.result, 0) + coalesce(long.status, 0)
 FROM unnest($1::text[]) AS named (id)
 CROSS JOIN LATERAL (

@@ -267,6 +267,7 @@ class Client:
         self, actions: IDs = (), states: IDs = (), id_prefix: str = "", actor: str = "",
         min_age: Optional[Duration] = None, max_age: Optional[Duration] = None,
         newest_first: bool = False, limit: Optional[int] = None, key: str = "",
+        headers: Optional[Mapping[str, str]] = None,
     ) -> Iterator[TaskInfo]:
         """Yields the tasks that pass, at most limit, without bodies and results.
 
@@ -277,7 +278,7 @@ class Client:
         request = t.message(
             actions=t.names(actions), states=t.names(states), id_prefix=id_prefix, actor=actor,
             min_age=t.from_duration(min_age), max_age=t.from_duration(max_age),
-            newest_first=newest_first, key=key)
+            newest_first=newest_first, key=key, headers=dict(headers or {}))
         return self._pages(request, limit)
 
     def _pages(self, request: t.Message, left: Optional[int]) -> Iterator[TaskInfo]:

@@ -32,6 +32,9 @@ class Task:
     answer_key: what must come with the answer to a task whose action is "stint.External": 16 bytes
         or more that cannot be guessed, such as secrets.token_urlsafe().
     fail_fast: has what only this task needs aborted when this one is.
+    headers: what is said of the task that is no parameter of the action, such as of which trace it
+        is a part: up to 16 names with values, of 2 KiB together. Names are of the characters a-z,
+        0-9 and -.
     """
 
     action: str
@@ -48,6 +51,7 @@ class Task:
     key: str = ""
     answer_key: str = field(default="", repr=False)
     fail_fast: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.id = self.id or str(uuid.uuid4())
@@ -85,6 +89,7 @@ class TaskInfo:
     progress: float = 0.0
     result: Optional[bytes] = None
     key: str = ""
+    headers: Dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -95,6 +100,7 @@ class OwnedTask:
     max_tries: -1 is no limit.
     completed, aborted: how many of the tasks that this one waited for ended so.
     lease_until: when the lease expires on the database's clock; None if it does not.
+    inserted_at: when the task was inserted, on the database's clock.
     """
 
     id: str
@@ -107,6 +113,8 @@ class OwnedTask:
     aborted: int = 0
     lease_until: Optional[datetime] = None
     key: str = ""
+    headers: Dict[str, str] = field(default_factory=dict)
+    inserted_at: Optional[datetime] = None
 
 
 @dataclass
@@ -577,7 +585,7 @@ def from_task(task: Task) -> Message:
         not_before=from_time(task.not_before), deadline=from_time(task.deadline),
         post_result=task.post_result, on_abort=task.on_abort, after=names(task.after),
         to_signal_after=names(task.to_signal_after), key=task.key, answer_key=task.answer_key,
-        fail_fast=task.fail_fast,
+        fail_fast=task.fail_fast, headers=dict(task.headers),
     ), task.body, "body", "text")
 
 
@@ -652,6 +660,7 @@ def to_info(m: Message) -> TaskInfo:
     info = TaskInfo(
         id="", action="", body=_content(m, "body", "text"),
         result=_content(m, "result", "result_text"), progress=float(m.get("progress", 0)),
+        headers=dict(m.get("headers", {})),
     )
     for name in _PLAIN:
         if name in m:
@@ -670,7 +679,8 @@ def to_owned(m: Message) -> OwnedTask:
         id=m["id"], token=m["token"], action=m["action"], body=_content(m, "body", "text"),
         try_=m.get("try", 0), max_tries=m.get("max_tries", 0), completed=m.get("completed", 0),
         aborted=m.get("aborted", 0), lease_until=to_time(m.get("lease_until")),
-        key=m.get("key", ""),
+        key=m.get("key", ""), headers=dict(m.get("headers", {})),
+        inserted_at=to_time(m.get("inserted_at")),
     )
 
 

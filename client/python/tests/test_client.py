@@ -33,6 +33,20 @@ class VerbsTest(ServiceTest):
         self.assertIsNone(a.finished_at)
         self.assertIsNone(a.result)
 
+    def test_headers_come_to_the_owner_and_say_which_tasks_to_list(self):
+        headers = {"traceparent": "00-1", "tenant-id": "ä"}
+        self.client.insert([self.task("a", headers=headers), self.task("b")])
+        self.assertEqual([self.info("a").headers, self.info("b").headers], [headers, {}])
+        listed = self.client.list([self.action], headers={"tenant-id": "ä"})
+        self.assertEqual([(info.id, info.headers) for info in listed],
+                         [(self.name("a"), headers)])
+        owned = self.own(2)
+        self.assertEqual([task.headers for task in owned], [headers, {}])
+        self.assertEqual([task.inserted_at for task in owned],
+                         [self.info("a").inserted_at, self.info("b").inserted_at])
+        with self.assertRaises(stint.InvalidArgument):
+            self.client.insert(self.task("c", headers={"Tenant": "a"}))
+
     def test_a_task_is_owned_extended_and_returned(self):
         self.client.insert([self.task("a", "in", post_result=True),
                             self.task("b", after=[self.name("a")])])

@@ -101,6 +101,8 @@ export class HeldTask implements OwnedTask {
   readonly aborted!: number;
   readonly leaseUntil!: Date | null;
   readonly key!: string;
+  readonly headers!: Record<string, string>;
+  readonly insertedAt!: Date | null;
   readonly #client: Client;
   readonly #lines: Lines;
   readonly #signal: AbortSignal;

@@ -48,6 +48,21 @@ const text: Field = {
   take: (from, wire) => from[wire] ?? "",
 };
 
+/** Names with values, which are texts. */
+const pairs: Field = {
+  put(into, wire, value, name) {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      throw wrong(name, "must be an object of strings");
+    }
+    for (const [key, each] of Object.entries(value)) {
+      checkText(key, name);
+      checkText(each, name);
+    }
+    if (Object.keys(value).length > 0) into[wire] = { ...value };
+  },
+  take: (from, wire) => ({ ...from[wire] }),
+};
+
 function checkText(value: unknown, name: string): void {
   if (typeof value !== "string") throw wrong(name, "must be a string");
   if (/\p{Surrogate}/u.test(value)) throw wrong(name, "is not Unicode");
@@ -146,17 +161,18 @@ const result = content("result", "result_text");
 const taskFields: Fields = {
   id: text, action: text, body, priority: number, maxTries: number, notBefore: time,
   deadline: time, postResult: flag, onAbort: text, after: texts, toSignalAfter: texts, key: text,
-  answerKey: text, failFast: flag,
+  answerKey: text, failFast: flag, headers: pairs,
 };
 const infoFields: Fields = {
   id: text, action: text, body, priority: number, maxTries: number, deadline: time,
   postResult: flag, onAbort: text, statusCode: text, state: text, abortCause: text,
   insertedAt: time, notBefore: time, finishedAt: time, tries: number, actor: text, ownedAt: time,
   leaseUntil: time, status: text, progress: number, result, key: text,
+  headers: pairs,
 };
 const ownedFields: Fields = {
   id: text, action: text, body, try: number, maxTries: number, completed: number,
-  aborted: number, leaseUntil: time, key: text,
+  aborted: number, leaseUntil: time, key: text, headers: pairs, insertedAt: time,
 };
 const performanceFields: Fields = { id: text, token: text };
 const returnFields: Fields = {
@@ -240,7 +256,7 @@ const scheduleInfoFields: Fields = {
 };
 const filterFields: Fields = {
   actions: texts, states: texts, idPrefix: text, actor: text, minAge: duration, maxAge: duration,
-  newestFirst: flag, key: text, limit: number,
+  newestFirst: flag, key: text, headers: pairs, limit: number,
 };
 
 /** Returns the name that a field has in messages. */

@@ -36,6 +36,11 @@ export interface Task {
   answerKey?: string;
   /** Has what only this task needs aborted when this one is. */
   failFast?: boolean;
+  /**
+   * What is said of the task that is no parameter of the action, such as of which trace it is a
+   * part: up to 16 names with values, of 2 KiB together. Names are of the characters a-z, 0-9 and -.
+   */
+  headers?: Record<string, string>;
 }
 
 /** What the store knows about a task at one instant. */
@@ -67,6 +72,7 @@ export interface TaskInfo {
   /** null in a list, and if there is none. */
   result: Uint8Array | null;
   key: string;
+  headers: Record<string, string>;
 }
 
 /** Names a hand-out of a task, with the proof that it is the caller's. */
@@ -94,6 +100,9 @@ export interface OwnedTask extends Performance {
   leaseUntil: Date | null;
   /** Empty if the task has none. */
   key: string;
+  headers: Record<string, string>;
+  /** When the task was inserted, on the database's clock. */
+  insertedAt: Date | null;
 }
 
 /** A call of debounce: the task starts quiet after it, but at most atMost after the first. */
@@ -455,6 +464,8 @@ export interface Filter {
   maxAge?: Duration | null;
   newestFirst?: boolean;
   key?: string;
+  /** Headers that a task has, perhaps among others. */
+  headers?: Record<string, string>;
   /** How many at most. Default: all. */
   limit?: number | null;
 }

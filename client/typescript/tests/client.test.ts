@@ -46,6 +46,23 @@ test("a body of every byte comes back, and JSON does", async (t) => {
   assert.deepEqual(stint.jsonOf<{ to: string }>((await s.info("b")).body)?.to, "ann");
 });
 
+test("headers come to the owner, and say which tasks to list", async (t) => {
+  const s = new Service(t);
+  const headers = { traceparent: "00-1", "tenant-id": "ä" };
+  await s.client.insert([s.task("a", "", { headers }), s.task("b", "")]);
+  assert.deepEqual([(await s.info("a")).headers, (await s.info("b")).headers], [headers, {}]);
+  const listed = await all(s.client.list({ actions: s.action, headers: { "tenant-id": "ä" } }));
+  assert.deepEqual(listed.map((info) => [info.id, info.headers]), [[s.name("a"), headers]]);
+  const owned = await s.client.own("actor", [s.action], { maxTasks: 2 });
+  assert.deepEqual(owned.map((task) => task.headers), [headers, {}]);
+  assert.deepEqual(owned[0]!.insertedAt, (await s.info("a")).insertedAt);
+  await assert.rejects(s.client.insert(s.task("c", "", { headers: { Tenant: "a" } })),
+    stint.InvalidArgument);
+  await assert.rejects(
+    s.client.insert(s.task("c", "", { headers: { tenant: 7 } as unknown as typeof headers })),
+    stint.InvalidArgument);
+});
+
 test("a task is owned, extended and returned", async (t) => {
   const s = new Service(t);
   await s.client.insert([

@@ -250,6 +250,8 @@ func setField(task *stint.Task, name string, value json.RawMessage) error {
 	case "body_base64":
 		return readText(&task.Body, value, name, "a string in base64 (RFC 4648) with padding",
 			base64.StdEncoding.Strict().DecodeString)
+	case "headers":
+		return readHeaderFields(&task.Headers, value, name)
 	case "priority":
 		return read(&task.Priority, value, name, "a whole number from -32768 to 32767")
 	case "max_tries":
@@ -302,6 +304,23 @@ func readName[T ~string](into *T, value json.RawMessage, name, leftOut string) e
 		err = fmt.Errorf("%s is empty; leave it out %s", name, leftOut)
 	}
 	return err
+}
+
+func readHeaderFields(into *map[string]string, value json.RawMessage, name string) error {
+	var fields map[string]*string // a null would otherwise be an empty text
+	if err := read(&fields, value, name, "an object of strings"); err != nil {
+		return err
+	}
+	for header, text := range fields {
+		if text == nil {
+			return fmt.Errorf("%s: must be an object of strings, and %q is null", name, header)
+		}
+		if *into == nil {
+			*into = map[string]string{}
+		}
+		(*into)[header] = *text
+	}
+	return nil
 }
 
 // readBody reads a string, or takes the text of any other JSON but null.

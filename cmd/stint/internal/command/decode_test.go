@@ -53,6 +53,8 @@ func TestDecoder_NamesLineAndColumn(t *testing.T) {
 		`{"id": 7, "action": "a"}`:                  "line 1, column 2: id: must be a string",
 		`{"action": "a", "key": 7}`:                 "line 1, column 17: key: must be a string",
 		`{"action": "a", "key": ""}`:                "line 1, column 17: key is empty",
+		`{"action": "a", "headers": {"n": 7}}`:      "column 17: headers: must be an object",
+		`{"action": "a", "headers": {"n": null}}`:   `column 17: headers: must be an object of`,
 		`{"action": "a", "priority": 32768}`:        "column 17: priority: must be a whole number",
 		`{"action": "a", "priority": "high"}`:       "column 17: priority: must be a whole number",
 		`{"action": "a", "max_tries": 1.5}`:         "column 17: max_tries: must be a whole number",

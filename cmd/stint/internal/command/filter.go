@@ -7,11 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/headers"
 )
 
 // filterFlags are the flags by which sub-commands choose tasks.
 type filterFlags struct {
 	actions, states      []string
+	headers              []string
 	key, prefix, actor   string
 	olderThan, newerThan age
 	// names are the names of the flags. More is another one, if there is one.
@@ -25,6 +27,8 @@ func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 	flags.StringSliceVar(&f.states, "state", nil,
 		"only tasks in these `states`: "+strings.Join(stateNames(), ", "))
 	flags.StringVar(&f.key, "key", "", "only tasks with this `key`")
+	flags.StringArrayVar(&f.headers, "header", nil,
+		"only tasks with this header, a `name=value` (repeatable: with all of them)")
 	flags.StringVar(&f.prefix, "prefix", "", "only tasks whose IDs begin with this `text`")
 	flags.StringVar(&f.actor, "actor", "", "only tasks that this `actor` owns, or owned last")
 	flags.Var(&f.olderThan, "older-than",
@@ -34,8 +38,8 @@ func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 	completeBy(cmd, "state", stateList)
 	completeBy(cmd, "prefix", p.taskIDs)
 	completeBy(cmd, "actor", p.actorNames)
-	f.names = append(f.names, "action", "state", "key", "prefix", "actor", "older-than",
-		"newer-than")
+	f.names = append(f.names, "action", "state", "key", "header", "prefix", "actor",
+		"older-than", "newer-than")
 }
 
 // given reports whether the user has given any of the flags.
@@ -58,6 +62,10 @@ func (f *filterFlags) filter(cmd *cobra.Command) (stint.Filter, error) {
 		Actions: f.actions, Key: f.key, IDPrefix: f.prefix, Actor: stint.ActorID(f.actor),
 		MinAge: f.olderThan.ago, MaxAge: f.newerThan.ago,
 	}
+	var err error
+	if filter.Headers, err = readHeaders(f.headers); err != nil {
+		return filter, err
+	}
 	for _, state := range f.states {
 		if !slices.Contains(stateNames(), state) {
 			return filter, said(errInput, "invalid --state %q: must be one of %s", state,
@@ -66,6 +74,23 @@ func (f *filterFlags) filter(cmd *cobra.Command) (stint.Filter, error) {
 		filter.States = append(filter.States, stint.State(state))
 	}
 	return filter, checkNames("action", filter.Actions...)
+}
+
+// readHeaders reads headers that were given as name=value.
+func readHeaders(given []string) (map[string]string, error) {
+	if len(given) == 0 {
+		return nil, nil //nolint:nilnil // as a task has none
+	}
+	read := make(map[string]string, len(given))
+	for _, text := range given {
+		name, value, ok := strings.Cut(text, "=")
+		if _, twice := read[name]; !ok || !headers.IsName(name) || twice {
+			return nil, said(errInput, "invalid --header %.80q: must be name=value, with a name "+
+				"of a-z, 0-9 and -, each once", text)
+		}
+		read[name] = value
+	}
+	return read, nil
 }
 
 func stateNames() []string {

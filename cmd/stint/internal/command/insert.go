@@ -24,7 +24,10 @@ const (
 )
 
 // taskFlags are those of one task.
-type taskFlags struct{ action, key, body string }
+type taskFlags struct {
+	action, key, body string
+	headers           []string
+}
 
 // add adds the flags; what they are for is said of the action.
 func (f *taskFlags) add(p *program, cmd *cobra.Command, action string) {
@@ -32,6 +35,8 @@ func (f *taskFlags) add(p *program, cmd *cobra.Command, action string) {
 	flags.StringVar(&f.action, "action", "", action)
 	flags.StringVar(&f.key, "key", "", "its `key`, such as a customer, for limits per key")
 	flags.StringVar(&f.body, "body", "", "its body, a `text`")
+	flags.StringArrayVar(&f.headers, "header", nil,
+		"a header of it, a `name=value` (repeatable)")
 	completeBy(cmd, "action", p.actions)
 }
 
@@ -40,6 +45,10 @@ func (f *taskFlags) task(cmd *cobra.Command, id string) (stint.Task, error) {
 	task := stint.Task{ID: stint.TaskID(id), Action: f.action, Key: f.key}
 	if cmd.Flags().Changed("body") {
 		task.Body = []byte(f.body)
+	}
+	var err error
+	if task.Headers, err = readHeaders(f.headers); err != nil {
+		return task, err
 	}
 	if cmd.Flags().Changed("key") {
 		return task, checkNames("key", f.key)
@@ -70,6 +79,8 @@ with these fields:
                    limits per key count by it
   body             its parameters: a string, or any other JSON, whose text is the body
   body_base64      the same, as bytes in base64
+  headers          an object of strings, which say something about the task, such as of
+                   which trace it is a part
   priority         a whole number, higher first (default 0)
   max_tries        how many times the task is handed out at most (default 25; -1: no
                    limit)
@@ -104,9 +115,10 @@ error. With --json, one document: inserted (the number of tasks), new_ids.`,
 			if cmd.Flags().Changed("action") {
 				return p.insertByFlags(cmd, &given)
 			}
-			for _, flag := range []string{"id", "key", "body", "once-per"} {
+			for _, flag := range []string{"id", "key", "body", "header", "once-per"} {
 				if cmd.Flags().Changed(flag) {
-					return said(errInput, "--id, --key, --body and --once-per need --action")
+					return said(errInput, "--id, --key, --body, --header and "+
+						"--once-per need --action")
 				}
 			}
 			return p.insert(cmd.Context())
@@ -202,7 +214,7 @@ func (p *program) insert(ctx context.Context) error {
 func refusedField(refused *stint.ArgumentError) string {
 	names := strings.NewReplacer(
 		"Task.ID", "id", "Task.Action", "action", "Task.Key", "key",
-		"Task.Body", "body", "Task.MaxTries", "max_tries",
+		"Task.Body", "body", "Task.Headers", "headers", "Task.MaxTries", "max_tries",
 		"Task.OnAbort", "on_abort", "Task.NotBefore", "not_before", "Task.Deadline", "deadline",
 		"Task.After", "after", "Task.ToSignalAfter", "to_signal_after",
 	)

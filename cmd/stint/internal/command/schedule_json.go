@@ -141,18 +141,19 @@ type scheduleJSON struct {
 }
 
 type scheduledTaskJSON struct {
-	ID            stint.TaskID   `json:"id,omitzero"`
-	Action        string         `json:"action"`
-	Key           string         `json:"key,omitzero"`
-	Body          *string        `json:"body,omitzero"`
-	BodyBase64    []byte         `json:"body_base64,omitzero"`
-	Priority      int16          `json:"priority,omitzero"`
-	MaxTries      int            `json:"max_tries,omitzero"`
-	PostResult    bool           `json:"post_result,omitzero"`
-	OnAbort       string         `json:"on_abort,omitzero"`
-	FailFast      bool           `json:"fail_fast,omitzero"`
-	After         []stint.TaskID `json:"after,omitempty"`
-	ToSignalAfter []stint.TaskID `json:"to_signal_after,omitempty"`
+	ID            stint.TaskID      `json:"id,omitzero"`
+	Action        string            `json:"action"`
+	Key           string            `json:"key,omitzero"`
+	Body          *string           `json:"body,omitzero"`
+	BodyBase64    []byte            `json:"body_base64,omitzero"`
+	Headers       map[string]string `json:"headers,omitempty"`
+	Priority      int16             `json:"priority,omitzero"`
+	MaxTries      int               `json:"max_tries,omitzero"`
+	PostResult    bool              `json:"post_result,omitzero"`
+	OnAbort       string            `json:"on_abort,omitzero"`
+	FailFast      bool              `json:"fail_fast,omitzero"`
+	After         []stint.TaskID    `json:"after,omitempty"`
+	ToSignalAfter []stint.TaskID    `json:"to_signal_after,omitempty"`
 }
 
 func newScheduleJSON(info *stint.ScheduleInfo) scheduleJSON {
@@ -170,7 +171,7 @@ func newScheduleJSON(info *stint.ScheduleInfo) scheduleJSON {
 		shown := scheduledTaskJSON{
 			ID: task.ID, Action: task.Action, Key: task.Key, Priority: task.Priority,
 			MaxTries: task.MaxTries, PostResult: task.PostResult, After: task.After,
-			ToSignalAfter: task.ToSignalAfter, FailFast: task.FailFast,
+			ToSignalAfter: task.ToSignalAfter, FailFast: task.FailFast, Headers: task.Headers,
 		}
 		if task.OnAbort == stint.RunAnyway {
 			shown.OnAbort = display.RunAnyway

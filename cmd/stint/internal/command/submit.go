@@ -34,6 +34,7 @@ The file is YAML or JSON: a list of tasks, each with these fields:
   answer_key  what must come with the answer to a task whose action is stint.External
   fail_fast   true aborts what only this task needs when this one is aborted
   value       the task's body, as JSON
+  headers     a mapping of texts, which say something about the task
   after       a list of the names of tasks that this one waits for
   priority    a whole number, higher first (default 0)
   max_tries   how often the task is handed out at most (default 25; -1: no limit)

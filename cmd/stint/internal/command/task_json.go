@@ -22,7 +22,7 @@ standard error; top refuses; all others print one JSON document, described by th
 A task has these fields. Times are in RFC 3339 format, in UTC. Fields that do not apply
 to a task are left out.
 
-  id, action, key, priority, max_tries (-1: no limit), deadline, post_result,
+  id, action, key, headers, priority, max_tries (-1: no limit), deadline, post_result,
   on_abort ("abort-too" or "run-anyway")
                    as they were inserted
   shard            with --topology: where the task is; id is SHARD/ID then
@@ -49,31 +49,32 @@ to a task are left out.
 
 // A taskJSON is a task as --json prints it.
 type taskJSON struct {
-	ID           string           `json:"id"`
-	Shard        string           `json:"shard,omitzero"`
-	Action       string           `json:"action"`
-	Key          string           `json:"key,omitzero"`
-	StatusCode   stint.StatusCode `json:"status_code"`
-	State        stint.State      `json:"state"`
-	AbortCause   stint.AbortCause `json:"abort_cause,omitzero"`
-	Priority     int16            `json:"priority"`
-	Tries        int              `json:"tries"`
-	MaxTries     int              `json:"max_tries"`
-	PostResult   bool             `json:"post_result"`
-	OnAbort      string           `json:"on_abort"`
-	Actor        string           `json:"actor,omitzero"`
-	Status       string           `json:"status,omitzero"`
-	Progress     float64          `json:"progress,omitzero"`
-	InsertedAt   time.Time        `json:"inserted_at"`
-	NotBefore    time.Time        `json:"not_before,omitzero"`
-	Deadline     time.Time        `json:"deadline,omitzero"`
-	OwnedAt      time.Time        `json:"owned_at,omitzero"`
-	LeaseUntil   time.Time        `json:"lease_until,omitzero"`
-	FinishedAt   time.Time        `json:"finished_at,omitzero"`
-	Body         *string          `json:"body,omitzero"`
-	BodyBase64   []byte           `json:"body_base64,omitzero"`
-	Result       *string          `json:"result,omitzero"`
-	ResultBase64 []byte           `json:"result_base64,omitzero"`
+	ID           string            `json:"id"`
+	Shard        string            `json:"shard,omitzero"`
+	Action       string            `json:"action"`
+	Key          string            `json:"key,omitzero"`
+	Headers      map[string]string `json:"headers,omitempty"`
+	StatusCode   stint.StatusCode  `json:"status_code"`
+	State        stint.State       `json:"state"`
+	AbortCause   stint.AbortCause  `json:"abort_cause,omitzero"`
+	Priority     int16             `json:"priority"`
+	Tries        int               `json:"tries"`
+	MaxTries     int               `json:"max_tries"`
+	PostResult   bool              `json:"post_result"`
+	OnAbort      string            `json:"on_abort"`
+	Actor        string            `json:"actor,omitzero"`
+	Status       string            `json:"status,omitzero"`
+	Progress     float64           `json:"progress,omitzero"`
+	InsertedAt   time.Time         `json:"inserted_at"`
+	NotBefore    time.Time         `json:"not_before,omitzero"`
+	Deadline     time.Time         `json:"deadline,omitzero"`
+	OwnedAt      time.Time         `json:"owned_at,omitzero"`
+	LeaseUntil   time.Time         `json:"lease_until,omitzero"`
+	FinishedAt   time.Time         `json:"finished_at,omitzero"`
+	Body         *string           `json:"body,omitzero"`
+	BodyBase64   []byte            `json:"body_base64,omitzero"`
+	Result       *string           `json:"result,omitzero"`
+	ResultBase64 []byte            `json:"result_base64,omitzero"`
 }
 
 func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
@@ -82,6 +83,7 @@ func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
 		State: info.State, AbortCause: info.AbortCause, Priority: info.Priority, Tries: info.Tries,
 		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: display.AbortToo,
 		Actor: string(info.Actor), Status: info.Status, Progress: info.Progress,
+		Headers:    info.Headers,
 		InsertedAt: utc(info.InsertedAt), NotBefore: utc(info.NotBefore),
 		Deadline: utc(info.Deadline), LeaseUntil: utc(info.LeaseUntil),
 		OwnedAt: utc(info.OwnedAt), FinishedAt: utc(info.FinishedAt),

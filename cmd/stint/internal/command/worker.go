@@ -57,6 +57,9 @@ A program is given the task's body on standard input, the worker's environment, 
   STINT_TRY      the number of this try, beginning with 1
   STINT_INPUTS   the path of a JSON list with an object for each task that this one waited
                  for: id, status_code, result, and if there are any abort_cause and status
+  STINT_HEADER_TENANT_ID
+                 the task's header tenant-id, and so on for each of its headers; those of
+                 a trace also come as TRACEPARENT, TRACESTATE and BAGGAGE
 
 In a body that is JSON, {"$result": ID} stands for the result of the task with that ID,
 if this one waited for it; the program reads the result in its place.

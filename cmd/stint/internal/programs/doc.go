@@ -19,6 +19,9 @@
 //	STINT_TRY      which try this is: 1 at the first
 //	STINT_INPUTS   the path of a file that holds the inputs, a JSON list
 //
+// and for each header of the task STINT_HEADER_ with its name in capitals, and _ for -. Those of a
+// trace also come as OpenTelemetry names them: TRACEPARENT, TRACESTATE and BAGGAGE.
+//
 // The list has an object for each task that this one waited for, in the order of
 // [stint.Store.Inputs]; it is [] if there are none. The file is removed when the program has ended.
 //

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,12 +55,28 @@ func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Resu
 	cmd.Env = append(os.Environ(),
 		"STINT_TASK_ID="+string(task.ID), "STINT_ACTION="+task.Action,
 		"STINT_TRY="+strconv.Itoa(task.Try), "STINT_INPUTS="+inputsPath)
+	cmd.Env = append(cmd.Env, headerVariables(task.Headers)...)
 	ownGroup(cmd)
 	e := &execution{
 		Directory: d, cmd: cmd, log: tail.New(statusBytesMax),
 		tooMuch: make(chan struct{}), exited: make(chan struct{}), drained: make(chan struct{}),
 	}
 	return e.outcome(e.run(ctx, body))
+}
+
+// headerVariables are the headers of a task as variables of the environment: each by a name of ours
+// and, so that programs find the trace where OpenTelemetry says, those of a trace by their own.
+func headerVariables(headers map[string]string) []string {
+	var variables []string
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		variables = append(variables, "STINT_HEADER_"+variable+"="+headers[name])
+		switch name {
+		case "traceparent", "tracestate", "baggage":
+			variables = append(variables, variable+"="+headers[name])
+		}
+	}
+	return variables
 }
 
 // An execution is one run of a program.

@@ -34,6 +34,26 @@ func TestPerform_GivesTheBodyAndTakesResultAndLog(t *testing.T) {
 	}
 }
 
+// Proves G232.
+func TestPerform_GivesHeadersInTheEnvironment(t *testing.T) {
+	t.Parallel()
+	d := newDirectory(t, map[string]string{"env": `
+		env | grep -E '^(STINT_HEADER_|TRACE|BAGGAGE)' | LC_ALL=C sort`})
+	info := perform(t, d, stint.Task{ID: "a", Action: "env", Headers: map[string]string{
+		"tenant-id": "acme; rm", "traceparent": "00-1", "tracestate": "", "path": "x",
+	}})
+	want := `STINT_HEADER_PATH=x
+STINT_HEADER_TENANT_ID=acme; rm
+STINT_HEADER_TRACEPARENT=00-1
+STINT_HEADER_TRACESTATE=
+TRACEPARENT=00-1
+TRACESTATE=
+`
+	if string(info.Result) != want {
+		t.Errorf("the program has\n%swant\n%s", info.Result, want)
+	}
+}
+
 func TestPerform_NeedsNoReaderNorOutput(t *testing.T) {
 	t.Parallel()
 	d := newDirectory(t, map[string]string{"true": "exit 0"})

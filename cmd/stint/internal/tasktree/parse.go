@@ -174,6 +174,8 @@ func (p *parser) parseField(t *node, key, value *yaml.Node) {
 		t.task.AnswerKey = stint.AnswerKey(p.text(value))
 	case "value":
 		p.parseValue(t, value)
+	case "headers":
+		t.task.Headers = p.headers(value)
 	case "after":
 		p.parseAfter(t, value)
 	case "priority":
@@ -241,6 +243,18 @@ func (p *parser) text(value *yaml.Node) string {
 		return value.Value
 	}
 	return ""
+}
+
+func (p *parser) headers(mapping *yaml.Node) map[string]string {
+	if mapping.Kind != yaml.MappingNode {
+		p.refuse(mapping, "expected a mapping of texts, got %s", describe(mapping))
+		return nil
+	}
+	found := map[string]string{}
+	p.parseFields(mapping, nil, func(key, value *yaml.Node) {
+		found[p.text(key)] = p.text(value)
+	})
+	return found
 }
 
 func (p *parser) integer(value *yaml.Node, least, most int) int {

@@ -60,8 +60,8 @@ func ExampleParse_refused() {
 func TestParse_KnowsAllFields(t *testing.T) {
 	t.Parallel()
 	p := plan(t, `
-- {name: a, action: x, key: k, priority: -5, max_tries: 3, on_abort: run-anyway,
-   not_before: 2026-12-31T08:00:00Z, deadline: "2027-01-01T08:00:00.5+01:00"}
+- {name: a, action: x, key: k, headers: {tenant: acme}, priority: -5, max_tries: 3,
+   on_abort: run-anyway, not_before: 2026-12-31T08:00:00Z, deadline: "2027-01-01T08:00:00.5+01:00"}
 - name: b
   action: x
   after: [a, c, a]
@@ -76,7 +76,8 @@ func TestParse_KnowsAllFields(t *testing.T) {
 	if key := p.Tasks[3].AnswerKey; string(key) != "0123456789abcdef" {
 		t.Errorf("the answer key is %q", string(key))
 	}
-	if a.ID != "t/a" || a.Action != "x" || a.Key != "k" || a.Priority != -5 || a.MaxTries != 3 ||
+	if a.ID != "t/a" || a.Action != "x" || a.Key != "k" || a.Headers["tenant"] != "acme" ||
+		a.Priority != -5 || a.MaxTries != 3 ||
 		a.OnAbort != stint.RunAnyway || a.Body != nil || !a.PostResult ||
 		!a.NotBefore.Equal(time.Date(2026, 12, 31, 8, 0, 0, 0, time.UTC)) ||
 		!a.Deadline.Equal(time.Date(2027, 1, 1, 7, 0, 0, 5e8, time.UTC)) {
