@@ -44,27 +44,46 @@ func keyed(n int, action, key string) []stint.Task {
 	return tasks
 }
 
-// The wish of river#453: WorkMany(ctx, jobs) error, so many at most, after so much waiting.
+// The wish of river#453: WorkMany(ctx, jobs) error, with so many at most.
 // Proves G239.
 func TestHandleBatch_PerformsManyTasksInOneCall(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
-	insert(t, store, several(25, "a")...)
+	tasks := several(30, "a")
+	insert(t, store, tasks...)
 	handler, made := calls()
 	run(t, newWorker(t, store, worker.Options{},
-		worker.HandleBatch("a", worker.Batch{Size: 10, Wait: time.Second}, handler)))
+		worker.HandleBatch("a", worker.Batch{Size: 10, Wait: time.Hour}, handler)))
 	var all []stint.TaskID
 	for range 3 {
-		all = append(all, receive(t, "a call", made)...)
+		call := receive(t, "a call", made)
+		if len(call) != 10 {
+			t.Errorf("a call was given %d tasks, want 10", len(call))
+		}
+		all = append(all, call...)
 	}
 	slices.Sort(all)
-	for i, task := range several(25, "a") {
-		if i >= len(all) || all[i] != task.ID {
-			t.Fatalf("three calls were given %v, want each of 25 tasks once", all)
+	for i, task := range tasks {
+		if all[i] != task.ID {
+			t.Fatalf("the calls were given %v, want each task once", all)
 		}
 		if got := finished(t, store, task.ID)[0]; got.State != stint.StateCompleted {
 			t.Errorf("got %+v, want it completed", got)
 		}
+	}
+}
+
+// A task does not wait for others for longer than it should.
+// Proves G239.
+func TestHandleBatch_PerformsFewerAfterAWhile(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t)
+	insert(t, store, several(3, "a")...)
+	handler, made := calls()
+	run(t, newWorker(t, store, worker.Options{},
+		worker.HandleBatch("a", worker.Batch{Wait: 10 * time.Millisecond}, handler)))
+	for n := 0; n < 3; {
+		n += len(receive(t, "a call", made))
 	}
 }
 
@@ -73,10 +92,10 @@ func TestHandleBatch_PerformsManyTasksInOneCall(t *testing.T) {
 func TestHandleBatch_GathersByKey(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
-	insert(t, store, slices.Concat(keyed(3, "a", "ann"), keyed(4, "a", "bob"), several(2, "a"))...)
+	insert(t, store, slices.Concat(keyed(3, "a", "ann"), keyed(6, "a", "bob"), several(3, "a"))...)
 	of := make(chan map[string]int, 100)
 	run(t, newWorker(t, store, worker.Options{},
-		worker.HandleBatch("a", worker.Batch{Wait: time.Second, ByKey: true},
+		worker.HandleBatch("a", worker.Batch{Size: 3, Wait: time.Hour, ByKey: true},
 			func(_ context.Context, tasks []*worker.BatchTask) error {
 				keys := map[string]int{}
 				for _, task := range tasks {
@@ -86,15 +105,16 @@ func TestHandleBatch_GathersByKey(t *testing.T) {
 				return nil
 			})))
 	got := map[string]int{}
-	for range 3 {
-		for key, n := range receive(t, "a call", of) {
-			if got[key] > 0 {
-				t.Errorf("tasks of the key %q were performed in two calls", key)
-			}
-			got[key] = n
+	for range 4 {
+		call := receive(t, "a call", of)
+		if len(call) != 1 {
+			t.Errorf("a call was given tasks of the keys %v", call)
+		}
+		for key, n := range call {
+			got[key] += n
 		}
 	}
-	if got["ann"] != 3 || got["bob"] != 4 || got[""] != 2 {
+	if got["ann"] != 3 || got["bob"] != 6 || got[""] != 3 {
 		t.Errorf("got %v", got)
 	}
 }

@@ -40,6 +40,7 @@ var storeOnly = []string{
 	"TestWorker_AReturnThatMustWaitHoldsUpNobodyElse",
 	"TestWorker_KeepsLeasesWhileHandlersHoldThePool", "TestRun_WarnsOfMoreSlots",
 	"TestRun_WarnsOfHandlersThatWaitForASlot", "TestRun_WarnsOfNoOtherWaits",
+	"TestHandleBatch_ReturnsTasksInItsTransaction", "TestHandleBatch_WarnsWhereItWaitsForASlot",
 }
 
 func isRemote() bool { return os.Getenv(remoteVariable) != "" }
