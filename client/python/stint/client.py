@@ -50,13 +50,17 @@ class Client:
         ssl.create_default_context() returns.
     timeout: for how many seconds the service may be silent in an attempt, besides what the call
         asks it to wait.
+    author, reason: who has tasks or settings changed by this client, and why. With one of them the
+        service notes each change, with the name of its caller ahead of the author.
     """
 
     def __init__(
         self, url: str, token: Optional[str] = None, token_file: Optional[str] = None,
         ssl_context: Optional[ssl.SSLContext] = None, timeout: float = 10.0,
+        author: str = "", reason: str = "",
     ) -> None:
-        self._connection = Connection(url, token, token_file, ssl_context, timeout)
+        self._connection = Connection(
+            url, token, token_file, ssl_context, timeout, author, reason)
         self._numbered = (0, 0)
         # Each change of it is one step, so it needs no lock, which a fork might leave locked.
         self._releasing: Set[threading.Thread] = set()

@@ -107,6 +107,7 @@ class Connection:
     def __init__(
         self, url: str, token: Optional[str], token_file: Optional[str],
         ssl_context: Optional[ssl.SSLContext], timeout: float,
+        author: str = "", reason: str = "",
     ) -> None:
         try:
             at = urllib.parse.urlsplit(url)
@@ -135,6 +136,11 @@ class Connection:
         if scheme == "https" and ssl_context is None:
             self._context = ssl.create_default_context()
         self._timeout = timeout
+        # A header has no other characters than those of ASCII.
+        self._noted = {
+            name: urllib.parse.quote(value, safe="")
+            for name, value in (("Stint-Author", author), ("Stint-Reason", reason)) if value
+        }
         self._token_file = token_file
         self._token = None if token is None else _checked_token(token)
         if token_file is not None:
@@ -177,7 +183,7 @@ class Connection:
     ) -> Message:
         headers = {
             "Content-Type": "application/json", "Connect-Protocol-Version": "1",
-            "User-Agent": "stint-python",
+            "User-Agent": "stint-python", **self._noted,
         }
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"

@@ -152,6 +152,17 @@ class VerbsTest(ServiceTest):
             [got] = self.client.answer("ann", stint.Answer(task.id, key=wrong))
             self.assertIs(type(got), verdict)
 
+    def test_a_change_is_noted_with_its_author_and_reason(self):
+        self.client.insert([self.task("a"), self.task("b")])
+        with stint.Client(self.server, author="Änn", reason="sent\ntwice") as noting:
+            noting.abort(self.name("a"))
+        self.client.abort(self.name("b"))
+        changes = [self.client._connection.call(
+            "TaskService/ListChanges", {"id": self.name(short)}).get("changes", [])
+            for short in "ab"]
+        self.assertEqual([[(c["by"], c["reason"]) for c in of] for of in changes],
+                         [[("Änn", "sent\ntwice")], []])
+
     def test_tasks_are_aborted_retried_and_deleted(self):
         self.client.insert([self.task("a"), self.task("b", after=[self.name("a")])])
         a = self.name("a")

@@ -17,6 +17,13 @@ export interface ClientOptions {
   timeout?: number;
   /** In the place of the platform's fetch: with the certificate of the client, for example. */
   fetch?: typeof fetch;
+  /**
+   * Who has tasks changed by this client. With it or a reason the service notes each change, with
+   * the name of its caller ahead of the author.
+   */
+  author?: string;
+  /** Why. */
+  reason?: string;
 }
 
 /** What every call takes. */
@@ -66,6 +73,7 @@ export class Connection {
   readonly #fetch: typeof fetch;
   readonly #timeout: number;
   readonly #read: (() => string | Promise<string>) | null;
+  readonly #noted: Record<string, string> = {};
   #token: string | null = null;
 
   constructor(url: string, options: ClientOptions) {
@@ -85,6 +93,10 @@ export class Connection {
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     this.#timeout = timeout;
     this.#read = null;
+    // A header has no other characters than those of ASCII.
+    const { author, reason } = options;
+    if (author) this.#noted["stint-author"] = encodeURIComponent(author);
+    if (reason) this.#noted["stint-reason"] = encodeURIComponent(reason);
     if (typeof token === "string") {
       this.#token = checkedToken(token);
     } else if (token !== undefined) {
@@ -153,7 +165,7 @@ export class Connection {
     try {
       const response = await (how.fetch ?? this.#fetch)(`${this.url}/stint.v1.${procedure}`, {
         method: "POST", body, signal: ending.signal,
-        headers: { ...headersWith(token), "content-type": "application/json" },
+        headers: { ...headersWith(token), ...this.#noted, "content-type": "application/json" },
         redirect: "manual", credentials: "omit", cache: "no-store",
       });
       const text = await readAll(response, () => until(silence));

@@ -195,6 +195,25 @@ test("schedules are put, changed and deleted", async (t) => {
   });
 });
 
+test("a change is noted with its author and reason", async (t) => {
+  const s = new Service(t);
+  await s.client.insert([s.task("a"), s.task("b")]);
+  const noting = new stint.Client(s.client.url, { author: "Änn", reason: "sent\ntwice" });
+  t.after(() => noting.close());
+  await noting.abort(s.name("a"));
+  await s.client.abort(s.name("b"));
+  const changes = [];
+  for (const id of [s.name("a"), s.name("b")]) {
+    const response = await fetch(`${s.client.url}/stint.v1.TaskService/ListChanges`, {
+      method: "POST", headers: { "content-type": "application/json" },
+      body: JSON.stringify({ id }),
+    });
+    const answer = await response.json() as { changes?: { by: string; reason: string }[] };
+    changes.push((answer.changes ?? []).map(({ by, reason }) => [by, reason]));
+  }
+  assert.deepEqual(changes, [[["Änn", "sent\ntwice"]], []]);
+});
+
 test("tasks are aborted, retried and deleted", async (t) => {
   const s = new Service(t);
   const [a, b] = [s.name("a"), s.name("b")];
