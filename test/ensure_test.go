@@ -87,7 +87,7 @@ func TestEnsureTasks_AddsWhatInsertTasksAdds(t *testing.T) {
 		return stint.Task{
 			ID: stint.TaskID(name), Action: "act", Key: "k", Body: []byte("\x00\xff"), Priority: -7,
 			MaxTries: 3, Deadline: start.Add(time.Hour), PostResult: true,
-			OnAbort: stint.RunAnyway,
+			OnAbort: stint.RunAnyway, Headers: map[string]string{"trace": "x"},
 		}
 	}
 	for name, change := range map[string]func(*stint.Task){
