@@ -113,6 +113,25 @@ func ExampleStore_InsertTasksFrom() {
 	// 100000 <nil>
 }
 
+func ExampleStore_EnsureTasks() {
+	ctx := context.Background()
+	store, drop := exampleStore(stint.Task{ID: "import/a", Action: "import"})
+	defer drop()
+
+	// The file a is there already; the report waits for it all the same.
+	existing, err := store.EnsureTasks(ctx, []stint.Task{
+		{ID: "import/a", Action: "import"},
+		{ID: "import/b", Action: "import"},
+		{ID: "report", Action: "report", After: []stint.TaskID{"import/a", "import/b"}},
+	})
+	fmt.Println(existing, err)
+	explanation, err := store.Explain(ctx, "report")
+	fmt.Println("the report waits for", explanation.Missing, err)
+	// Output:
+	// [import/a] <nil>
+	// the report waits for 2 <nil>
+}
+
 func ExampleStore_ReplaceTasks() {
 	ctx := context.Background()
 	store, drop := exampleStore(

@@ -45,7 +45,7 @@ const (
 // tasks would wait for each other, the error is [ErrCycle], in a [*CycleError] with the path (R4).
 // Values beyond the limits are refused with an [*ArgumentError]. In a transaction stricter than
 // READ COMMITTED, an ID that is taken by a task the transaction cannot see is a serialization
-// error: see [Store.WithTx].
+// error: see [Store.WithTx]. [Store.EnsureTasks] leaves out the tasks whose IDs are taken.
 //
 // If ctx ends or the connection breaks during the call, all of the tasks may have been added, or
 // none. Calling again with the same tasks is safe: [ErrTaskExists] with all of their IDs then means
@@ -59,14 +59,9 @@ func (s *Store) InsertTasks(ctx context.Context, tasks []Task) error {
 
 // insertTasks checks tasks, and decides in which of five ways they are inserted.
 func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
-	giveIDs(tasks)
-	tasks = s.withHeaders(ctx, tasks)
-	bytes := 0
-	for i := range tasks {
-		if err := checkTask(&tasks[i], i); err != nil {
-			return err
-		}
-		bytes += len(tasks[i].Body) + headers.Size(tasks[i].Headers)
+	tasks, bytes, err := s.prepare(ctx, tasks)
+	if err != nil {
+		return err
 	}
 	graph, err := s.readGraph(ctx, tasks)
 	if err != nil {
@@ -76,10 +71,10 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	case len(tasks) == 0:
 		return s.db.CheckOpen(ctx)
 	case !s.db.InTx() && canShare(tasks): // together with those of other callers
-		return s.insertShared(ctx, tasks[0])
+		return s.insertShared(ctx, false, tasks[0])
 	case len(tasks) > statementTasksMax, bytes > statementBytesMax,
 		graph.countEdges() > statementEdgesMax:
-		return s.insertMany(ctx, tasks) // by COPY
+		return s.insertMany(ctx, tasks, false) // by COPY
 	case graph.namesStored(): // in a transaction that locks the stored tasks first
 		return s.insertAttached(ctx, tasks)
 	default: // in one round trip
@@ -102,6 +97,20 @@ func (s *Store) withHeaders(ctx context.Context, tasks []Task) []Task {
 		tasks[i].Headers = headers.Merge(tasks[i].Headers, more)
 	}
 	return tasks
+}
+
+// prepare gives IDs to the tasks that have none, checks all, and returns them with the headers that
+// the store adds, and with their size.
+func (s *Store) prepare(ctx context.Context, tasks []Task) (_ []Task, bytes int, err error) {
+	giveIDs(tasks)
+	tasks = s.withHeaders(ctx, tasks)
+	for i := range tasks {
+		if err := checkTask(&tasks[i], i); err != nil {
+			return nil, 0, err
+		}
+		bytes += len(tasks[i].Body) + headers.Size(tasks[i].Headers)
+	}
+	return tasks, bytes, nil
 }
 
 // readGraph returns the dependencies that tasks name, nil if they name none.
@@ -175,8 +184,8 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 	})
 }
 
-// insertMany inserts tasks through COPY.
-func (s *Store) insertMany(ctx context.Context, tasks []Task) error {
+// insertMany inserts tasks through COPY, in the order of their IDs if sorted is set.
+func (s *Store) insertMany(ctx context.Context, tasks []Task, sorted bool) error {
 	return s.unlessTaken(ctx, tasks, func() error {
 		return s.transact(ctx, func(s *Store) error {
 			graph, err := newInsertGraph(tasks) // made anew at each attempt
@@ -184,7 +193,7 @@ func (s *Store) insertMany(ctx context.Context, tasks []Task) error {
 				return err
 			}
 			s.db.Notify(ctx, readyNotices(tasks, graph))
-			return s.copyTasks(ctx, tasks, graph)
+			return s.copyTasks(ctx, tasks, graph, sorted)
 		})
 	})
 }
@@ -265,11 +274,8 @@ func (s *Store) insertPiece(ctx context.Context, piece []Task) error {
 	if len(later) == 0 {
 		return explainOrder(piece, s.insertTasks(ctx, piece))
 	}
-	giveIDs(piece)
-	for i := range piece {
-		if err := checkTask(&piece[i], i); err != nil {
-			return err
-		}
+	if _, _, err := s.prepare(ctx, piece); err != nil {
+		return err
 	}
 	return explainOrder(piece, s.takenOr(ctx, piece, taskError(later, ErrTaskNotFound)))
 }
@@ -437,9 +443,12 @@ func insertOne(task *Task, key int64) pg.Step {
 // canShare reports whether the tasks of a call can share a statement with the tasks of other
 // callers. They can if there is a single one, which is ready at once and not large.
 func canShare(tasks []Task) bool {
-	return len(tasks) == 1 && taskSize(tasks[0]) <= groupcommit.SizeMax/2 &&
-		tasks[0].NotBefore.IsZero() && tasks[0].AnswerKey == "" && !tasks[0].FailFast &&
-		!isLinked(tasks[0])
+	return len(tasks) == 1 && taskSize(tasks[0]) <= groupcommit.SizeMax/2 && isPlain(tasks[0])
+}
+
+// isPlain reports whether a task is ready at once, and insert_separately inserts all of it.
+func isPlain(task Task) bool {
+	return task.NotBefore.IsZero() && task.AnswerKey == "" && !task.FailFast && !isLinked(task)
 }
 
 // taskSize is how much of a batch a task takes: one, and one for each KiB of its body and headers.
@@ -453,43 +462,54 @@ func cloneTask(task Task) Task {
 	return task
 }
 
-// insertShared inserts a task, together with those that other callers insert at the same time.
-func (s *Store) insertShared(ctx context.Context, task Task) error {
+// insertShared inserts a task, together with those that other callers insert at the same time, by
+// EnsureTasks or not.
+func (s *Store) insertShared(ctx context.Context, ensure bool, task Task) error {
 	if err := s.db.CheckOpen(ctx); err != nil {
 		return err
 	}
-	verdict, err := s.inserts.Do(ctx, struct{}{}, task)
+	verdict, err := s.inserts.Do(ctx, ensure, task)
 	if err != nil {
 		return err
 	}
 	return verdict
 }
 
-// insertTogether inserts the tasks of several callers.
+// insertTogether inserts the tasks of several callers, or of one that calls EnsureTasks. The
+// verdict on a task whose ID is taken is ErrTaskExists.
 func (s *Store) insertTogether(
-	ctx context.Context, _ struct{}, tasks []Task, shared bool,
+	ctx context.Context, ensure bool, tasks []Task, shared bool,
 ) ([]error, error) {
 	verdicts := make([]error, len(tasks))
-	if !shared {
+	if !shared && !ensure {
 		return verdicts, s.insertFew(ctx, tasks, nil)
 	}
-	keys, err := s.keysForFew(ctx, len(tasks))
-	if err != nil {
-		return nil, err
-	}
-	for i := range tasks {
-		verdicts[i] = &TaskError{IDs: []TaskID{tasks[i].ID}, Err: ErrTaskExists}
-	}
-	steps := append(pg.LimitWaiting(true), separately(tasks, keys, verdicts))
-	err = s.db.Do(ctx, pg.Request{Steps: steps, Known: readyNotices(tasks, nil)})
-	if err != nil {
-		return nil, err
-	}
-	return verdicts, nil
+	return verdicts, s.unlessTaken(ctx, tasks, func() error {
+		keys, err := s.keysForFew(ctx, len(tasks))
+		if err != nil {
+			return err
+		}
+		for i := range tasks {
+			verdicts[i] = &TaskError{IDs: []TaskID{tasks[i].ID}, Err: ErrTaskExists}
+		}
+		steps := append(pg.LimitWaiting(shared), separately(tasks, keys, ensure, verdicts))
+		return s.db.Do(ctx, pg.Request{Steps: steps, Known: readyNotices(tasks, nil)})
+	})
 }
 
-// separately inserts tasks, and clears the verdicts on the tasks that it has inserted.
-func separately(tasks []Task, keys []int64, verdicts []error) pg.Step {
+// separately inserts tasks, in the order of their IDs if sorted is set, and clears the verdicts on
+// the tasks that it has inserted.
+func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.Step {
+	first := keys[0]
+	if sorted {
+		var order []int
+		order, keys = byID(tasks, inOrder(len(tasks)), keys)
+		given := tasks
+		tasks = make([]Task, len(given))
+		for place, i := range order {
+			tasks[place] = given[i]
+		}
+	}
 	c := columnsOf(tasks)
 	return pg.Step{
 		Name: "insert_separately", NoPlanner: true,
@@ -500,7 +520,7 @@ func separately(tasks []Task, keys []int64, verdicts []error) pg.Step {
 		Read: func(rows pgx.Rows) error {
 			var of span
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
-				clear(verdicts[of.lo-keys[0] : of.hi-keys[0]+1])
+				clear(verdicts[of.lo-first : of.hi-first+1])
 				return nil
 			})
 			return err
@@ -537,28 +557,27 @@ func encodedHeaders(tasks []Task) []*string {
 
 func hasHeaders(task Task) bool { return len(task.Headers) > 0 }
 
-// answerKeys are rows of tasks with a key to answer them: the places of these tasks, and the hashes
-// of their keys.
-func answerKeys(tasks []Task) (places []int, hashes [][]byte) {
-	for i := range tasks {
-		if key := tasks[i].AnswerKey; key != "" {
-			sum := sha256.Sum256([]byte(key))
-			places, hashes = append(places, i), append(hashes, sum[:])
-		}
+// answerHash is the hash of the key to answer a task, nil if it has none.
+func answerHash(task *Task) []byte {
+	if task.AnswerKey == "" {
+		return nil
 	}
-	return places, hashes
+	sum := sha256.Sum256([]byte(task.AnswerKey))
+	return sum[:]
 }
 
 // insertAnswerKeys is the step for the tasks of an insert that have a key, if some have. keys are
 // those of the tasks in the store, in their order.
 func insertAnswerKeys(tasks []Task, keys []int64) []pg.Step {
-	places, hashes := answerKeys(tasks)
-	if len(places) == 0 {
-		return nil
+	var of []int64
+	var hashes [][]byte
+	for i := range tasks {
+		if hash := answerHash(&tasks[i]); hash != nil {
+			of, hashes = append(of, keys[i]), append(hashes, hash)
+		}
 	}
-	of := make([]int64, len(places))
-	for n, i := range places {
-		of[n] = keys[i]
+	if len(of) == 0 {
+		return nil
 	}
 	return []pg.Step{{Name: "insert_answer_keys", NoPlanner: true, Args: []any{of, hashes}}}
 }

@@ -3,27 +3,26 @@ package stint
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/stint-tasks/stint/internal/dag"
+	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // insertGraphRows runs steps that insert tasks, and then inserts what they wait for.
 func (s *Store) insertGraphRows(
-	ctx context.Context, rows graphRows, ready *pg.Notices, steps ...pg.Step,
+	ctx context.Context, rows network.Rows, ready *pg.Notices, steps ...pg.Step,
 ) error {
 	waiting := func(at settling) []pg.Step {
 		at.pending.Merge(ready)
-		all := append(slices.Clone(steps), rows.step(at))
-		if len(rows.intoStored) > 0 {
-			all = append(all, s.addEdges(rows.intoStored, at.pending)...)
+		all := append(slices.Clone(steps), rows.Step(at.batch, at.round))
+		if len(rows.IntoStored) > 0 {
+			all = append(all, s.addEdges(rows.IntoStored, at.pending)...)
 		}
 		return all
 	}
-	if len(rows.arrivals) == 0 {
+	if len(rows.Arrivals) == 0 {
 		others := &pg.Notices{}
 		err := s.db.Do(ctx, pg.Request{Steps: waiting(settling{pending: others}), Known: ready})
 		if others.Remove(ready); err == nil {
@@ -49,11 +48,10 @@ type insertGraph struct {
 	states []heldTask
 }
 
-// An arrival is the signals for a node that have arrived.
+// An arrival is the signals for a node, whose key is yet to be found.
 type arrival struct {
-	node                        int32
-	signals, completed, aborted int32
-	spoiled                     bool // by a predecessor that was aborted
+	node int32
+	network.Arrival
 }
 
 // newInsertGraph reads the edges that tasks name. The graph is nil if none of the tasks waits for
@@ -120,8 +118,7 @@ func (g *insertGraph) count() {
 	for i := range g.tasks {
 		if g.tasks[i].Action == Spontaneous && g.missing[i] == 0 {
 			g.missing[i] = 1
-			g.arrivals = append(g.arrivals,
-				arrival{node: int32(i), signals: 1})
+			g.arrivals = append(g.arrivals, arrival{int32(i), network.Arrival{Signals: 1}})
 		}
 	}
 }
@@ -210,16 +207,16 @@ func (g *insertGraph) checkCycleThroughStored(ctx context.Context, s *Store) err
 			keys[i], blocked[stored.key] = stored.key, stored.state == stateBlocked
 		}
 	}
-	pairs := make([]keyEdge, len(g.edges))
+	pairs := make([]network.Edge, len(g.edges))
 	for i, edge := range g.edges {
-		pairs[i] = keyEdge{keys[edge.From], keys[edge.To]}
+		pairs[i] = network.Edge{After: keys[edge.From], Run: keys[edge.To]}
 	}
 	names := make(map[int64]TaskID, len(keys))
 	for i, key := range keys {
 		names[key] = g.id(int32(i))
 	}
 	ahead := dag.NewKeyGraph()
-	err := s.db.Run(ctx, edgesAhead(pairs, blocked, ahead))
+	err := s.db.Run(ctx, network.Ahead(pairs, blocked, ahead))
 	if err != nil {
 		return err
 	}
@@ -244,115 +241,70 @@ func (g *insertGraph) takeSignals() {
 			g.arrivals = append(g.arrivals, arrival{node: edge.To})
 		}
 		at := &g.arrivals[place]
-		at.signals++
+		at.Signals++
 		switch {
 		case before.state != stateCompleted:
-			at.aborted++
-			at.spoiled = true
+			at.Aborted++
+			at.Spoiled = true
 		case before.completed != nil && before.aborted != nil:
-			at.completed = saturated(at.completed, *before.completed)
-			at.aborted = saturated(at.aborted, *before.aborted)
+			at.Completed = network.Saturated(at.Completed, *before.completed)
+			at.Aborted = network.Saturated(at.Aborted, *before.aborted)
 		default:
-			at.completed++
+			at.Completed++
 		}
 	}
 }
 
-// saturated adds two counts. Layers of joins may drive a sum up to the largest integer, but not
-// beyond.
-func saturated(a, b int32) int32 {
-	return a + min(b, math.MaxInt32-a)
-}
-
-// graphRows are the rows that an insertGraph adds to the tables.
-type graphRows struct {
-	waiting  []waitingRow
-	edges    []keyEdge // into new tasks
-	arrivals []arrivalRow
-	// intoStored are the edges into stored tasks.
-	intoStored []keyEdge
-}
-
-type waitingRow struct {
-	key       int64
-	missing   int32
-	notBefore *time.Time
-}
-
-type arrivalRow struct {
-	key int64
-	arrival
-}
-
 // rows gives the new tasks their keys.
-func (g *insertGraph) rows(keys []int64) graphRows {
+func (g *insertGraph) rows(keys []int64) network.Rows {
 	rows, across := g.inside(keys), g.across(keys)
-	rows.edges = append(rows.edges, across.edges...)
-	rows.arrivals, rows.intoStored = across.arrivals, across.intoStored
+	rows.Edges = append(rows.Edges, across.Edges...)
+	rows.Arrivals, rows.IntoStored = across.Arrivals, across.IntoStored
 	return rows
 }
 
 // inside returns the rows that have nothing to do with stored tasks. They need no attach before.
-func (g *insertGraph) inside(keys []int64) graphRows {
-	var rows graphRows
+func (g *insertGraph) inside(keys []int64) network.Rows {
+	var rows network.Rows
 	for i := range g.tasks {
 		if g.missing[i] > 0 {
-			rows.waiting = append(rows.waiting,
-				waitingRow{keys[i], g.missing[i], pg.Moment(g.tasks[i].NotBefore)})
+			rows.Waiting = append(rows.Waiting, network.Waiting{
+				Key: keys[i], Missing: g.missing[i], NotBefore: pg.Moment(g.tasks[i].NotBefore),
+			})
 		}
 	}
 	for _, edge := range g.edges {
 		if !g.isStored(edge.From) && !g.isStored(edge.To) {
-			rows.edges = append(rows.edges, keyEdge{keys[edge.From], keys[edge.To]})
+			pair := network.Edge{After: keys[edge.From], Run: keys[edge.To]}
+			rows.Edges = append(rows.Edges, pair)
 		}
 	}
 	return rows
 }
 
 // across returns the other rows. They need the keys of the stored tasks, which attach finds.
-func (g *insertGraph) across(keys []int64) graphRows {
+func (g *insertGraph) across(keys []int64) network.Rows {
 	key := func(node int32) int64 {
 		if g.isStored(node) {
 			return g.states[int(node)-len(g.tasks)].key
 		}
 		return keys[node]
 	}
-	var rows graphRows
+	var rows network.Rows
 	for _, edge := range g.edges {
-		pair := keyEdge{key(edge.From), key(edge.To)}
+		pair := network.Edge{After: key(edge.From), Run: key(edge.To)}
 		switch {
 		case g.isStored(edge.To):
-			rows.intoStored = append(rows.intoStored, pair)
+			rows.IntoStored = append(rows.IntoStored, pair)
 		case g.isStored(edge.From):
-			rows.edges = append(rows.edges, pair)
+			rows.Edges = append(rows.Edges, pair)
 		}
 	}
 	for _, arrival := range g.arrivals {
-		rows.arrivals = append(rows.arrivals, arrivalRow{key(arrival.node), arrival})
+		arrival.Key = key(arrival.node)
+		rows.Arrivals = append(rows.Arrivals, arrival.Arrival)
 	}
 	return rows
-}
-
-// step is the statement that adds the rows, except for edges into stored tasks.
-func (r *graphRows) step(at settling) pg.Step {
-	var waiting, arriving []int64
-	var missing, signals, completed, aborted []int32
-	var notBefore []*time.Time
-	var spoiled []bool
-	for _, row := range r.waiting {
-		waiting, missing = append(waiting, row.key), append(missing, row.missing)
-		notBefore = append(notBefore, row.notBefore)
-	}
-	for _, row := range r.arrivals {
-		arriving, signals = append(arriving, row.key), append(signals, row.signals)
-		completed, aborted = append(completed, row.completed), append(aborted, row.aborted)
-		spoiled = append(spoiled, row.spoiled)
-	}
-	after, run := ends(r.edges)
-	return pg.Step{Name: "insert_network", Args: []any{
-		at.batch, at.round, waiting, missing, notBefore, after, run, arriving, signals, completed,
-		aborted, spoiled,
-	}}
 }
 
 func sortEdges(edges []dag.Edge) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/dag"
+	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -108,7 +109,7 @@ type reopening struct {
 	open  map[int64]bool
 	// edges are all edges of the tasks in ended. before and behind are the predecessors and the
 	// dependents of each task.
-	edges          []keyEdge
+	edges          []network.Edge
 	before, behind map[int64][]int64
 	// around are the tasks at the other ends of the edges.
 	around map[int64]heldTask
@@ -208,11 +209,11 @@ func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 	err := s.db.Run(ctx, pg.Step{
 		Name: "edges_of", Args: []any{slices.Sorted(maps.Keys(r.ended))},
 		Read: func(rows pgx.Rows) error {
-			var e keyEdge
-			_, err := pgx.ForEachRow(rows, []any{&e.after, &e.run}, func() error {
+			var e network.Edge
+			_, err := pgx.ForEachRow(rows, []any{&e.After, &e.Run}, func() error {
 				r.edges = append(r.edges, e)
-				r.before[e.run] = append(r.before[e.run], e.after)
-				r.behind[e.after] = append(r.behind[e.after], e.run)
+				r.before[e.Run] = append(r.before[e.Run], e.After)
+				r.behind[e.After] = append(r.behind[e.After], e.Run)
 				return nil
 			})
 			return err
@@ -222,7 +223,7 @@ func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 		return err
 	}
 	r.ids = map[int64]TaskID{}
-	after, run := ends(r.edges)
+	after, run := network.Ends(r.edges)
 	err = s.db.Run(ctx, pg.Step{
 		Name: "task_ids", Args: []any{slices.Concat(after, run)}, Read: readNames(r.ids),
 	})
@@ -231,10 +232,10 @@ func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 	}
 	var afters, runs []TaskID
 	for _, e := range r.edges {
-		if id, ok := r.ids[e.after]; ok && !r.mayOpen(e.after) {
+		if id, ok := r.ids[e.After]; ok && !r.mayOpen(e.After) {
 			afters = append(afters, id)
 		}
-		if id, ok := r.ids[e.run]; ok && !r.mayOpen(e.run) {
+		if id, ok := r.ids[e.Run]; ok && !r.mayOpen(e.Run) {
 			runs = append(runs, id)
 		}
 	}
@@ -311,15 +312,17 @@ func (r *reopening) staysAborted(key int64) bool {
 // predecessors may be made to wait for its dependents.
 func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 	_, added, _ := r.dependents()
-	_, pending := ends(added)
+	_, pending := network.Ends(added)
 	for _, e := range r.edges {
-		before, ok := r.around[e.after]
-		if r.open[e.run] && (r.open[e.after] || ok && !before.final()) {
+		before, ok := r.around[e.After]
+		if r.open[e.Run] && (r.open[e.After] || ok && !before.final()) {
 			added = append(added, e)
 		}
 	}
 	ahead := dag.NewKeyGraph()
-	err := s.db.Run(ctx, pg.Step{Name: "edges_ahead", Args: []any{pending}, Read: readEdges(ahead)})
+	err := s.db.Run(ctx, pg.Step{
+		Name: "edges_ahead", Args: []any{pending}, Read: network.ReadEdges(ahead),
+	})
 	if err != nil {
 		return err
 	}
@@ -329,7 +332,7 @@ func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 // reopen writes what was chosen. As in an insert, each task waits for its predecessors and one
 // signal more, which settling then gives it.
 func (r *reopening) reopen(ctx context.Context, s *Store) error {
-	var rows graphRows
+	var rows network.Rows
 	var keys []int64
 	for key := range r.ended {
 		if !r.open[key] {
@@ -337,13 +340,13 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 		}
 		keys = append(keys, key)
 		missing, ends := r.predecessorsOf(key)
-		rows.waiting = append(rows.waiting, waitingRow{key: key, missing: missing + 1})
-		rows.arrivals = append(rows.arrivals, arrivalRow{key, arrival{
-			signals: 1, completed: ends.completed, aborted: ends.aborted,
-		}})
+		rows.Waiting = append(rows.Waiting, network.Waiting{Key: key, Missing: missing + 1})
+		rows.Arrivals = append(rows.Arrivals, network.Arrival{
+			Key: key, Signals: 1, Completed: ends.completed, Aborted: ends.aborted,
+		})
 	}
 	cut, again, back := r.dependents()
-	after, run := ends(cut)
+	after, run := network.Ends(cut)
 	var waiting []int64
 	var completed, aborted []int32
 	for key, ends := range back {
@@ -355,7 +358,7 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 		return append(append(steps, s.addEdges(again, at.pending)...),
 			pg.Step{Name: "take_back_signals", Args: []any{waiting, completed, aborted}},
 			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.triesKept > 0}},
-			rows.step(at))
+			rows.Step(at.batch, at.round))
 	})
 }
 
@@ -374,8 +377,8 @@ func (r *reopening) predecessorsOf(key int64) (missing int32, ends endCounts) {
 		default:
 			ended = r.ended[before].ends
 		}
-		ends.completed = saturated(ends.completed, ended.completed)
-		ends.aborted = saturated(ends.aborted, ended.aborted)
+		ends.completed = network.Saturated(ends.completed, ended.completed)
+		ends.aborted = network.Saturated(ends.aborted, ended.aborted)
 	}
 	return missing, ends
 }
@@ -383,19 +386,20 @@ func (r *reopening) predecessorsOf(key int64) (missing int32, ends endCounts) {
 // dependents returns the edges from opened tasks that must be cut, the ones among them that must be
 // added again, since the dependent is pending, and the signals that such dependents have received.
 // Edges to aborted dependents stay, in case these are opened, too.
-func (r *reopening) dependents() (cut, again []keyEdge, back map[int64]endCounts) {
+func (r *reopening) dependents() (cut, again []network.Edge, back map[int64]endCounts) {
 	back = map[int64]endCounts{}
 	for _, e := range r.edges {
-		task, ok := r.around[e.run]
-		if !ok || !r.open[e.after] || task.state > stateCompleted {
+		task, ok := r.around[e.Run]
+		if !ok || !r.open[e.After] || task.state > stateCompleted {
 			continue
 		}
 		cut = append(cut, e)
 		if !task.started() {
 			again = append(again, e)
-			ends, ended := back[e.run], r.ended[e.after].ends
-			back[e.run] = endCounts{
-				saturated(ends.completed, ended.completed), saturated(ends.aborted, ended.aborted),
+			ends, ended := back[e.Run], r.ended[e.After].ends
+			back[e.Run] = endCounts{
+				network.Saturated(ends.completed, ended.completed),
+				network.Saturated(ends.aborted, ended.aborted),
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint/internal/dag"
+	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -90,8 +90,8 @@ func (d Dependency) check() error {
 // newEdges returns the edges that are not there yet, or the refusal.
 func newEdges(
 	dependencies []Dependency, held map[TaskID]heldTask, exists []bool,
-) ([]keyEdge, error) {
-	var edges []keyEdge
+) ([]network.Edge, error) {
+	var edges []network.Edge
 	var refusal DependencyError
 	for i, dependency := range dependencies {
 		after, afterFound := held[dependency.Predecessor]
@@ -110,7 +110,7 @@ func newEdges(
 		case run.started():
 			refused.Err = ErrTaskStarted
 		default:
-			edges = append(edges, keyEdge{after.key, run.key})
+			edges = append(edges, network.Edge{After: after.key, Run: run.key})
 			continue
 		}
 		refusal.Refused = append(refusal.Refused, refused)
@@ -126,16 +126,18 @@ func newEdges(
 func (s *Store) edgesAround(
 	ctx context.Context, dependencies []Dependency, held map[TaskID]heldTask,
 ) (exists []bool, ahead *dag.KeyGraph, err error) {
-	edges := make([]keyEdge, len(dependencies))
+	edges := make([]network.Edge, len(dependencies))
 	for i, dependency := range dependencies {
-		edges[i] = keyEdge{held[dependency.Predecessor].key, held[dependency.Dependent].key}
+		edges[i] = network.Edge{
+			After: held[dependency.Predecessor].key, Run: held[dependency.Dependent].key,
+		}
 	}
 	blocked := make(map[int64]bool, len(held))
 	for _, task := range held {
 		blocked[task.key] = task.state == stateBlocked
 	}
 	exists, ahead = make([]bool, len(edges)), dag.NewKeyGraph()
-	after, run := ends(edges)
+	after, run := network.Ends(edges)
 	err = s.db.Run(ctx,
 		pg.Step{
 			Name: "existing_edges", Args: []any{after, run},
@@ -147,38 +149,14 @@ func (s *Store) edgesAround(
 				return err
 			},
 		},
-		edgesAhead(edges, blocked, ahead),
+		network.Ahead(edges, blocked, ahead),
 	)
 	return exists, ahead, err
 }
 
-// edgesAhead reads the stored edges that may close a cycle together with new ones. Such a cycle has
-// a new edge whose predecessor is blocked already, so only what can be reached from such edges is
-// read. The rest may be a whole network.
-func edgesAhead(added []keyEdge, blocked map[int64]bool, ahead *dag.KeyGraph) pg.Step {
-	onward, reached := map[int64][]int64{}, map[int64]bool{}
-	var next []int64
-	for _, edge := range added {
-		onward[edge.after] = append(onward[edge.after], edge.run)
-		if blocked[edge.after] {
-			next = append(next, edge.run)
-		}
-	}
-	for len(next) > 0 {
-		key := next[len(next)-1]
-		next = next[:len(next)-1]
-		if !reached[key] {
-			reached[key] = true
-			next = append(next, onward[key]...)
-		}
-	}
-	from := slices.Sorted(maps.Keys(reached))
-	return pg.Step{Name: "edges_ahead", Args: []any{from}, Read: readEdges(ahead)}
-}
-
 // addEdges adds edges. A dependent that was ready leaves its place to parked tasks of its key.
-func (s *Store) addEdges(edges []keyEdge, pending *pg.Notices) []pg.Step {
-	after, run := ends(edges)
+func (s *Store) addEdges(edges []network.Edge, pending *pg.Notices) []pg.Step {
+	after, run := network.Ends(edges)
 	leaving := slices.Compact(slices.Sorted(slices.Values(run)))
 	return []pg.Step{
 		s.limits.UnparkFor(s.db.InCallersTx(), leaving, leaving, nil, pending),
@@ -189,10 +167,10 @@ func (s *Store) addEdges(edges []keyEdge, pending *pg.Notices) []pg.Step {
 // checkAcyclic refuses new edges that close a cycle with the edges ahead of them. names are the IDs
 // that are known.
 func (s *Store) checkAcyclic(
-	ctx context.Context, ahead *dag.KeyGraph, added []keyEdge, names map[int64]TaskID,
+	ctx context.Context, ahead *dag.KeyGraph, added []network.Edge, names map[int64]TaskID,
 ) error {
 	for _, edge := range added {
-		ahead.Add(edge.after, edge.run)
+		ahead.Add(edge.After, edge.Run)
 	}
 	if cycle := ahead.Cycle(); cycle != nil {
 		return s.cycleError(ctx, cycle, names)
@@ -477,28 +455,4 @@ func readSettled(pending *pg.Notices, counted *endCount) func(pgx.Rows) error {
 		}
 		return rows.Err()
 	}
-}
-
-// readEdges adds rows of two keys each to a graph.
-func readEdges(into *dag.KeyGraph) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		var e keyEdge
-		_, err := pgx.ForEachRow(rows, []any{&e.after, &e.run}, func() error {
-			into.Add(e.after, e.run)
-			return nil
-		})
-		return err
-	}
-}
-
-// A keyEdge is a row of the table edges.
-type keyEdge struct{ after, run int64 }
-
-// ends returns edges as the parameters of a statement.
-func ends(edges []keyEdge) (after, run []int64) {
-	after, run = make([]int64, len(edges)), make([]int64, len(edges))
-	for i, edge := range edges {
-		after[i], run[i] = edge.after, edge.run
-	}
-	return after, run
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/counts"
 	"github.com/stint-tasks/stint/internal/dag"
+	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -340,7 +341,7 @@ func (s *Store) findParked(ctx context.Context) ([]Inconsistency, error) {
 func (s *Store) findCycles(ctx context.Context) ([]Inconsistency, error) {
 	numbered := dag.NewKeyGraph()
 	err := s.db.Run(ctx, pg.Step{Name: "plan_for_all", NoPlanner: true}, pg.Step{
-		Name: "unsettled_edges", NoPlanner: true, Read: readEdges(numbered),
+		Name: "unsettled_edges", NoPlanner: true, Read: network.ReadEdges(numbered),
 	})
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@
 //
 // The package worker calls those on the left. There are more verbs
 //
-//   - for streams: InsertTasksFrom;
+//   - for streams: InsertTasksFrom; for tasks that may be there: EnsureTasks;
 //   - for tasks that change: ReplaceTasks, Debounce, DeleteTasks, RetryTasks;
 //   - for owners: SetStatus, HoldOwnership, Inputs, RecordStep, Steps, OwnershipContext;
 //   - for processes: RegisterActor;
@@ -339,7 +339,7 @@ func (r Retention) toEngine() prune.Keep {
 
 func (s *Store) newGroups() groups {
 	return groups{
-		inserts: &groupcommit.Group[struct{}, Task, error]{
+		inserts: &groupcommit.Group[bool, Task, error]{
 			Run: s.insertTogether, Size: taskSize, Clone: cloneTask, MayHaveRun: pg.WasCutOff,
 			Go: s.db.Start,
 		},

@@ -99,7 +99,7 @@ func newFailureLogs(logger *slog.Logger) failureLogs {
 // groups are the verbs whose calls share statements when many are made at the same time. Close
 // waits for their batches.
 type groups struct {
-	inserts *groupcommit.Group[struct{}, Task, error]
+	inserts *groupcommit.Group[bool, Task, error]
 	owns    *groupcommit.Group[ownKey, exchange, ownAnswer]
 	extends *groupcommit.Group[extendKey, []OwnedTask, []bool]
 	returns *groupcommit.Group[struct{}, []Return, []error]

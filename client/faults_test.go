@@ -131,6 +131,16 @@ func (f *faulty) prepareOnce(t *testing.T) {
 	if err != nil || len(page.Tasks) != 2 {
 		t.Errorf("of tasks without an ID there are %d, %v, want 2", len(page.Tasks), err)
 	}
+	f.once(t, "EnsureTasks", nil, func() error {
+		existing, err := f.EnsureTasks(ctx, []stint.Task{
+			{ID: "a", Action: "other"}, {ID: "ensured", Action: "ensured"},
+		})
+		if len(existing) == 0 || existing[0] != "a" { // and the other, if an answer was lost
+			t.Errorf("EnsureTasks = %q", existing)
+		}
+		return err
+	})
+	f.wantState(t, "ensured", stint.StateReady, 0)
 	f.once(t, "AddDependencies", nil, func() error {
 		return f.AddDependencies(ctx, []stint.Dependency{{Predecessor: "a", Dependent: "e"}})
 	})

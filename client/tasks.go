@@ -35,6 +35,23 @@ func (c *Client) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	return said("insert tasks", err)
 }
 
+// EnsureTasks is [stint.Store.EnsureTasks]. Where the answer to an attempt was lost, a repetition
+// leaves out what the first one has inserted, and names it, too.
+func (c *Client) EnsureTasks(
+	ctx context.Context, tasks []stint.Task,
+) (existing []stint.TaskID, err error) {
+	if err := nameAll(tasks); err != nil {
+		return nil, said("ensure tasks", err)
+	}
+	request := &stintv1.EnsureTasksRequest{Tasks: c.fromTasks(ctx, tasks)}
+	err = c.repeat(ctx, timeFor(request), func(ctx context.Context, _ bool) error {
+		response, err := c.tasks.EnsureTasks(ctx, request)
+		existing = wire.ToIDs(response.GetExisting())
+		return err
+	})
+	return existing, said("ensure tasks", err)
+}
+
 // fromTasks returns tasks as messages, with the headers that the options add by the context.
 func (c *Client) fromTasks(ctx context.Context, tasks []stint.Task) []*stintv1.Task {
 	messages := wire.FromTasks(tasks)

@@ -28,6 +28,7 @@ CREATE OR REPLACE FUNCTION stint.add_task(
     body_bytes  pg_catalog.bytea       DEFAULT NULL,
     notify      boolean                DEFAULT true,
     key         pg_catalog.text        DEFAULT NULL,
+    ensure      boolean                DEFAULT false,
     headers     pg_catalog.jsonb       DEFAULT NULL
 )
 RETURNS pg_catalog.text
@@ -146,7 +147,9 @@ BEGIN
     -- This waits for whoever inserts the same ID at this moment. In a transaction that is stricter
     -- than READ COMMITTED and does not see the task that has the ID, it fails to serialize.
     ON CONFLICT ON CONSTRAINT tasks_id_key DO NOTHING;
-    IF NOT FOUND THEN
+    IF NOT FOUND AND ensure THEN
+        RETURN NULL; -- the task is there, as EnsureTasks says
+    ELSIF NOT FOUND THEN
         RAISE EXCEPTION 'task exists: "%"', task_id
             USING ERRCODE = 'STI01',
                   HINT = 'Has an earlier call inserted it? Another task needs another id.';

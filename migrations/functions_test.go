@@ -156,6 +156,7 @@ func TestFunctions_BelongToTheOwnerOfTheTables(t *testing.T) {
 func functionsBefore(t *testing.T, schema string) string {
 	t.Helper()
 	const newer = ",\n    key         pg_catalog.text        DEFAULT NULL" +
+		",\n    ensure      boolean                DEFAULT false" +
 		",\n    headers     pg_catalog.jsonb       DEFAULT NULL\n"
 	text := functions(t, schema)
 	if strings.Count(text, newer) != 1 || strings.Count(text, "-- Version 2 ") != 1 {

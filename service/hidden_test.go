@@ -101,6 +101,8 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 	{"InsertTasks", `{"tasks":[{"id":"P/n1","action":"mail","to_signal_after":["P/hid"]}]}`},
 	{"InsertTasks", `{"tasks":[{"id":"P/n2","action":"mail","after":["P/2"]}]}`},
 	{"InsertTasks", `{"tasks":[{"id":"P/1","action":"mail"}]}`},
+	{"EnsureTasks", `{"tasks":[{"id":"P/n3","action":"mail","after":["P/hid"]}]}`},
+	{"EnsureTasks", `{"tasks":[{"id":"P/1","action":"mail"},{"id":"P/n4","action":"mail"}]}`},
 	{"ReplaceTasks", `{"tasks":[{"id":"P/5","action":"mail"}]}`},
 	{"Debounce", `{"task":{"id":"P/d","action":"mail"},"quiet":"3600s","at_most":"3600s"}`},
 	{"AddDependencies", `{"dependencies":[{"predecessor":"P/hid","dependent":"P/3"}]}`},

@@ -57,6 +57,11 @@ func changePolicies() map[string]policy {
 		stintv1connect.TaskServiceInsertTasksFromProcedure: {
 			may: on((*asking).mayInsertNext),
 		},
+		stintv1connect.TaskServiceEnsureTasksProcedure: {
+			may: on(func(a *asking, r *stintv1.EnsureTasksRequest) error {
+				return a.mayEnsure(r.GetTasks())
+			}),
+		},
 		stintv1connect.TaskServiceReplaceTasksProcedure: {
 			may: on(func(a *asking, r *stintv1.ReplaceTasksRequest) error {
 				return a.mayReplace(r.GetTasks())

@@ -168,24 +168,32 @@ func (a *asking) mayTakeOver(ids []string) error {
 // mayInsert returns an error unless the principal may insert tasks, read those stored tasks that
 // they wait for, and control those that are made to wait.
 func (a *asking) mayInsert(tasks []*stintv1.Task) error {
-	if !a.principal.Has(access.Insert) {
-		return a.mayNot("%s tasks", access.Insert)
+	if err := a.mayInsertAll(tasks); err != nil {
+		return err
 	}
 	inserted := make(map[string]bool, len(tasks))
-	for _, task := range tasks {
-		if !a.mayInsertOne(task) {
-			return a.mayNot("%s task %q with action %q", access.Insert, task.GetId(),
-				task.GetAction())
-		}
-		inserted[task.GetId()] = true
-	}
 	var after, before []string
 	for _, task := range tasks {
+		inserted[task.GetId()] = true
 		after = append(after, task.GetAfter()...)
 		before = append(before, task.GetToSignalAfter()...)
 	}
 	known := func(id string) bool { return inserted[id] || a.hasStreamed(id) }
 	return a.mayLink(slices.DeleteFunc(after, known), slices.DeleteFunc(before, known))
+}
+
+// mayInsertAll returns an error unless the principal may insert tasks, whatever they wait for.
+func (a *asking) mayInsertAll(tasks []*stintv1.Task) error {
+	if !a.principal.Has(access.Insert) {
+		return a.mayNot("%s tasks", access.Insert)
+	}
+	for _, task := range tasks {
+		if !a.mayInsertOne(task) {
+			return a.mayNot("%s task %q with action %q", access.Insert, task.GetId(),
+				task.GetAction())
+		}
+	}
+	return nil
 }
 
 // mayInsertOne reports whether the principal may insert a task, whatever it waits for. Relays do to
@@ -259,6 +267,62 @@ func (a *asking) mayLink(predecessors, dependents []string) error {
 		return a.mayChange(access.Control, dependents)
 	}
 	return nil
+}
+
+// mayEnsure is mayInsert for tasks some of which may be there. Whether they are is looked at now,
+// so that the verb tells nothing of tasks that the principal may not link, and once more by whoever
+// has ensured them.
+func (a *asking) mayEnsure(tasks []*stintv1.Task) error {
+	if err := a.mayInsertAll(tasks); err != nil {
+		return err
+	}
+	inCall, linked := map[string]bool{}, map[string]bool{}
+	for _, task := range tasks {
+		inCall[task.GetId()] = true
+		for _, id := range slices.Concat(task.GetAfter(), task.GetToSignalAfter()) {
+			linked[id], linked[task.GetId()] = true, true
+		}
+	}
+	var named []stint.TaskID
+	for id := range inCall {
+		if id != "" && linked[id] {
+			named = append(named, stint.TaskID(id))
+		}
+	}
+	if len(named) > itemsMax {
+		return errItems()
+	}
+	stored, err := a.store.Remote().FindActions(a.ctx, named)
+	if err != nil {
+		return err
+	}
+	return a.mayLinkEnsured(tasks, func(id string) bool {
+		_, there := stored[stint.TaskID(id)]
+		return inCall[id] && !there
+	})
+}
+
+// mayLinkEnsured returns an error unless the principal may link tasks that are added to those that
+// are there, which may be in the same call.
+func (a *asking) mayLinkEnsured(tasks []*stintv1.Task, isAdded func(id string) bool) error {
+	var predecessors, dependents []string
+	link := func(after, run string) {
+		switch added, follows := isAdded(after), isAdded(run); {
+		case follows && !added:
+			predecessors = append(predecessors, after)
+		case added && !follows:
+			dependents = append(dependents, run)
+		}
+	}
+	for _, task := range tasks {
+		for _, id := range task.GetAfter() {
+			link(id, task.GetId())
+		}
+		for _, id := range task.GetToSignalAfter() {
+			link(task.GetId(), id)
+		}
+	}
+	return a.mayLink(predecessors, dependents)
 }
 
 func (a *asking) mayReplace(tasks []*stintv1.Task) error {

@@ -26,6 +26,33 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"mailer", `{}`},
 		},
 	},
+	"EnsureTasks": {
+		[]call{
+			{"shop", `{"tasks":[{"id":"shop/mail","action":"mail"},` +
+				`{"id":"shop/e1","action":"bill1"}]}`},
+			{"shop", `{"tasks":[{"id":"shop/e2","action":"mail","after":["shop/e3"]},` +
+				`{"id":"shop/e3","action":"mail"}]}`},
+			{"shop", `{"tasks":[` +
+				`{"id":"shop/mail","action":"mail","to_signal_after":["shop/bills"]},` +
+				`{"id":"shop/bills","action":"mail","after":["shop/mail"]}]}`},
+			{"chain", `{"tasks":[{"id":"shop/mail","action":"mail"},` +
+				`{"id":"shop/e4","action":"mail","after":["shop/mail"]},` +
+				`{"id":"shop/e4","action":"mail","after":["shop/mail"]},` +
+				`{"action":"mail","id":"shop/e5","to_signal_after":["shop/bills"]}]}`},
+			{"root", `{"tasks":[{"action":"mail","after":["shop/mail"]},` +
+				`{"id":"shop/mail","action":"x"}]}`},
+		},
+		[]call{
+			{"mailer", `{"tasks":[{"id":"shop/1","action":"mail"}]}`},
+			{"shop", `{"tasks":[{"id":"other/1","action":"mail"}]}`},
+			{"shop", `{"tasks":[{"id":"shop/mail","action":"mail"},` +
+				`{"id":"shop/1","action":"mail","after":["shop/mail"]}]}`},
+			{"shop", `{"tasks":[{"id":"shop/mail","action":"mail","to_signal_after":["shop/1"]},` +
+				`{"id":"shop/1","action":"mail"}]}`},
+			{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["other/mail"]}]}`},
+			{"mailer", `{}`},
+		},
+	},
 	"ReplaceTasks": {
 		[]call{{"shop", `{"tasks":[{"id":"shop/mail","action":"bill"}]}`}},
 		[]call{
@@ -308,6 +335,10 @@ var calls = map[string]struct{ allowed, refused []call }{
 // hiddenCalls name tasks that the caller must not learn of: for it, there are none.
 var hiddenCalls = map[string][]call{
 	"InsertTasks": {
+		{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/ship"]}]}`},
+		{"chain", `{"tasks":[{"id":"shop/1","action":"mail","to_signal_after":["shop/ship"]}]}`},
+	},
+	"EnsureTasks": {
 		{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/ship"]}]}`},
 		{"chain", `{"tasks":[{"id":"shop/1","action":"mail","to_signal_after":["shop/ship"]}]}`},
 	},

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -51,6 +53,59 @@ func (t *tasks) InsertTasks(
 		return nil, err
 	}
 	return &stintv1.InsertTasksResponse{Ids: ids}, nil
+}
+
+func (t *tasks) EnsureTasks(
+	ctx context.Context, r *stintv1.EnsureTasksRequest,
+) (*stintv1.EnsureTasksResponse, error) {
+	ensured, ids, err := insertable(r.GetTasks())
+	if err != nil {
+		return nil, err
+	}
+	existing, err := t.ensure(ctx, ensured, r.GetTasks())
+	if err != nil {
+		return nil, err
+	}
+	return &stintv1.EnsureTasksResponse{Ids: ids, Existing: wire.FromIDs(existing)}, nil
+}
+
+// ensure ensures the tasks of messages. Which of them are there is known for certain afterwards,
+// and with it whether the caller may link the others to these: so that is asked in the transaction,
+// which is undone if not.
+func (t *tasks) ensure(
+	ctx context.Context, tasks []stint.Task, messages []*stintv1.Task,
+) (existing []stint.TaskID, err error) {
+	principal := callerOf(ctx).principal
+	isLinked := func(task stint.Task) bool {
+		return len(task.After) > 0 || len(task.ToSignalAfter) > 0
+	}
+	if principal == nil || !slices.ContainsFunc(tasks, isLinked) {
+		return t.store.EnsureTasks(ctx, tasks)
+	}
+	const attempts = 5
+	for range attempts {
+		err = pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) (err error) {
+			inside := t.store.WithTx(tx)
+			if existing, err = inside.EnsureTasks(ctx, tasks); err != nil {
+				return err
+			}
+			times := map[string]int{} // how often an ID was added: once, or not at all
+			for i := range tasks {
+				times[string(tasks[i].ID)]++
+			}
+			for _, id := range existing {
+				times[string(id)]--
+			}
+			asks := &asking{ctx: ctx, principal: principal, store: inside}
+			return asks.mayLinkEnsured(messages, func(id string) bool {
+				return id == "" || times[id] > 0 // it was given a new one
+			})
+		})
+		if !isUndone(err) {
+			break
+		}
+	}
+	return existing, err
 }
 
 func (t *tasks) ReplaceTasks(

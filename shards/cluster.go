@@ -21,6 +21,7 @@ import (
 type Store interface {
 	worker.Queue
 	InsertTasks(ctx context.Context, tasks []stint.Task) error
+	EnsureTasks(ctx context.Context, tasks []stint.Task) (existing []stint.TaskID, err error)
 	AddDependencies(ctx context.Context, dependencies []stint.Dependency) error
 	AnswerTasks(
 		ctx context.Context, actor stint.ActorID, answers []stint.Answer,

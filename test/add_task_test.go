@@ -93,6 +93,31 @@ func TestAddTask_NeedsNothingButAnAction(t *testing.T) {
 	}
 }
 
+// With ensure, an ID that is taken is no error, and the query says which rows were new.
+// Proves G14, G228.
+func TestAddTask_EnsuresWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	store, pool := newAddStore(t)
+	insert(t, store, after("receipt/2"))
+	for _, want := range []string{"1 new, 2 there, 3 new", "1 there, 2 there, 3 there"} {
+		got := yields[string](t, pool, `SELECT string_agg(number || ' ' ||
+				CASE WHEN added IS NULL THEN 'there' ELSE 'new' END, ', ' ORDER BY number)
+			FROM (SELECT number, stint.add_task('act', 'body', ensure => true,
+					id => format('receipt/%s', number)) AS added
+				FROM generate_series(1, 3) AS number) AS orders`)
+		if got != want {
+			t.Errorf("add_task says %q, want %q", got, want)
+		}
+	}
+	if body := info(t, store, "receipt/2").Body; body != nil {
+		t.Errorf("the task that was there has the body %q", body)
+	}
+	for _, ensure := range []string{"false", "NULL"} {
+		_, err := addTask(t.Context(), pool, "'act', id => 'receipt/1', ensure => "+ensure)
+		wantCode(t, "add_task", err, "STI01", "receipt/1")
+	}
+}
+
 // One function serves callers who have integers, texts and times of other types.
 func TestAddTask_TakesArgumentsOfRelatedTypes(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,34 @@ func benchmarkInsert(b *testing.B, callers, batch int) {
 	})
 }
 
+// BenchmarkEnsureTasks inserts b.N tasks in one call, some of which are there, and for comparison
+// by InsertTasks: -benchtime 100000x -count 5 measures them in turn.
+func BenchmarkEnsureTasks(b *testing.B) {
+	b.Run("InsertTasks", func(b *testing.B) { benchmarkInsert(b, 1, b.N) })
+	for _, there := range []int{0, 50, 100} {
+		b.Run(fmt.Sprintf("there=%d%%", there), func(b *testing.B) {
+			bench := newBench(b, stint.Retention{})
+			tasks := benchTasks("e", b.N)
+			var before []stint.Task
+			for i := range tasks {
+				if i%2 == 0 && there > 0 || there == 100 {
+					before = append(before, tasks[i])
+				}
+			}
+			if err := bench.store.InsertTasks(b.Context(), before); err != nil {
+				b.Fatal(err)
+			}
+			bench.measure(b, 1, func(int) error {
+				existing, err := bench.store.EnsureTasks(b.Context(), tasks)
+				if err == nil && len(existing) != len(before) {
+					err = fmt.Errorf("%d existed, want %d", len(existing), len(before))
+				}
+				return err
+			})
+		})
+	}
+}
+
 func BenchmarkInsertTasksFrom(b *testing.B) {
 	bench := newBench(b, stint.Retention{})
 	bench.measure(b, 1, func(int) error {

@@ -85,6 +85,8 @@ func wantRoundTrips(t *testing.T, c *cutStore) {
 	want := map[string]int{
 		"InsertTasks of few":  1,
 		"InsertTasks of many": 6, // begin, keys, two COPYs, commit, and the notification behind it
+		"EnsureTasks of few":  1,
+		"EnsureTasks of many": 9, // as InsertTasks, behind a look, in a savepoint
 		"OwnTasks":            1,
 		"OwnTasks of nothing": 2,
 		"Extend":              1,
@@ -125,8 +127,15 @@ func countRoundTrips(t *testing.T, c *cutStore, prefix string) map[string]int {
 	insert(t, c.Store, stint.Task{ID: stint.TaskID(prefix), Action: "act"}) // takes keys
 	awaitNotifier(c.Store)
 	count("InsertTasks of few", func() error { return c.InsertTasks(ctx, numbered(prefix, 64)) })
+	insert(t, c.truth, numbered(prefix+"there ", 30)...)
+	count("EnsureTasks of few", func() error {
+		return errOf(c.EnsureTasks(ctx, numbered(prefix+"there ", 60)))
+	})
 	count("InsertTasks of many", func() error {
 		return c.InsertTasks(ctx, numbered(prefix+"many ", 5000))
+	})
+	count("EnsureTasks of many", func() error {
+		return errOf(c.EnsureTasks(ctx, numbered(prefix+"there ", 5000)))
 	})
 	count("OwnTasks", func() (err error) {
 		owned, err = own("act")

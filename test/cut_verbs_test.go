@@ -73,6 +73,32 @@ func cutInserts() []cutVerb {
 		after: "100 tasks like t000000 ready",
 		again: stint.ErrTaskExists, named: ids,
 	}, {
+		name: "EnsureTasks", // a repetition leaves all out
+		at:   pgcut.Commits("insert_separately"),
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
+			return func(ctx context.Context) error { return errOf(c.EnsureTasks(ctx, some)) }
+		},
+		before: "a ready", after: "a ready, b ready as new",
+	}, {
+		name: "EnsureTasks of one",
+		at:   pgcut.Commits("insert_separately"),
+		given: func(_ *testing.T, c *cutStore) func(context.Context) error {
+			return func(ctx context.Context) error { return errOf(c.EnsureTasks(ctx, some[:1])) }
+		},
+		after: "a ready as new",
+	}, {
+		name: "EnsureTasks by COPY", many: true,
+		at: pgcut.Commits("allocate_blocks"),
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
+			linked := []stint.Task{after("a"), after("b", "a")}
+			return func(ctx context.Context) error { return errOf(c.EnsureTasks(ctx, linked)) }
+		},
+		before: "a ready", after: "a ready, b blocked",
+	}, {
 		name: "ReplaceTasks", many: true,
 		at: pgcut.Commits("withdraw_tasks"),
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {

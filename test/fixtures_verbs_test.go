@@ -101,6 +101,12 @@ func (c *caller) inserts() {
 		many[i].Action = c.prefix + "many"
 	}
 	c.ok("InsertTasks", c.InsertTasks(ctx, many))
+	for _, tasks := range [][]stint.Task{{first}, many[:3], many} {
+		existing, err := c.EnsureTasks(ctx, tasks)
+		if c.ok("EnsureTasks", err); len(existing) != len(tasks) {
+			c.t.Errorf("EnsureTasks = %q, want all", existing)
+		}
+	}
 	c.ok("ReplaceTasks", c.ReplaceTasks(ctx, []stint.Task{c.task("few")}))
 	for range 2 {
 		c.ok("Debounce", c.Debounce(ctx, c.task("later"), time.Hour, 2*time.Hour))
@@ -328,6 +334,9 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 		"InsertTasksFrom": func(ctx context.Context) error {
 			_, err := store.InsertTasksFrom(ctx, stream(tasks, nil))
 			return err
+		},
+		"EnsureTasks": func(ctx context.Context) error {
+			return errOf(store.EnsureTasks(ctx, tasks))
 		},
 		"ReplaceTasks": func(ctx context.Context) error { return store.ReplaceTasks(ctx, tasks) },
 		"Debounce": func(ctx context.Context) error {

@@ -23,14 +23,20 @@ func TestInsertTasks_TakesOtherKeysIfTheServerRepeatsThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.New(t)
-			first := openStore(t, pool, stint.Options{})
-			second := openStore(t, pool, stint.Options{})
-			insert(t, first, stint.Task{ID: "predecessor", Action: "act"})
+			stores := make([]*stint.Store, 3)
+			for i := range stores {
+				stores[i] = openStore(t, pool, stint.Options{})
+			}
+			insert(t, stores[0], stint.Task{ID: "predecessor", Action: "act"})
 			task.Action = "act"
-			for i, store := range []*stint.Store{first, second} {
+			for i, store := range stores {
 				task.ID = stint.TaskID(fmt.Sprint("task ", i))
-				insert(t, store, task)
-				exec(t, pool, "SELECT setval('stint.blocks', 1, false)")
+				if i < 2 {
+					insert(t, store, task)
+				} else {
+					ensure(t, store, []stint.Task{task})
+				}
+				exec(t, pool, "SELECT setval('stint.blocks', $1, false)", i+1)
 			}
 		})
 	}

@@ -143,6 +143,8 @@ func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 		_, err := store.InsertTasksFrom(ctx, stream(numbered(uuid.NewString(), 3000), nil))
 		wantErr(t, "InsertTasksFrom", err, nil)
 	}
+	ensure(t, store, numbered("t", 1), "t000000")
+	ensure(t, store, []stint.Task{after("t000000"), after("ensured", "t000001")}, "t000000")
 	owned := own(t, admin, 10)
 	insert(t, store, stint.Task{
 		ID: "due", Action: "other", After: []stint.TaskID{owned[0].ID},

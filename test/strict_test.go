@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,12 @@ func TestWithTx_AnIDTakenBehindAStrictSnapshotIsASerializationFailure(t *testing
 				stream(many(stint.Task{ID: id, Action: "act"}), nil))
 			return err
 		},
+		"ensure one": func(s *stint.Store, id stint.TaskID) error {
+			return errOf(s.EnsureTasks(t.Context(), []stint.Task{after(id)}))
+		},
+		"ensure many": func(s *stint.Store, id stint.TaskID) error {
+			return errOf(s.EnsureTasks(t.Context(), many(after(id))))
+		},
 		"replace": func(s *stint.Store, id stint.TaskID) error {
 			return s.ReplaceTasks(t.Context(), []stint.Task{{ID: id, Action: "act"}})
 		},
@@ -77,8 +84,8 @@ func TestWithTx_AnIDTakenBehindAStrictSnapshotIsASerializationFailure(t *testing
 			wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 			tx = beginStrict(t, pool, level)
 			err = insertInto(store.WithTx(tx), id)
-			if name == "replace" {
-				wantErr(t, "ReplaceTasks, begun again", err, nil)
+			if name == "replace" || strings.HasPrefix(name, "ensure") {
+				wantErr(t, name+", begun again", err, nil)
 			} else {
 				wantTasks(t, name+", begun again", err, stint.ErrTaskExists, id)
 			}

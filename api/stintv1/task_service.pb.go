@@ -211,6 +211,104 @@ func (x *InsertTasksFromResponse) GetInserted() int64 {
 	return 0
 }
 
+type EnsureTasksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tasks         []*Task                `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnsureTasksRequest) Reset() {
+	*x = EnsureTasksRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnsureTasksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnsureTasksRequest) ProtoMessage() {}
+
+func (x *EnsureTasksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnsureTasksRequest.ProtoReflect.Descriptor instead.
+func (*EnsureTasksRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *EnsureTasksRequest) GetTasks() []*Task {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+type EnsureTasksResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The IDs in the order of the call.
+	Ids []string `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	// Those of the tasks that were left out, in the order of the call.
+	Existing      []string `protobuf:"bytes,2,rep,name=existing,proto3" json:"existing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnsureTasksResponse) Reset() {
+	*x = EnsureTasksResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnsureTasksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnsureTasksResponse) ProtoMessage() {}
+
+func (x *EnsureTasksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnsureTasksResponse.ProtoReflect.Descriptor instead.
+func (*EnsureTasksResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *EnsureTasksResponse) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *EnsureTasksResponse) GetExisting() []string {
+	if x != nil {
+		return x.Existing
+	}
+	return nil
+}
+
 type ReplaceTasksRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tasks         []*Task                `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
@@ -220,7 +318,7 @@ type ReplaceTasksRequest struct {
 
 func (x *ReplaceTasksRequest) Reset() {
 	*x = ReplaceTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[4]
+	mi := &file_stint_v1_task_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -232,7 +330,7 @@ func (x *ReplaceTasksRequest) String() string {
 func (*ReplaceTasksRequest) ProtoMessage() {}
 
 func (x *ReplaceTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[4]
+	mi := &file_stint_v1_task_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -245,7 +343,7 @@ func (x *ReplaceTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceTasksRequest.ProtoReflect.Descriptor instead.
 func (*ReplaceTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{4}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ReplaceTasksRequest) GetTasks() []*Task {
@@ -263,7 +361,7 @@ type ReplaceTasksResponse struct {
 
 func (x *ReplaceTasksResponse) Reset() {
 	*x = ReplaceTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[5]
+	mi := &file_stint_v1_task_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +373,7 @@ func (x *ReplaceTasksResponse) String() string {
 func (*ReplaceTasksResponse) ProtoMessage() {}
 
 func (x *ReplaceTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[5]
+	mi := &file_stint_v1_task_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +386,7 @@ func (x *ReplaceTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceTasksResponse.ProtoReflect.Descriptor instead.
 func (*ReplaceTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{5}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{7}
 }
 
 type DebounceRequest struct {
@@ -305,7 +403,7 @@ type DebounceRequest struct {
 
 func (x *DebounceRequest) Reset() {
 	*x = DebounceRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[6]
+	mi := &file_stint_v1_task_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -317,7 +415,7 @@ func (x *DebounceRequest) String() string {
 func (*DebounceRequest) ProtoMessage() {}
 
 func (x *DebounceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[6]
+	mi := &file_stint_v1_task_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -330,7 +428,7 @@ func (x *DebounceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebounceRequest.ProtoReflect.Descriptor instead.
 func (*DebounceRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{6}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DebounceRequest) GetTask() *Task {
@@ -362,7 +460,7 @@ type DebounceResponse struct {
 
 func (x *DebounceResponse) Reset() {
 	*x = DebounceResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[7]
+	mi := &file_stint_v1_task_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -374,7 +472,7 @@ func (x *DebounceResponse) String() string {
 func (*DebounceResponse) ProtoMessage() {}
 
 func (x *DebounceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[7]
+	mi := &file_stint_v1_task_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -387,7 +485,7 @@ func (x *DebounceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebounceResponse.ProtoReflect.Descriptor instead.
 func (*DebounceResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{7}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{9}
 }
 
 type AddDependenciesRequest struct {
@@ -399,7 +497,7 @@ type AddDependenciesRequest struct {
 
 func (x *AddDependenciesRequest) Reset() {
 	*x = AddDependenciesRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[8]
+	mi := &file_stint_v1_task_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +509,7 @@ func (x *AddDependenciesRequest) String() string {
 func (*AddDependenciesRequest) ProtoMessage() {}
 
 func (x *AddDependenciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[8]
+	mi := &file_stint_v1_task_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +522,7 @@ func (x *AddDependenciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDependenciesRequest.ProtoReflect.Descriptor instead.
 func (*AddDependenciesRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{8}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AddDependenciesRequest) GetDependencies() []*Dependency {
@@ -442,7 +540,7 @@ type AddDependenciesResponse struct {
 
 func (x *AddDependenciesResponse) Reset() {
 	*x = AddDependenciesResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[9]
+	mi := &file_stint_v1_task_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -454,7 +552,7 @@ func (x *AddDependenciesResponse) String() string {
 func (*AddDependenciesResponse) ProtoMessage() {}
 
 func (x *AddDependenciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[9]
+	mi := &file_stint_v1_task_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -467,7 +565,7 @@ func (x *AddDependenciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDependenciesResponse.ProtoReflect.Descriptor instead.
 func (*AddDependenciesResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{9}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{11}
 }
 
 type AbortTasksRequest struct {
@@ -483,7 +581,7 @@ type AbortTasksRequest struct {
 
 func (x *AbortTasksRequest) Reset() {
 	*x = AbortTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	mi := &file_stint_v1_task_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +593,7 @@ func (x *AbortTasksRequest) String() string {
 func (*AbortTasksRequest) ProtoMessage() {}
 
 func (x *AbortTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[10]
+	mi := &file_stint_v1_task_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,7 +606,7 @@ func (x *AbortTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortTasksRequest.ProtoReflect.Descriptor instead.
 func (*AbortTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{10}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AbortTasksRequest) GetIds() []string {
@@ -541,7 +639,7 @@ type AbortTasksResponse struct {
 
 func (x *AbortTasksResponse) Reset() {
 	*x = AbortTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	mi := &file_stint_v1_task_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -553,7 +651,7 @@ func (x *AbortTasksResponse) String() string {
 func (*AbortTasksResponse) ProtoMessage() {}
 
 func (x *AbortTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[11]
+	mi := &file_stint_v1_task_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -566,7 +664,7 @@ func (x *AbortTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbortTasksResponse.ProtoReflect.Descriptor instead.
 func (*AbortTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{11}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AbortTasksResponse) GetAborted() *Affected {
@@ -587,7 +685,7 @@ type AnswerTasksRequest struct {
 
 func (x *AnswerTasksRequest) Reset() {
 	*x = AnswerTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[12]
+	mi := &file_stint_v1_task_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +697,7 @@ func (x *AnswerTasksRequest) String() string {
 func (*AnswerTasksRequest) ProtoMessage() {}
 
 func (x *AnswerTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[12]
+	mi := &file_stint_v1_task_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +710,7 @@ func (x *AnswerTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerTasksRequest.ProtoReflect.Descriptor instead.
 func (*AnswerTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{12}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AnswerTasksRequest) GetActor() string {
@@ -638,7 +736,7 @@ type AnswerTasksResponse struct {
 
 func (x *AnswerTasksResponse) Reset() {
 	*x = AnswerTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[13]
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +748,7 @@ func (x *AnswerTasksResponse) String() string {
 func (*AnswerTasksResponse) ProtoMessage() {}
 
 func (x *AnswerTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[13]
+	mi := &file_stint_v1_task_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +761,7 @@ func (x *AnswerTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerTasksResponse.ProtoReflect.Descriptor instead.
 func (*AnswerTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{13}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AnswerTasksResponse) GetVerdicts() []*Verdict {
@@ -684,7 +782,7 @@ type RetryTasksRequest struct {
 
 func (x *RetryTasksRequest) Reset() {
 	*x = RetryTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[14]
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +794,7 @@ func (x *RetryTasksRequest) String() string {
 func (*RetryTasksRequest) ProtoMessage() {}
 
 func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[14]
+	mi := &file_stint_v1_task_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +807,7 @@ func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksRequest.ProtoReflect.Descriptor instead.
 func (*RetryTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{14}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RetryTasksRequest) GetIds() []string {
@@ -735,7 +833,7 @@ type RetryTasksResponse struct {
 
 func (x *RetryTasksResponse) Reset() {
 	*x = RetryTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +845,7 @@ func (x *RetryTasksResponse) String() string {
 func (*RetryTasksResponse) ProtoMessage() {}
 
 func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[15]
+	mi := &file_stint_v1_task_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +858,7 @@ func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksResponse.ProtoReflect.Descriptor instead.
 func (*RetryTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{15}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RetryTasksResponse) GetRetried() *Affected {
@@ -782,7 +880,7 @@ type ChangeTasksRequest struct {
 
 func (x *ChangeTasksRequest) Reset() {
 	*x = ChangeTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +892,7 @@ func (x *ChangeTasksRequest) String() string {
 func (*ChangeTasksRequest) ProtoMessage() {}
 
 func (x *ChangeTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[16]
+	mi := &file_stint_v1_task_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +905,7 @@ func (x *ChangeTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeTasksRequest.ProtoReflect.Descriptor instead.
 func (*ChangeTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{16}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ChangeTasksRequest) GetIds() []string {
@@ -850,7 +948,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +960,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[17]
+	mi := &file_stint_v1_task_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +973,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{17}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TaskChanges) GetNotBefore() *timestamppb.Timestamp {
@@ -930,7 +1028,7 @@ type ChangeTasksResponse struct {
 
 func (x *ChangeTasksResponse) Reset() {
 	*x = ChangeTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1040,7 @@ func (x *ChangeTasksResponse) String() string {
 func (*ChangeTasksResponse) ProtoMessage() {}
 
 func (x *ChangeTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[18]
+	mi := &file_stint_v1_task_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1053,7 @@ func (x *ChangeTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeTasksResponse.ProtoReflect.Descriptor instead.
 func (*ChangeTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{18}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ChangeTasksResponse) GetChanged() *Affected {
@@ -976,7 +1074,7 @@ type DeleteTasksRequest struct {
 
 func (x *DeleteTasksRequest) Reset() {
 	*x = DeleteTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1086,7 @@ func (x *DeleteTasksRequest) String() string {
 func (*DeleteTasksRequest) ProtoMessage() {}
 
 func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[19]
+	mi := &file_stint_v1_task_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1099,7 @@ func (x *DeleteTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{19}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteTasksRequest) GetIds() []string {
@@ -1027,7 +1125,7 @@ type DeleteTasksResponse struct {
 
 func (x *DeleteTasksResponse) Reset() {
 	*x = DeleteTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1039,7 +1137,7 @@ func (x *DeleteTasksResponse) String() string {
 func (*DeleteTasksResponse) ProtoMessage() {}
 
 func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[20]
+	mi := &file_stint_v1_task_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1052,7 +1150,7 @@ func (x *DeleteTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTasksResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{20}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteTasksResponse) GetDeleted() *Affected {
@@ -1094,7 +1192,7 @@ type TransactRequest struct {
 
 func (x *TransactRequest) Reset() {
 	*x = TransactRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1204,7 @@ func (x *TransactRequest) String() string {
 func (*TransactRequest) ProtoMessage() {}
 
 func (x *TransactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[21]
+	mi := &file_stint_v1_task_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1217,7 @@ func (x *TransactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactRequest.ProtoReflect.Descriptor instead.
 func (*TransactRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{21}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TransactRequest) GetHold() []*Performance {
@@ -1239,7 +1337,7 @@ type AsSeen struct {
 
 func (x *AsSeen) Reset() {
 	*x = AsSeen{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1349,7 @@ func (x *AsSeen) String() string {
 func (*AsSeen) ProtoMessage() {}
 
 func (x *AsSeen) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[22]
+	mi := &file_stint_v1_task_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1362,7 @@ func (x *AsSeen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AsSeen.ProtoReflect.Descriptor instead.
 func (*AsSeen) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{22}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AsSeen) GetStates() []string {
@@ -1293,7 +1391,7 @@ type SeenTask struct {
 
 func (x *SeenTask) Reset() {
 	*x = SeenTask{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1403,7 @@ func (x *SeenTask) String() string {
 func (*SeenTask) ProtoMessage() {}
 
 func (x *SeenTask) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[23]
+	mi := &file_stint_v1_task_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1416,7 @@ func (x *SeenTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeenTask.ProtoReflect.Descriptor instead.
 func (*SeenTask) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{23}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SeenTask) GetId() string {
@@ -1356,7 +1454,7 @@ type TransactResponse struct {
 
 func (x *TransactResponse) Reset() {
 	*x = TransactResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1466,7 @@ func (x *TransactResponse) String() string {
 func (*TransactResponse) ProtoMessage() {}
 
 func (x *TransactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[24]
+	mi := &file_stint_v1_task_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1479,7 @@ func (x *TransactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactResponse.ProtoReflect.Descriptor instead.
 func (*TransactResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{24}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TransactResponse) GetIds() []string {
@@ -1433,7 +1531,7 @@ type GetTasksRequest struct {
 
 func (x *GetTasksRequest) Reset() {
 	*x = GetTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1543,7 @@ func (x *GetTasksRequest) String() string {
 func (*GetTasksRequest) ProtoMessage() {}
 
 func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[25]
+	mi := &file_stint_v1_task_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1556,7 @@ func (x *GetTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksRequest.ProtoReflect.Descriptor instead.
 func (*GetTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{25}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetTasksRequest) GetIds() []string {
@@ -1493,7 +1591,7 @@ type GetTasksResponse struct {
 
 func (x *GetTasksResponse) Reset() {
 	*x = GetTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1505,7 +1603,7 @@ func (x *GetTasksResponse) String() string {
 func (*GetTasksResponse) ProtoMessage() {}
 
 func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[26]
+	mi := &file_stint_v1_task_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1518,7 +1616,7 @@ func (x *GetTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTasksResponse.ProtoReflect.Descriptor instead.
 func (*GetTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{26}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetTasksResponse) GetTasks() []*TaskInfo {
@@ -1558,7 +1656,7 @@ type ListTasksRequest struct {
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1668,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[27]
+	mi := &file_stint_v1_task_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1681,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{27}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListTasksRequest) GetActions() []string {
@@ -1678,7 +1776,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +1788,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[28]
+	mi := &file_stint_v1_task_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +1801,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{28}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListTasksResponse) GetTasks() []*TaskInfo {
@@ -1736,7 +1834,7 @@ type ExplainTaskRequest struct {
 
 func (x *ExplainTaskRequest) Reset() {
 	*x = ExplainTaskRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1846,7 @@ func (x *ExplainTaskRequest) String() string {
 func (*ExplainTaskRequest) ProtoMessage() {}
 
 func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[29]
+	mi := &file_stint_v1_task_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1859,7 @@ func (x *ExplainTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskRequest.ProtoReflect.Descriptor instead.
 func (*ExplainTaskRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{29}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExplainTaskRequest) GetId() string {
@@ -1790,7 +1888,7 @@ type ExplainTaskResponse struct {
 
 func (x *ExplainTaskResponse) Reset() {
 	*x = ExplainTaskResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +1900,7 @@ func (x *ExplainTaskResponse) String() string {
 func (*ExplainTaskResponse) ProtoMessage() {}
 
 func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[30]
+	mi := &file_stint_v1_task_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +1913,7 @@ func (x *ExplainTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainTaskResponse.ProtoReflect.Descriptor instead.
 func (*ExplainTaskResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{30}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExplainTaskResponse) GetTask() *TaskInfo {
@@ -1893,7 +1991,7 @@ type StepInfo struct {
 
 func (x *StepInfo) Reset() {
 	*x = StepInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1905,7 +2003,7 @@ func (x *StepInfo) String() string {
 func (*StepInfo) ProtoMessage() {}
 
 func (x *StepInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[31]
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1918,7 +2016,7 @@ func (x *StepInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepInfo.ProtoReflect.Descriptor instead.
 func (*StepInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{31}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StepInfo) GetName() string {
@@ -1951,7 +2049,7 @@ type GetHistoryRequest struct {
 
 func (x *GetHistoryRequest) Reset() {
 	*x = GetHistoryRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2061,7 @@ func (x *GetHistoryRequest) String() string {
 func (*GetHistoryRequest) ProtoMessage() {}
 
 func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[32]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2074,7 @@ func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryRequest.ProtoReflect.Descriptor instead.
 func (*GetHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{32}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetHistoryRequest) GetId() string {
@@ -1998,7 +2096,7 @@ type GetHistoryResponse struct {
 
 func (x *GetHistoryResponse) Reset() {
 	*x = GetHistoryResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2108,7 @@ func (x *GetHistoryResponse) String() string {
 func (*GetHistoryResponse) ProtoMessage() {}
 
 func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2121,7 @@ func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryResponse.ProtoReflect.Descriptor instead.
 func (*GetHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetHistoryResponse) GetTries() []*Try {
@@ -2056,7 +2154,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2166,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2179,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListChangesRequest) GetId() string {
@@ -2123,7 +2221,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2135,7 +2233,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2148,7 +2246,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListChangesResponse) GetChanges() []*Change {
@@ -2189,7 +2287,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2201,7 +2299,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2214,7 +2312,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Change) GetAt() *timestamppb.Timestamp {
@@ -2301,7 +2399,7 @@ type Try struct {
 
 func (x *Try) Reset() {
 	*x = Try{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2313,7 +2411,7 @@ func (x *Try) String() string {
 func (*Try) ProtoMessage() {}
 
 func (x *Try) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2326,7 +2424,7 @@ func (x *Try) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Try.ProtoReflect.Descriptor instead.
 func (*Try) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Try) GetNumber() int32 {
@@ -2407,7 +2505,7 @@ type TaskLimits struct {
 
 func (x *TaskLimits) Reset() {
 	*x = TaskLimits{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2517,7 @@ func (x *TaskLimits) String() string {
 func (*TaskLimits) ProtoMessage() {}
 
 func (x *TaskLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2530,7 @@ func (x *TaskLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskLimits.ProtoReflect.Descriptor instead.
 func (*TaskLimits) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TaskLimits) GetLimits() *Limits {
@@ -2535,7 +2633,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2645,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2658,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -2581,7 +2679,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2691,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2704,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -2638,7 +2736,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +2748,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +2761,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 type GetStatsResponse struct {
@@ -2677,7 +2775,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +2787,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +2800,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -2751,7 +2849,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2861,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2874,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -2887,7 +2985,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +2997,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +3010,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -2935,7 +3033,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2947,7 +3045,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2960,7 +3058,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -3007,7 +3105,7 @@ type ErrorGroup struct {
 
 func (x *ErrorGroup) Reset() {
 	*x = ErrorGroup{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3019,7 +3117,7 @@ func (x *ErrorGroup) String() string {
 func (*ErrorGroup) ProtoMessage() {}
 
 func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3032,7 +3130,7 @@ func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorGroup.ProtoReflect.Descriptor instead.
 func (*ErrorGroup) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ErrorGroup) GetAction() string {
@@ -3071,7 +3169,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3083,7 +3181,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3096,7 +3194,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
 }
 
 type ListActorsResponse struct {
@@ -3108,7 +3206,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3120,7 +3218,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3133,7 +3231,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -3155,7 +3253,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3167,7 +3265,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3180,7 +3278,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -3223,7 +3321,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3235,7 +3333,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3248,7 +3346,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -3284,7 +3382,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3296,7 +3394,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3309,7 +3407,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -3334,7 +3432,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3346,7 +3444,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3359,7 +3457,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
 }
 
 type GetServiceInfoResponse struct {
@@ -3378,7 +3476,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[53]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3390,7 +3488,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[53]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3403,7 +3501,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{53}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -3448,7 +3546,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3460,7 +3558,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3473,7 +3571,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -3508,7 +3606,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3520,7 +3618,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3533,7 +3631,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -3558,7 +3656,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[56]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +3668,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[56]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +3681,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{56}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{58}
 }
 
 type CheckStoreResponse struct {
@@ -3596,7 +3694,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[57]
+	mi := &file_stint_v1_task_service_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3608,7 +3706,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[57]
+	mi := &file_stint_v1_task_service_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3621,7 +3719,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{57}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -3646,7 +3744,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[58]
+	mi := &file_stint_v1_task_service_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3658,7 +3756,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[58]
+	mi := &file_stint_v1_task_service_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3671,7 +3769,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{58}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -3715,7 +3813,12 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x05tasks\x18\x01 \x03(\v2\x0e.stint.v1.TaskR\x05tasks\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\bR\x04last\"5\n" +
 	"\x17InsertTasksFromResponse\x12\x1a\n" +
-	"\binserted\x18\x01 \x01(\x03R\binserted\";\n" +
+	"\binserted\x18\x01 \x01(\x03R\binserted\":\n" +
+	"\x12EnsureTasksRequest\x12$\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x0e.stint.v1.TaskR\x05tasks\"C\n" +
+	"\x13EnsureTasksResponse\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1a\n" +
+	"\bexisting\x18\x02 \x03(\tR\bexisting\";\n" +
 	"\x13ReplaceTasksRequest\x12$\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x0e.stint.v1.TaskR\x05tasks\"\x16\n" +
 	"\x14ReplaceTasksResponse\"\x9a\x01\n" +
@@ -3971,10 +4074,11 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id2\x8e\x17\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\xda\x17\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
-	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12M\n" +
+	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12J\n" +
+	"\vEnsureTasks\x12\x1c.stint.v1.EnsureTasksRequest\x1a\x1d.stint.v1.EnsureTasksResponse\x12M\n" +
 	"\fReplaceTasks\x12\x1d.stint.v1.ReplaceTasksRequest\x1a\x1e.stint.v1.ReplaceTasksResponse\x12A\n" +
 	"\bDebounce\x12\x19.stint.v1.DebounceRequest\x1a\x1a.stint.v1.DebounceResponse\x12V\n" +
 	"\x0fAddDependencies\x12 .stint.v1.AddDependenciesRequest\x1a!.stint.v1.AddDependenciesResponse\x12G\n" +
@@ -4033,264 +4137,269 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
 	(*InsertTasksFromRequest)(nil),  // 2: stint.v1.InsertTasksFromRequest
 	(*InsertTasksFromResponse)(nil), // 3: stint.v1.InsertTasksFromResponse
-	(*ReplaceTasksRequest)(nil),     // 4: stint.v1.ReplaceTasksRequest
-	(*ReplaceTasksResponse)(nil),    // 5: stint.v1.ReplaceTasksResponse
-	(*DebounceRequest)(nil),         // 6: stint.v1.DebounceRequest
-	(*DebounceResponse)(nil),        // 7: stint.v1.DebounceResponse
-	(*AddDependenciesRequest)(nil),  // 8: stint.v1.AddDependenciesRequest
-	(*AddDependenciesResponse)(nil), // 9: stint.v1.AddDependenciesResponse
-	(*AbortTasksRequest)(nil),       // 10: stint.v1.AbortTasksRequest
-	(*AbortTasksResponse)(nil),      // 11: stint.v1.AbortTasksResponse
-	(*AnswerTasksRequest)(nil),      // 12: stint.v1.AnswerTasksRequest
-	(*AnswerTasksResponse)(nil),     // 13: stint.v1.AnswerTasksResponse
-	(*RetryTasksRequest)(nil),       // 14: stint.v1.RetryTasksRequest
-	(*RetryTasksResponse)(nil),      // 15: stint.v1.RetryTasksResponse
-	(*ChangeTasksRequest)(nil),      // 16: stint.v1.ChangeTasksRequest
-	(*TaskChanges)(nil),             // 17: stint.v1.TaskChanges
-	(*ChangeTasksResponse)(nil),     // 18: stint.v1.ChangeTasksResponse
-	(*DeleteTasksRequest)(nil),      // 19: stint.v1.DeleteTasksRequest
-	(*DeleteTasksResponse)(nil),     // 20: stint.v1.DeleteTasksResponse
-	(*TransactRequest)(nil),         // 21: stint.v1.TransactRequest
-	(*AsSeen)(nil),                  // 22: stint.v1.AsSeen
-	(*SeenTask)(nil),                // 23: stint.v1.SeenTask
-	(*TransactResponse)(nil),        // 24: stint.v1.TransactResponse
-	(*GetTasksRequest)(nil),         // 25: stint.v1.GetTasksRequest
-	(*GetTasksResponse)(nil),        // 26: stint.v1.GetTasksResponse
-	(*ListTasksRequest)(nil),        // 27: stint.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),       // 28: stint.v1.ListTasksResponse
-	(*ExplainTaskRequest)(nil),      // 29: stint.v1.ExplainTaskRequest
-	(*ExplainTaskResponse)(nil),     // 30: stint.v1.ExplainTaskResponse
-	(*StepInfo)(nil),                // 31: stint.v1.StepInfo
-	(*GetHistoryRequest)(nil),       // 32: stint.v1.GetHistoryRequest
-	(*GetHistoryResponse)(nil),      // 33: stint.v1.GetHistoryResponse
-	(*ListChangesRequest)(nil),      // 34: stint.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),     // 35: stint.v1.ListChangesResponse
-	(*Change)(nil),                  // 36: stint.v1.Change
-	(*Try)(nil),                     // 37: stint.v1.Try
-	(*TaskLimits)(nil),              // 38: stint.v1.TaskLimits
-	(*GetGraphRequest)(nil),         // 39: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 40: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 41: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 42: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 43: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 44: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 45: stint.v1.ListProblemsResponse
-	(*ErrorGroup)(nil),              // 46: stint.v1.ErrorGroup
-	(*ListActorsRequest)(nil),       // 47: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 48: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 49: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 50: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 51: stint.v1.WaitForTasksResponse
-	(*GetServiceInfoRequest)(nil),   // 52: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 53: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 54: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 55: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 56: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 57: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 58: stint.v1.Finding
-	nil,                             // 59: stint.v1.ListTasksRequest.HeadersEntry
-	(*Task)(nil),                    // 60: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 61: google.protobuf.Duration
-	(*Dependency)(nil),              // 62: stint.v1.Dependency
-	(*Affected)(nil),                // 63: stint.v1.Affected
-	(*Answer)(nil),                  // 64: stint.v1.Answer
-	(*Verdict)(nil),                 // 65: stint.v1.Verdict
-	(*timestamppb.Timestamp)(nil),   // 66: google.protobuf.Timestamp
-	(*Performance)(nil),             // 67: stint.v1.Performance
-	(*Return)(nil),                  // 68: stint.v1.Return
-	(*TaskInfo)(nil),                // 69: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 70: stint.v1.Limits
-	(*SetLimitsRequest)(nil),        // 71: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 72: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 73: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 74: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 75: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 76: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 77: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 78: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 79: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 80: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 81: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 82: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 83: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 84: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 85: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 86: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 87: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 88: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 89: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 90: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 91: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 92: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 93: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 94: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 95: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 96: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 97: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 98: stint.v1.TriggerScheduleResponse
+	(*EnsureTasksRequest)(nil),      // 4: stint.v1.EnsureTasksRequest
+	(*EnsureTasksResponse)(nil),     // 5: stint.v1.EnsureTasksResponse
+	(*ReplaceTasksRequest)(nil),     // 6: stint.v1.ReplaceTasksRequest
+	(*ReplaceTasksResponse)(nil),    // 7: stint.v1.ReplaceTasksResponse
+	(*DebounceRequest)(nil),         // 8: stint.v1.DebounceRequest
+	(*DebounceResponse)(nil),        // 9: stint.v1.DebounceResponse
+	(*AddDependenciesRequest)(nil),  // 10: stint.v1.AddDependenciesRequest
+	(*AddDependenciesResponse)(nil), // 11: stint.v1.AddDependenciesResponse
+	(*AbortTasksRequest)(nil),       // 12: stint.v1.AbortTasksRequest
+	(*AbortTasksResponse)(nil),      // 13: stint.v1.AbortTasksResponse
+	(*AnswerTasksRequest)(nil),      // 14: stint.v1.AnswerTasksRequest
+	(*AnswerTasksResponse)(nil),     // 15: stint.v1.AnswerTasksResponse
+	(*RetryTasksRequest)(nil),       // 16: stint.v1.RetryTasksRequest
+	(*RetryTasksResponse)(nil),      // 17: stint.v1.RetryTasksResponse
+	(*ChangeTasksRequest)(nil),      // 18: stint.v1.ChangeTasksRequest
+	(*TaskChanges)(nil),             // 19: stint.v1.TaskChanges
+	(*ChangeTasksResponse)(nil),     // 20: stint.v1.ChangeTasksResponse
+	(*DeleteTasksRequest)(nil),      // 21: stint.v1.DeleteTasksRequest
+	(*DeleteTasksResponse)(nil),     // 22: stint.v1.DeleteTasksResponse
+	(*TransactRequest)(nil),         // 23: stint.v1.TransactRequest
+	(*AsSeen)(nil),                  // 24: stint.v1.AsSeen
+	(*SeenTask)(nil),                // 25: stint.v1.SeenTask
+	(*TransactResponse)(nil),        // 26: stint.v1.TransactResponse
+	(*GetTasksRequest)(nil),         // 27: stint.v1.GetTasksRequest
+	(*GetTasksResponse)(nil),        // 28: stint.v1.GetTasksResponse
+	(*ListTasksRequest)(nil),        // 29: stint.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),       // 30: stint.v1.ListTasksResponse
+	(*ExplainTaskRequest)(nil),      // 31: stint.v1.ExplainTaskRequest
+	(*ExplainTaskResponse)(nil),     // 32: stint.v1.ExplainTaskResponse
+	(*StepInfo)(nil),                // 33: stint.v1.StepInfo
+	(*GetHistoryRequest)(nil),       // 34: stint.v1.GetHistoryRequest
+	(*GetHistoryResponse)(nil),      // 35: stint.v1.GetHistoryResponse
+	(*ListChangesRequest)(nil),      // 36: stint.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),     // 37: stint.v1.ListChangesResponse
+	(*Change)(nil),                  // 38: stint.v1.Change
+	(*Try)(nil),                     // 39: stint.v1.Try
+	(*TaskLimits)(nil),              // 40: stint.v1.TaskLimits
+	(*GetGraphRequest)(nil),         // 41: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 42: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 43: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 44: stint.v1.GetStatsResponse
+	(*ActionStats)(nil),             // 45: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 46: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 47: stint.v1.ListProblemsResponse
+	(*ErrorGroup)(nil),              // 48: stint.v1.ErrorGroup
+	(*ListActorsRequest)(nil),       // 49: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 50: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 51: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 52: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 53: stint.v1.WaitForTasksResponse
+	(*GetServiceInfoRequest)(nil),   // 54: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 55: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 56: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 57: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 58: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 59: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 60: stint.v1.Finding
+	nil,                             // 61: stint.v1.ListTasksRequest.HeadersEntry
+	(*Task)(nil),                    // 62: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 63: google.protobuf.Duration
+	(*Dependency)(nil),              // 64: stint.v1.Dependency
+	(*Affected)(nil),                // 65: stint.v1.Affected
+	(*Answer)(nil),                  // 66: stint.v1.Answer
+	(*Verdict)(nil),                 // 67: stint.v1.Verdict
+	(*timestamppb.Timestamp)(nil),   // 68: google.protobuf.Timestamp
+	(*Performance)(nil),             // 69: stint.v1.Performance
+	(*Return)(nil),                  // 70: stint.v1.Return
+	(*TaskInfo)(nil),                // 71: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 72: stint.v1.Limits
+	(*SetLimitsRequest)(nil),        // 73: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 74: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 75: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 76: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 77: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 78: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 79: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 80: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 81: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 82: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 83: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 84: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 85: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 86: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 87: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 88: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 89: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 90: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 91: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 92: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 93: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 94: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 95: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 96: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 97: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 98: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 99: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 100: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	60,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	60,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	60,  // 2: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	60,  // 3: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	61,  // 4: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	61,  // 5: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	62,  // 6: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	63,  // 7: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	64,  // 8: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	65,  // 9: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	63,  // 10: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
-	17,  // 11: stint.v1.ChangeTasksRequest.to:type_name -> stint.v1.TaskChanges
-	66,  // 12: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
-	61,  // 13: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
-	63,  // 14: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
-	63,  // 15: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	67,  // 16: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	60,  // 17: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	60,  // 18: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	62,  // 19: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	68,  // 20: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
-	22,  // 21: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
-	6,   // 22: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
-	17,  // 23: stint.v1.TransactRequest.change_to:type_name -> stint.v1.TaskChanges
-	23,  // 24: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	66,  // 25: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	66,  // 26: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	63,  // 27: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	63,  // 28: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	63,  // 29: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	63,  // 30: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
-	69,  // 31: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	61,  // 32: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	61,  // 33: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	59,  // 34: stint.v1.ListTasksRequest.headers:type_name -> stint.v1.ListTasksRequest.HeadersEntry
-	69,  // 35: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	69,  // 36: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	69,  // 37: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	69,  // 38: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	66,  // 39: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	66,  // 40: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	38,  // 41: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
-	31,  // 42: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
-	66,  // 43: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
-	37,  // 44: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
-	31,  // 45: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
-	36,  // 46: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
-	66,  // 47: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
-	66,  // 48: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
-	66,  // 49: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
-	70,  // 50: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	66,  // 51: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	66,  // 52: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	69,  // 53: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	69,  // 54: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	66,  // 55: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	66,  // 56: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	69,  // 57: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	62,  // 58: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	43,  // 59: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	61,  // 60: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	61,  // 61: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	69,  // 62: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	69,  // 63: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	69,  // 64: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	46,  // 65: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	49,  // 66: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	66,  // 67: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	61,  // 68: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	69,  // 69: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	66,  // 70: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	61,  // 71: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	61,  // 72: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	58,  // 73: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 74: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 75: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 76: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	6,   // 77: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	8,   // 78: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	10,  // 79: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	12,  // 80: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	14,  // 81: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	16,  // 82: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
-	19,  // 83: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	21,  // 84: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	25,  // 85: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	27,  // 86: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	29,  // 87: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	32,  // 88: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	34,  // 89: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	39,  // 90: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	41,  // 91: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	44,  // 92: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	47,  // 93: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	50,  // 94: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	52,  // 95: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	54,  // 96: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	56,  // 97: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	71,  // 98: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	72,  // 99: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	73,  // 100: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	74,  // 101: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	75,  // 102: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	76,  // 103: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	77,  // 104: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	78,  // 105: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	79,  // 106: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	80,  // 107: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	81,  // 108: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	82,  // 109: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	83,  // 110: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	84,  // 111: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 112: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 113: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 114: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	7,   // 115: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	9,   // 116: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	11,  // 117: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	13,  // 118: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	15,  // 119: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	18,  // 120: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
-	20,  // 121: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	24,  // 122: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	26,  // 123: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	28,  // 124: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	30,  // 125: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	33,  // 126: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	35,  // 127: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	40,  // 128: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	42,  // 129: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	45,  // 130: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	48,  // 131: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	51,  // 132: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	53,  // 133: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	55,  // 134: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	57,  // 135: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	85,  // 136: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	86,  // 137: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	87,  // 138: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	88,  // 139: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	89,  // 140: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	90,  // 141: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	91,  // 142: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	92,  // 143: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	93,  // 144: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	94,  // 145: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	95,  // 146: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	96,  // 147: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	97,  // 148: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	98,  // 149: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	112, // [112:150] is the sub-list for method output_type
-	74,  // [74:112] is the sub-list for method input_type
-	74,  // [74:74] is the sub-list for extension type_name
-	74,  // [74:74] is the sub-list for extension extendee
-	0,   // [0:74] is the sub-list for field type_name
+	62,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	62,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	62,  // 2: stint.v1.EnsureTasksRequest.tasks:type_name -> stint.v1.Task
+	62,  // 3: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	62,  // 4: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	63,  // 5: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	63,  // 6: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	64,  // 7: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	65,  // 8: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	66,  // 9: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	67,  // 10: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	65,  // 11: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	19,  // 12: stint.v1.ChangeTasksRequest.to:type_name -> stint.v1.TaskChanges
+	68,  // 13: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
+	63,  // 14: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
+	65,  // 15: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
+	65,  // 16: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	69,  // 17: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	62,  // 18: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	62,  // 19: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	64,  // 20: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	70,  // 21: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	24,  // 22: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
+	8,   // 23: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
+	19,  // 24: stint.v1.TransactRequest.change_to:type_name -> stint.v1.TaskChanges
+	25,  // 25: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
+	68,  // 26: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	68,  // 27: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	65,  // 28: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	65,  // 29: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	65,  // 30: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	65,  // 31: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
+	71,  // 32: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	63,  // 33: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	63,  // 34: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	61,  // 35: stint.v1.ListTasksRequest.headers:type_name -> stint.v1.ListTasksRequest.HeadersEntry
+	71,  // 36: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	71,  // 37: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	71,  // 38: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	71,  // 39: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	68,  // 40: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	68,  // 41: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	40,  // 42: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
+	33,  // 43: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
+	68,  // 44: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	39,  // 45: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
+	33,  // 46: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
+	38,  // 47: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
+	68,  // 48: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
+	68,  // 49: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
+	68,  // 50: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
+	72,  // 51: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	68,  // 52: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	68,  // 53: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	71,  // 54: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	71,  // 55: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	68,  // 56: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	68,  // 57: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	71,  // 58: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	64,  // 59: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	45,  // 60: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	63,  // 61: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	63,  // 62: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	71,  // 63: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	71,  // 64: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	71,  // 65: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	48,  // 66: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	51,  // 67: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	68,  // 68: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	63,  // 69: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	71,  // 70: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	68,  // 71: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	63,  // 72: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	63,  // 73: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	60,  // 74: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 75: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 76: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 77: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
+	6,   // 78: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	8,   // 79: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	10,  // 80: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	12,  // 81: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	14,  // 82: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	16,  // 83: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	18,  // 84: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	21,  // 85: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	23,  // 86: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	27,  // 87: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	29,  // 88: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	31,  // 89: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	34,  // 90: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	36,  // 91: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	41,  // 92: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	43,  // 93: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	46,  // 94: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	49,  // 95: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	52,  // 96: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	54,  // 97: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	56,  // 98: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	58,  // 99: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	73,  // 100: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	74,  // 101: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	75,  // 102: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	76,  // 103: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	77,  // 104: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	78,  // 105: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	79,  // 106: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	80,  // 107: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	81,  // 108: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	82,  // 109: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	83,  // 110: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	84,  // 111: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	85,  // 112: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	86,  // 113: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 114: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 115: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 116: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
+	7,   // 117: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	9,   // 118: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	11,  // 119: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	13,  // 120: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	15,  // 121: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	17,  // 122: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	20,  // 123: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	22,  // 124: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	26,  // 125: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	28,  // 126: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	30,  // 127: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	32,  // 128: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	35,  // 129: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	37,  // 130: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	42,  // 131: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	44,  // 132: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	47,  // 133: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	50,  // 134: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	53,  // 135: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	55,  // 136: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	57,  // 137: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	59,  // 138: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	87,  // 139: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	88,  // 140: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	89,  // 141: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	90,  // 142: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	91,  // 143: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	92,  // 144: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	93,  // 145: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	94,  // 146: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	95,  // 147: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	96,  // 148: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	97,  // 149: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	98,  // 150: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	99,  // 151: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	100, // 152: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	114, // [114:153] is the sub-list for method output_type
+	75,  // [75:114] is the sub-list for method input_type
+	75,  // [75:75] is the sub-list for extension type_name
+	75,  // [75:75] is the sub-list for extension extendee
+	0,   // [0:75] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -4301,14 +4410,14 @@ func file_stint_v1_task_service_proto_init() {
 	file_stint_v1_limits_proto_init()
 	file_stint_v1_schedules_proto_init()
 	file_stint_v1_task_proto_init()
-	file_stint_v1_task_service_proto_msgTypes[17].OneofWrappers = []any{}
+	file_stint_v1_task_service_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   60,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,6 +27,21 @@ func remind(
 		return false, nil // the day has had it
 	}
 	return err == nil, err
+}
+
+// importFiles has each file of a list imported, once, and a report made when all are. It returns
+// the tasks of those that were there.
+func importFiles(
+	ctx context.Context, store *stint.Store, list string, files []string,
+) (existing []stint.TaskID, err error) {
+	report := stint.Task{ID: stint.TaskID("report/" + list), Action: "report"}
+	tasks := make([]stint.Task, len(files))
+	for i, file := range files {
+		id := stint.TaskID("import/" + file)
+		tasks[i] = stint.Task{ID: id, Action: "import", Body: []byte(file)}
+		report.After = append(report.After, id)
+	}
+	return store.EnsureTasks(ctx, append(tasks, report))
 }
 
 // change writes a document and has its index updated, in one commit.
@@ -53,6 +69,29 @@ func TestRemind_IsOnceADay(t *testing.T) {
 		if got != c.want || err != nil {
 			t.Errorf("remind %s later = %t, %v", c.after, got, err)
 		}
+	}
+}
+
+func TestImportFiles_ImportsEachFileOnce(t *testing.T) {
+	t.Parallel()
+	store := stinttest.New(t, stint.Options{})
+	for _, c := range []struct {
+		list  string
+		files []string
+		want  string
+	}{
+		{"monday", []string{"a", "b"}, "[]"},
+		{"tuesday", []string{"b", "c", "a"}, "[import/b import/a]"},
+		{"tuesday", []string{"b", "c"}, "[import/b import/c report/tuesday]"},
+	} {
+		existing, err := importFiles(t.Context(), store.Store, c.list, c.files)
+		if got := fmt.Sprint(existing); got != c.want || err != nil {
+			t.Errorf("importFiles %s = %s, %v, want %s", c.list, got, err, c.want)
+		}
+	}
+	graph, err := store.Graph(t.Context(), "report/tuesday")
+	if err != nil || len(graph.Tasks) != 5 || len(graph.Dependencies) != 5 {
+		t.Errorf("Graph = %+v, %v", graph, err)
 	}
 }
 

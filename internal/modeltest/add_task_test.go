@@ -1,6 +1,7 @@
 package modeltest_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -87,6 +88,7 @@ type twins struct {
 type proposal struct {
 	stint.Task
 	onAbort string
+	ensure  bool
 }
 
 // defects make a task one that must be refused.
@@ -165,12 +167,13 @@ func (w *twins) propose(t *rapid.T) *proposal {
 // insert inserts a task in both ways, in a transaction that may be rolled back.
 func (w *twins) insert(t *rapid.T) {
 	p := w.propose(t)
+	p.ensure = p.NotBefore.IsZero() && one(t, 3, "ensure")
 	rolledBack := one(t, 8, "rolled back")
 	id, got := w.addTask(t, p, rolledBack)
 	if p.ID == "" {
 		p.ID = id
 	}
-	want := w.insertTask(t, p.Task, rolledBack)
+	want := w.insertTask(t, p, rolledBack)
 	if refusal(t, got) != refusal(t, want) {
 		t.Fatalf("add_task of %+v = %v, InsertTasks = %v", p, got, want)
 	}
@@ -179,13 +182,28 @@ func (w *twins) insert(t *rapid.T) {
 	}
 }
 
-func (w *twins) insertTask(t *rapid.T, task stint.Task, rollback bool) error {
+func (w *twins) insertTask(t *rapid.T, p *proposal, rollback bool) (err error) {
 	if !rollback && rapid.Bool().Draw(t, "alone") {
-		return w.stores[0].InsertTasks(t.Context(), []stint.Task{task})
+		return p.insert(t, w.stores[0])
 	}
-	return w.inTx(t, rollback, func(tx pgx.Tx) error {
-		return w.stores[0].WithTx(tx).InsertTasks(t.Context(), []stint.Task{task})
+	leaveOut := error(nil)
+	err = w.inTx(t, rollback, func(tx pgx.Tx) error {
+		err := p.insert(t, w.stores[0].WithTx(tx))
+		if p.ensure && errors.Is(err, stint.ErrTaskExists) {
+			leaveOut, err = err, nil
+		}
+		return err
 	})
+	return cmp.Or(err, leaveOut)
+}
+
+// insert inserts the task. If EnsureTasks leaves it out, the error is ErrTaskExists.
+func (p *proposal) insert(t *rapid.T, store *stint.Store) error {
+	if !p.ensure {
+		return store.InsertTasks(t.Context(), []stint.Task{p.Task})
+	}
+	existing, err := store.EnsureTasks(t.Context(), []stint.Task{p.Task})
+	return cmp.Or(err, taskError(existing, stint.ErrTaskExists))
 }
 
 func (w *twins) inTx(t *rapid.T, rollback bool, work func(tx pgx.Tx) error) error {
@@ -256,11 +274,19 @@ func (w *twins) addTask(t *rapid.T, p *proposal, rollback bool) (id stint.TaskID
 	if !p.Deadline.IsZero() {
 		give("deadline", p.Deadline)
 	}
+	giveOr("ensure", !p.ensure, p.ensure)
+	var made *stint.TaskID
 	err = w.inTx(t, rollback, func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), "SELECT twin.add_task("+strings.Join(names, ", ")+")",
-			args...).Scan(&id)
+			args...).Scan(&made)
 	})
-	return id, err
+	switch {
+	case err != nil:
+		return "", err
+	case made == nil:
+		return "", taskError([]stint.TaskID{p.ID}, stint.ErrTaskExists)
+	}
+	return *made, nil
 }
 
 // refusal is the kind of an error. PostgreSQL itself refuses what is no text.

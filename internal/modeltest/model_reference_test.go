@@ -111,7 +111,30 @@ func (r *reference) insert(batch []newTask) error {
 	if len(taken) > 0 {
 		return taskError(taken, stint.ErrTaskExists)
 	}
+	r.add(batch, len(batch) >= copiedTasksMin)
+	return nil
+}
+
+// ensure returns the tasks that it leaves out.
+func (r *reference) ensure(batch []newTask) (existing []stint.TaskID) {
+	var missing []newTask
+	seen := map[stint.TaskID]bool{}
 	copied := len(batch) >= copiedTasksMin
+	for _, task := range batch {
+		copied = copied || task.start != 0
+		if seen[task.ID] || r.tasks[task.ID] != nil {
+			existing = append(existing, task.ID)
+			continue
+		}
+		seen[task.ID] = true
+		missing = append(missing, task)
+	}
+	r.add(missing, copied)
+	return existing
+}
+
+// add adds tasks whose IDs are free, by COPY or not.
+func (r *reference) add(batch []newTask, copied bool) {
 	if copied {
 		batch = byKind(batch)
 	}
@@ -130,7 +153,6 @@ func (r *reference) insert(batch []newTask) error {
 		}
 		r.tasks[task.ID] = task
 	}
-	return nil
 }
 
 // byKind puts the tasks together that share a span, kinds in the order of their first tasks.

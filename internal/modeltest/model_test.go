@@ -56,6 +56,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"":          m.check,
 		"insert":    m.insert,
 		"insert 2":  m.insert,
+		"ensure":    m.ensure,
 		"stream":    m.stream,
 		"replace":   m.replace,
 		"own":       m.own,
@@ -247,6 +248,27 @@ func (m *machine) insert(t *rapid.T) {
 	batch := m.batch(t, true)
 	err := m.queue.InsertTasks(t.Context(), dated(batch))
 	requireError(t, "InsertTasks", err, m.told(m.model.insert(batch)))
+}
+
+func (m *machine) ensure(t *rapid.T) {
+	batch := m.batch(t, false)
+	if rapid.Bool().Draw(t, "again") && len(batch) > 0 {
+		batch = append(batch, batch[0])
+	}
+	existing, err := m.queue.EnsureTasks(t.Context(), dated(batch))
+	requireError(t, "EnsureTasks", err, nil)
+	m.requireExisting(t, existing, m.model.ensure(batch), len(batch))
+}
+
+// requireExisting checks which tasks of a call EnsureTasks has left out.
+func (c *comparison[M]) requireExisting(t *rapid.T, got, want []stint.TaskID, all int) {
+	t.Helper()
+	if c.isUnsure() && len(got) == all {
+		return // an earlier attempt has added the others
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("EnsureTasks has left out %q, want %q", got, want)
+	}
 }
 
 var errBroken = errors.New("the sequence broke off")

@@ -36,6 +36,8 @@ func (m *netMachine) actions() map[string]func(*rapid.T) {
 		"":         m.check,
 		"insert":   m.insert,
 		"insert 2": m.insert,
+		"ensure":   m.ensure,
+		"ensure 2": m.ensure,
 		"replace":  m.replace,
 		"add":      m.add,
 		"add 2":    m.add,
@@ -150,6 +152,16 @@ func (m *netMachine) insert(t *rapid.T) {
 	batch := m.batch(t, true)
 	m.judge(t, "InsertTasks", m.queue.InsertTasks(t.Context(), plainTasks(batch)),
 		m.model.insert(batch, false), batchEdges(batch))
+}
+
+func (m *netMachine) ensure(t *rapid.T) {
+	batch := m.batch(t, false)
+	existing, err := m.queue.EnsureTasks(t.Context(), plainTasks(batch))
+	missing, left := m.model.toAdd(batch)
+	m.judge(t, "EnsureTasks", err, m.model.insert(missing, false), batchEdges(missing))
+	if err == nil {
+		m.requireExisting(t, existing, left, len(batch))
+	}
 }
 
 func (m *netMachine) replace(t *rapid.T) {

@@ -273,11 +273,15 @@ func (p *player) within(
 func (p *player) insertGroup(ctx context.Context, group int) {
 	defer close(p.done[group])
 	edges := p.edgesOf(ctx, group)
-	inTx, undone := p.one(3), p.undone[group]
+	inTx, undone, ensures := p.one(3), p.undone[group], p.one(3)
 	for range 2 * (len(edges) + 2) {
 		var err error
 		counts := p.within(ctx, inTx || undone, undone, func(store *stint.Store) error {
-			err = store.InsertTasks(ctx, p.tasksOf(group, edges))
+			if tasks := p.tasksOf(group, edges); ensures {
+				_, err = store.EnsureTasks(ctx, tasks)
+			} else {
+				err = store.InsertTasks(ctx, tasks)
+			}
 			return err
 		})
 		p.record("InsertTasks", err, inTx || undone,

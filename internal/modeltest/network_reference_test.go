@@ -224,6 +224,29 @@ func (r *netReference) insert(batch []netTask, replace bool) verdicts {
 	return wrong
 }
 
+// toAdd returns the tasks of a batch that EnsureTasks adds, with all edges that it names between
+// one of these and whatever task, and the IDs of the others.
+func (r *netReference) toAdd(batch []netTask) (missing []netTask, left []stint.TaskID) {
+	places := map[stint.TaskID]int{}
+	for _, task := range batch {
+		if _, again := places[task.ID]; again || r.tasks[task.ID] != nil {
+			left = append(left, task.ID)
+			continue
+		}
+		task.After, task.ToSignalAfter = nil, nil
+		places[task.ID] = len(missing)
+		missing = append(missing, task)
+	}
+	for _, edge := range batchEdges(batch) {
+		if i, ok := places[edge.Dependent]; ok {
+			missing[i].After = append(missing[i].After, edge.Predecessor)
+		} else if i, ok := places[edge.Predecessor]; ok {
+			missing[i].ToSignalAfter = append(missing[i].ToSignalAfter, edge.Dependent)
+		}
+	}
+	return missing, left
+}
+
 // cyclicAlone reports whether the edges that a batch names form a cycle.
 func cyclicAlone(batch []netTask) bool {
 	alone := &netReference{tasks: map[stint.TaskID]*netTask{}}

@@ -105,6 +105,13 @@ func (f *far) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	return f.Client.InsertTasks(ctx, tasks)
 }
 
+func (f *far) EnsureTasks(
+	ctx context.Context, tasks []stint.Task,
+) (existing []stint.TaskID, err error) {
+	f.begin(false)
+	return f.Client.EnsureTasks(ctx, tasks)
+}
+
 // ReplaceTasks does not go wrong: it is not repeated.
 func (f *far) ReplaceTasks(ctx context.Context, tasks []stint.Task) error {
 	f.begin(true)

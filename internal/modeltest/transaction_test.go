@@ -15,6 +15,7 @@ import (
 // verbs are what the models have of those that a store and a client of a service have in common.
 type verbs interface {
 	InsertTasks(ctx context.Context, tasks []stint.Task) error
+	EnsureTasks(ctx context.Context, tasks []stint.Task) (existing []stint.TaskID, err error)
 	ReplaceTasks(ctx context.Context, tasks []stint.Task) error
 	AddDependencies(ctx context.Context, dependencies []stint.Dependency) error
 	AbortTasks(

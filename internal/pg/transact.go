@@ -149,3 +149,29 @@ func (db *DB) Copy(
 	_, err := db.tx.CopyFrom(ctx, pgx.Identifier{db.Schema, table}, columns, rows)
 	return err
 }
+
+// A Table is what COPY adds to a table.
+type Table struct {
+	name    string
+	columns []string
+	rows    [][]any
+}
+
+// NewTable returns rows for some columns of a table.
+func NewTable(name string, rows [][]any, columns ...string) Table {
+	return Table{name, columns, rows}
+}
+
+// CopyTables inserts rows into tables, in the transaction, by COPY.
+func (db *DB) CopyTables(ctx context.Context, tables []Table) error {
+	for _, table := range tables {
+		if len(table.rows) == 0 {
+			continue
+		}
+		err := db.Copy(ctx, table.name, table.columns, pgx.CopyFromRows(table.rows))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

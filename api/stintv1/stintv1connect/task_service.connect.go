@@ -38,6 +38,8 @@ const (
 	// TaskServiceInsertTasksFromProcedure is the fully-qualified name of the TaskService's
 	// InsertTasksFrom RPC.
 	TaskServiceInsertTasksFromProcedure = "/stint.v1.TaskService/InsertTasksFrom"
+	// TaskServiceEnsureTasksProcedure is the fully-qualified name of the TaskService's EnsureTasks RPC.
+	TaskServiceEnsureTasksProcedure = "/stint.v1.TaskService/EnsureTasks"
 	// TaskServiceReplaceTasksProcedure is the fully-qualified name of the TaskService's ReplaceTasks
 	// RPC.
 	TaskServiceReplaceTasksProcedure = "/stint.v1.TaskService/ReplaceTasks"
@@ -133,6 +135,9 @@ type TaskServiceClient interface {
 	// request. The stream ends with a message that says so. A stream that breaks off before that, or
 	// on which nothing arrives for 30 s, inserts nothing.
 	InsertTasksFrom(context.Context) (*connect.ClientStreamForClientSimple[stintv1.InsertTasksFromRequest, stintv1.InsertTasksFromResponse], error)
+	// Inserts those of the tasks whose IDs are free, all or none, and names the others. A repetition
+	// leaves out what the first call has inserted.
+	EnsureTasks(context.Context, *stintv1.EnsureTasksRequest) (*stintv1.EnsureTasksResponse, error)
 	// Inserts tasks in place of those with the same IDs that are not in progress.
 	ReplaceTasks(context.Context, *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error)
 	// Inserts a task that starts when the calls for its ID have been quiet for a while. It replaces the
@@ -229,6 +234,12 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+TaskServiceInsertTasksFromProcedure,
 			connect.WithSchema(taskServiceMethods.ByName("InsertTasksFrom")),
+			connect.WithClientOptions(opts...),
+		),
+		ensureTasks: connect.NewClient[stintv1.EnsureTasksRequest, stintv1.EnsureTasksResponse](
+			httpClient,
+			baseURL+TaskServiceEnsureTasksProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("EnsureTasks")),
 			connect.WithClientOptions(opts...),
 		),
 		replaceTasks: connect.NewClient[stintv1.ReplaceTasksRequest, stintv1.ReplaceTasksResponse](
@@ -468,6 +479,7 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 type taskServiceClient struct {
 	insertTasks     *connect.Client[stintv1.InsertTasksRequest, stintv1.InsertTasksResponse]
 	insertTasksFrom *connect.Client[stintv1.InsertTasksFromRequest, stintv1.InsertTasksFromResponse]
+	ensureTasks     *connect.Client[stintv1.EnsureTasksRequest, stintv1.EnsureTasksResponse]
 	replaceTasks    *connect.Client[stintv1.ReplaceTasksRequest, stintv1.ReplaceTasksResponse]
 	debounce        *connect.Client[stintv1.DebounceRequest, stintv1.DebounceResponse]
 	addDependencies *connect.Client[stintv1.AddDependenciesRequest, stintv1.AddDependenciesResponse]
@@ -518,6 +530,15 @@ func (c *taskServiceClient) InsertTasks(ctx context.Context, req *stintv1.Insert
 // InsertTasksFrom calls stint.v1.TaskService.InsertTasksFrom.
 func (c *taskServiceClient) InsertTasksFrom(ctx context.Context) (*connect.ClientStreamForClientSimple[stintv1.InsertTasksFromRequest, stintv1.InsertTasksFromResponse], error) {
 	return c.insertTasksFrom.CallClientStreamSimple(ctx)
+}
+
+// EnsureTasks calls stint.v1.TaskService.EnsureTasks.
+func (c *taskServiceClient) EnsureTasks(ctx context.Context, req *stintv1.EnsureTasksRequest) (*stintv1.EnsureTasksResponse, error) {
+	response, err := c.ensureTasks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
 }
 
 // ReplaceTasks calls stint.v1.TaskService.ReplaceTasks.
@@ -853,6 +874,9 @@ type TaskServiceHandler interface {
 	// request. The stream ends with a message that says so. A stream that breaks off before that, or
 	// on which nothing arrives for 30 s, inserts nothing.
 	InsertTasksFrom(context.Context, *connect.ClientStream[stintv1.InsertTasksFromRequest]) (*stintv1.InsertTasksFromResponse, error)
+	// Inserts those of the tasks whose IDs are free, all or none, and names the others. A repetition
+	// leaves out what the first call has inserted.
+	EnsureTasks(context.Context, *stintv1.EnsureTasksRequest) (*stintv1.EnsureTasksResponse, error)
 	// Inserts tasks in place of those with the same IDs that are not in progress.
 	ReplaceTasks(context.Context, *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error)
 	// Inserts a task that starts when the calls for its ID have been quiet for a while. It replaces the
@@ -945,6 +969,12 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		TaskServiceInsertTasksFromProcedure,
 		svc.InsertTasksFrom,
 		connect.WithSchema(taskServiceMethods.ByName("InsertTasksFrom")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceEnsureTasksHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceEnsureTasksProcedure,
+		svc.EnsureTasks,
+		connect.WithSchema(taskServiceMethods.ByName("EnsureTasks")),
 		connect.WithHandlerOptions(opts...),
 	)
 	taskServiceReplaceTasksHandler := connect.NewUnaryHandlerSimple(
@@ -1183,6 +1213,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceInsertTasksHandler.ServeHTTP(w, r)
 		case TaskServiceInsertTasksFromProcedure:
 			taskServiceInsertTasksFromHandler.ServeHTTP(w, r)
+		case TaskServiceEnsureTasksProcedure:
+			taskServiceEnsureTasksHandler.ServeHTTP(w, r)
 		case TaskServiceReplaceTasksProcedure:
 			taskServiceReplaceTasksHandler.ServeHTTP(w, r)
 		case TaskServiceDebounceProcedure:
@@ -1270,6 +1302,10 @@ func (UnimplementedTaskServiceHandler) InsertTasks(context.Context, *stintv1.Ins
 
 func (UnimplementedTaskServiceHandler) InsertTasksFrom(context.Context, *connect.ClientStream[stintv1.InsertTasksFromRequest]) (*stintv1.InsertTasksFromResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.InsertTasksFrom is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) EnsureTasks(context.Context, *stintv1.EnsureTasksRequest) (*stintv1.EnsureTasksResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.EnsureTasks is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) ReplaceTasks(context.Context, *stintv1.ReplaceTasksRequest) (*stintv1.ReplaceTasksResponse, error) {

@@ -118,6 +118,16 @@ class Client:
         repeat(attempt)
         return ids
 
+    def ensure(self, tasks: Union[Task, Iterable[Task]]) -> t.Ensured:
+        """Inserts those of the tasks whose IDs are free, all or none, and says which were there.
+
+        Those stay as they are. Where the answer to an attempt was lost, a repetition finds what the
+        first one has inserted, and says that it was there, too.
+        """
+        request = {"tasks": t.from_tasks(tasks)}
+        answer = self._call("TaskService/EnsureTasks", request)
+        return t.Ensured([task["id"] for task in request["tasks"]], answer.get("existing", []))
+
     def replace(self, tasks: Union[Task, Iterable[Task]]) -> None:
         """Inserts tasks in place of those with the same IDs that are not in progress.
 

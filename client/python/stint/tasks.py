@@ -187,6 +187,14 @@ class Affected:
 
 
 @dataclass
+class Ensured:
+    """The IDs of the tasks of a call, and of those that were there before."""
+
+    ids: Sequence[str] = ()
+    existing: Sequence[str] = ()
+
+
+@dataclass
 class Transacted:
     """What a transaction did: the IDs that it inserted, and what else it changed.
 

@@ -223,6 +223,20 @@ class VerbsTest(ServiceTest):
         with self.assertRaises(stint.InvalidArgument):
             self.client.debounce(self.task("a"), quiet=2, at_most=1)
 
+    def test_what_is_there_is_left_out(self):
+        self.insert("a")
+        done = self.client.ensure([
+            self.task("a", "other"), self.task("b", after=[self.name("a")]), self.task("b")])
+        self.assertEqual(done, stint.Ensured(
+            [self.name("a"), self.name("b"), self.name("b")], [self.name("a"), self.name("b")]))
+        self.assertEqual((self.info("a").body, self.info("b").state), (None, "blocked"))
+        [random] = self.client.ensure(Task(self.action)).ids
+        self.assertEqual(self.client.get(random)[0].state, "ready")
+        with self.assertRaises(stint.TaskNotFound):
+            self.client.ensure([self.task("c"), self.task("d", after=["none"])])
+        with self.assertRaises(stint.TaskNotFound):
+            self.info("c")
+
     def test_a_transaction_does_all_or_nothing(self):
         self.insert("a", "c")
         task, other = self.own(2)

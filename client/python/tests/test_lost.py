@@ -67,6 +67,14 @@ class LostTest(ServiceTest):
         with self.assertRaises(stint.TaskExists):
             self.insert("a", "b")
 
+    def test_what_a_lost_answer_was_about_is_there_already(self):
+        self.insert("a")
+        for kind, existing in (("lose_requests", ["a"]), ("lose_answers", ["a", "b"])):
+            setattr(self.proxy, kind, 1)
+            done = self.client.ensure([self.task("a"), self.task("b")])
+            self.assertEqual(done.existing, [self.name(short) for short in existing])
+            self.client.delete(self.name("b"))
+
     def test_a_transaction_whose_tasks_exist_fails_unless_its_returns_were_made(self):
         self.insert("a")
         [task] = self.own()

@@ -110,6 +110,20 @@ export class Client {
   }
 
   /**
+   * Inserts those of the tasks whose IDs are free, all or none, and says which were there: those
+   * stay as they are. Where the answer to an attempt was lost, a repetition finds what the first
+   * one has inserted, and says that it was there, too.
+   */
+  async ensure(tasks: t.Some<t.Task>, options: CallOptions = {}): Promise<t.Ensured> {
+    const request = { tasks: m.fromTasks(tasks) };
+    const answer = await this.#call("TaskService/EnsureTasks", request, options);
+    return {
+      ids: request.tasks.map((task) => task.id as string),
+      existing: (answer.existing ?? []) as string[],
+    };
+  }
+
+  /**
    * Inserts tasks in place of those with the same IDs that are not in progress. It is not repeated,
    * since a repetition would replace the tasks once more.
    */

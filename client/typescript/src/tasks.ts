@@ -170,6 +170,12 @@ export interface Affected {
   inProgress: number;
 }
 
+/** The IDs of the tasks of a call, and of those that were there before. */
+export interface Ensured {
+  ids: string[];
+  existing: string[];
+}
+
 /** What a transaction does, in this order. */
 export interface Transaction {
   /** The caller must still own these tasks. */

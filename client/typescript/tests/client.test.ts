@@ -287,6 +287,20 @@ test("the task of the last call stands for those before", async (t) => {
   await assert.rejects(s.client.debounce(s.task("a"), 2, 1), stint.InvalidArgument);
 });
 
+test("what is there is left out", async (t) => {
+  const s = new Service(t);
+  await s.insert(["a"]);
+  const done = await s.client.ensure([
+    s.task("a", "other"), s.task("b", null, { after: [s.name("a")] }), s.task("b")]);
+  assert.deepEqual(done, {
+    ids: [s.name("a"), s.name("b"), s.name("b")], existing: [s.name("a"), s.name("b")],
+  });
+  assert.deepEqual([(await s.info("a")).body, await s.state("b")], [null, "blocked"]);
+  const missing = [s.task("c"), s.task("d", null, { after: ["none"] })];
+  await assert.rejects(s.client.ensure(missing), stint.TaskNotFound);
+  await assert.rejects(s.info("c"), stint.TaskNotFound);
+});
+
 test("a transaction does all or nothing", async (t) => {
   const s = new Service(t);
   await s.insert(["a", "c"]);

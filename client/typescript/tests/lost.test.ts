@@ -52,6 +52,20 @@ test("an insert that exists in part fails after a lost answer, too", async (t) =
   await assert.rejects(s.insert(["a", "b"]), stint.TaskExists);
 });
 
+test("what a lost answer was about is there already", async (t) => {
+  const s = new Service(t);
+  const proxy = await s.proxy();
+  await s.insert(["a"]);
+  for (const [kind, existing] of [
+    ["loseRequests", ["a"]], ["loseAnswers", ["a", "b"]],
+  ] as const) {
+    proxy[kind] = 1;
+    const done = await s.client.ensure([s.task("a"), s.task("b")]);
+    assert.deepEqual(done.existing, existing.map((short) => s.name(short)));
+    await s.client.delete(s.name("b"));
+  }
+});
+
 test("a transaction whose tasks exist fails unless its returns were made", async (t) => {
   const s = new Service(t);
   const proxy = await s.proxy();

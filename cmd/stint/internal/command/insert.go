@@ -61,6 +61,7 @@ type insertFlags struct {
 	taskFlags
 	id      string
 	oncePer time.Duration
+	ensure  bool
 }
 
 func (p *program) insertCommand() *cobra.Command {
@@ -101,14 +102,20 @@ The tasks that after and to_signal_after name are in the input, in any order, or
 store. An input of more than %s tasks or %d MiB is not read at once; in it, after may
 name only earlier tasks or stored ones, and to_signal_after is refused.
 
+With --ensure, tasks whose IDs are taken are left out, whatever they are like: those that are
+there stay as they are, and the others are linked to them. A long input is then inserted in
+pieces of this size, each all or none, so it may be repeated as it is.
+
 Prints new IDs on standard output, one to a line, and the number of tasks on standard
-error. With --json, one document: inserted (the number of tasks), new_ids.`,
+error. With --json, one document: inserted (the number of tasks), new_ids, and with --ensure
+existing (the IDs of the tasks that were left out).`,
 			display.Number(gatheredTasksMax), gatheredBytesMax>>20),
 		Example: `  stint insert --action greet --body world
   stint insert --action report --id report/tenant-7 --once-per 24h
   echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   id=$(echo '{"action": "sum", "body": [1, 2], "post_result": true}' | stint insert)
-  stint insert < tasks.jsonl`,
+  stint insert < tasks.jsonl
+  stint insert --ensure --json < tasks.jsonl | jq .existing`,
 		GroupID: groupTasks,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -121,7 +128,7 @@ error. With --json, one document: inserted (the number of tasks), new_ids.`,
 						"--once-per need --action")
 				}
 			}
-			return p.insert(cmd.Context())
+			return p.insert(cmd.Context(), given.ensure)
 		},
 	}
 	given.add(p, cmd, "insert one task with this `action`")
@@ -129,6 +136,7 @@ error. With --json, one document: inserted (the number of tasks), new_ids.`,
 	flags.StringVar(&given.id, "id", "", "its `ID` (default: a new UUID, which is printed)")
 	flags.DurationVar(&given.oncePer, "once-per", 0,
 		"refuse it unless it is the first with --id in a `period` such as 24h, from 1970 on in UTC")
+	flags.BoolVar(&given.ensure, "ensure", false, "leave out tasks whose IDs are taken")
 	return cmd
 }
 
@@ -148,11 +156,11 @@ func (p *program) insertByFlags(cmd *cobra.Command, given *insertFlags) error {
 		now := time.Now() //nolint:forbidigo // only says which period it is: see OncePer
 		task.ID = stint.OncePer(task.ID, now, given.oncePer)
 	}
-	return p.insertOne(cmd.Context(), task, changed("id"))
+	return p.insertOne(cmd.Context(), task, changed("id"), given.ensure)
 }
 
 // insertOne inserts a task that was given by flags, with a new ID unless it was named.
-func (p *program) insertOne(ctx context.Context, task stint.Task, named bool) error {
+func (p *program) insertOne(ctx context.Context, task stint.Task, named, ensure bool) error {
 	if err := checkNames("action", task.Action); err != nil {
 		return err
 	}
@@ -166,11 +174,31 @@ func (p *program) insertOne(ctx context.Context, task stint.Task, named bool) er
 		made = append(made, task.ID)
 	}
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
-		if err := db.store.InsertTasks(ctx, []stint.Task{task}); err != nil {
+		done := insertion{inserted: 1, named: made, ensured: ensure}
+		if err := done.insert(ctx, db, []stint.Task{task}); err != nil {
 			return err
 		}
-		return p.printInserted(1, made)
+		return p.printInserted(done)
 	})
+}
+
+// An insertion is what became of tasks to insert.
+type insertion struct {
+	inserted int64
+	named    []stint.TaskID // new ones
+	ensured  bool           // so some may have been left out
+	existing []stint.TaskID // those that were
+}
+
+// insert inserts tasks that are counted already.
+func (i *insertion) insert(ctx context.Context, db *database, tasks []stint.Task) error {
+	if !i.ensured {
+		return db.store.InsertTasks(ctx, tasks)
+	}
+	existing, err := db.store.EnsureTasks(ctx, tasks)
+	i.inserted -= int64(len(existing))
+	i.existing = append(i.existing, existing...)
+	return err
 }
 
 // An inputTask is a task, or an error, that the reader of standard input passes on.
@@ -179,7 +207,7 @@ type inputTask struct {
 	err  error
 }
 
-func (p *program) insert(ctx context.Context) error {
+func (p *program) insert(ctx context.Context, ensure bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p.prompt("tasks, each a JSON object that begins on its own line")
@@ -189,25 +217,38 @@ func (p *program) insert(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var inserted int64
+	done := insertion{ensured: ensure}
+	before := 0 // of the tasks of a piece
 	err = p.withStore(ctx, func(ctx context.Context, db *database) error {
+		for !all && ensure {
+			done.inserted += int64(len(gathered))
+			if err := done.insert(ctx, db, gathered); err != nil {
+				return err
+			}
+			before += len(gathered)
+			var err error
+			if gathered, all, err = gather(ctx, input); err != nil {
+				return err
+			}
+		}
 		if all {
-			inserted = int64(len(gathered))
-			return db.store.InsertTasks(ctx, gathered)
+			done.inserted += int64(len(gathered))
+			return done.insert(ctx, db, gathered)
 		}
 		var err error
-		inserted, err = db.store.InsertTasksFrom(ctx, rest(ctx, gathered, input))
+		done.inserted, err = db.store.InsertTasksFrom(ctx, rest(ctx, gathered, input))
 		return err
 	})
 	var refused *stint.ArgumentError
 	if errors.As(err, &refused) && refused.Index >= 0 {
-		return fmt.Errorf("%w: line %d: %s", errInput, tasks.lineOf(refused.Index),
+		return fmt.Errorf("%w: line %d: %s", errInput, tasks.lineOf(before+refused.Index),
 			refusedField(refused))
 	}
 	if err != nil {
 		return err
 	}
-	return p.printInserted(inserted, tasks.named)
+	done.named = tasks.named
+	return p.printInserted(done)
 }
 
 // refusedField says what is wrong with a field of a task. It names the field as the input does.
@@ -221,16 +262,30 @@ func refusedField(refused *stint.ArgumentError) string {
 	return names.Replace(refused.Argument + ": " + refused.Problem)
 }
 
-func (p *program) printInserted(inserted int64, named []stint.TaskID) error {
+func (p *program) printInserted(done insertion) error {
 	if p.json {
-		return p.printJSON(struct {
-			Inserted int64          `json:"inserted"`
-			NewIDs   []stint.TaskID `json:"new_ids"`
-		}{inserted, orEmpty(named)})
+		printed := struct {
+			Inserted int64           `json:"inserted"`
+			NewIDs   []stint.TaskID  `json:"new_ids"`
+			Existing *[]stint.TaskID `json:"existing,omitempty"`
+		}{Inserted: done.inserted, NewIDs: orEmpty(done.named)}
+		if done.ensured {
+			printed.Existing = new(orEmpty(done.existing))
+		}
+		return p.printJSON(printed)
 	}
-	fmt.Fprintf(p.stderr, "inserted %s\n", display.Count(inserted, "task"))
+	fmt.Fprintf(p.stderr, "inserted %s\n", display.Count(done.inserted, "task"))
+	const shown = 10
+	for i, id := range done.existing {
+		if i == shown {
+			fmt.Fprintf(p.stderr, "and %s that were there; --json names all\n",
+				display.Count(int64(len(done.existing)-shown), "other task"))
+			break
+		}
+		fmt.Fprintf(p.stderr, "left out %q, which was there\n", string(id))
+	}
 	var ids strings.Builder
-	for _, id := range named {
+	for _, id := range done.named {
 		ids.WriteString(string(id) + "\n")
 	}
 	return p.printf("%s", ids.String())

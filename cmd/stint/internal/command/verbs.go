@@ -17,6 +17,7 @@ type verbs interface {
 	taskVerbs
 	worker.Queue
 	InsertTasks(ctx context.Context, tasks []stint.Task) error
+	EnsureTasks(ctx context.Context, tasks []stint.Task) (existing []stint.TaskID, err error)
 	InsertTasksFrom(ctx context.Context, tasks iter.Seq2[stint.Task, error]) (int64, error)
 	Debounce(ctx context.Context, task stint.Task, quiet, atMost time.Duration) error
 	AnswerTasks(
