@@ -38,7 +38,7 @@ export interface Task {
   failFast?: boolean;
   /**
    * What is said of the task that is no parameter of the action, such as of which trace it is a
-   * part: up to 16 names with values, of 2 KiB together. Names are of the characters a-z, 0-9 and -.
+   * part: up to 16 names with values, of 2 KiB together. Names have the characters a-z, 0-9 and -.
    */
   headers?: Record<string, string>;
 }
