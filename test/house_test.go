@@ -33,10 +33,10 @@ func TestHouse_RootIsSmall(t *testing.T) {
 		name     string
 		is, most int
 	}{
-		{"entries in the root", len(entries), 63},
+		{"entries in the root", len(entries), 65},
 		{"Go files in the root", files, 40},
 		{"tests in the root, which are examples", tests, 3},
-		{"lines of Go in the root", lines, 12_940},
+		{"lines of Go in the root", lines, 12_970},
 		{"methods of Store", methods, 60},
 	} {
 		if number.is > number.most {

@@ -1,0 +1,181 @@
+package stint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
+)
+
+// EnsureTasks is [Store.InsertTasks] for tasks some of which may be there: it leaves out those
+// whose IDs are taken, adds all others, or none if one of them cannot be added, and returns the IDs
+// of those that it has left out, in the order of the call. Of tasks with the same ID it adds the
+// first and leaves out the others, as if they had come in calls of their own.
+//
+// A task is left out whatever the one that is there is like, and in whichever state it is: the ID
+// alone decides (R1). That one stays as it is. An ID is free again when its task has been deleted
+// or pruned: see [Retention].
+//
+// A dependency between a task that is added and one that is left out, whichever of them names it,
+// leads to the one that is there, under the conditions of InsertTasks (R3): a predecessor that has
+// completed counts as settled, one that was aborted aborts the new task unless it runs anyway, and
+// if a dependent has started, the error is [ErrTaskStarted]. What else the tasks name that are left
+// out has no effect: of two tasks that are there, [Store.AddDependencies] makes one wait for the
+// other.
+//
+// If several calls have the same IDs at once, each task is added by one of them and left out by the
+// others, which wait for that one. Calls of EnsureTasks do not deadlock with one another, unless a
+// transaction of the caller's makes several.
+//
+// If ctx ends or the connection breaks during the call, all of the tasks that were missing may have
+// been added, or none. Calling again with the same tasks is safe, and leaves out what the first
+// call has added: nothing tells these from tasks that were there before.
+func (s *Store) EnsureTasks(ctx context.Context, tasks []Task) (existing []TaskID, err error) {
+	existing, err = s.ensureTasks(ctx, tasks)
+	if err == nil && len(existing) > 0 && len(existing) == len(tasks) {
+		err = s.db.WaitForCommit(ctx) // others may have added them just now
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ensure tasks: %w", err)
+	}
+	return existing, nil
+}
+
+func (s *Store) ensureTasks(ctx context.Context, tasks []Task) (existing []TaskID, err error) {
+	tasks, bytes, err := s.prepare(ctx, tasks)
+	isOther := func(task Task) bool { return !isPlain(task) }
+	switch {
+	case err != nil:
+		return nil, err
+	case len(tasks) == 0:
+		return nil, s.db.CheckOpen(ctx)
+	case len(tasks) > statementTasksMax, bytes > statementBytesMax,
+		slices.ContainsFunc(tasks, isOther):
+		return s.ensureMany(ctx, tasks)
+	}
+	var verdicts []error
+	if !s.db.InTx() && canShare(tasks) {
+		verdicts = []error{s.insertShared(ctx, true, tasks[0])}
+		if !errors.Is(verdicts[0], ErrTaskExists) {
+			err = verdicts[0]
+		}
+	} else {
+		verdicts, err = s.insertTogether(ctx, true, tasks, false)
+	}
+	for i, verdict := range verdicts {
+		if verdict != nil {
+			existing = append(existing, tasks[i].ID)
+		}
+	}
+	return existing, err
+}
+
+// ensureMany looks which tasks there are, and copies the others. It begins again if others have
+// added or deleted some since the look: each time, a call of theirs has come to its end.
+func (s *Store) ensureMany(ctx context.Context, tasks []Task) (existing []TaskID, err error) {
+	ids := make([]string, len(tasks))
+	for i := range tasks {
+		ids[i] = string(tasks[i].ID)
+	}
+	for {
+		existing = nil
+		err = s.transact(ctx, func(s *Store) error {
+			seen := make(map[TaskID]bool, len(tasks))
+			look := pg.Step{Name: "task_keys", Args: []any{ids}, Read: func(rows pgx.Rows) error {
+				var id TaskID
+				_, err := pgx.ForEachRow(rows, []any{nil, &id}, func() error {
+					seen[id] = true
+					return nil
+				})
+				return err
+			}}
+			if err := s.db.Run(ctx, look); err != nil {
+				return err
+			}
+			missing, left := divide(tasks, seen)
+			for _, task := range left {
+				existing = append(existing, task.ID)
+			}
+			if len(missing) == 0 {
+				return nil
+			}
+			return s.insertMany(ctx, missing, true)
+		})
+		var gone *TaskError
+		isExisting := func(id TaskID) bool { return slices.Contains(existing, id) }
+		switch {
+		case errors.Is(err, ErrTaskExists):
+		case errors.Is(err, ErrTaskNotFound) && errors.As(err, &gone) &&
+			slices.ContainsFunc(gone.IDs, isExisting):
+		default:
+			return existing, err
+		}
+	}
+}
+
+// divide divides tasks into those that are missing, and those whose IDs were seen, or come again.
+// What these say about their dependencies on the missing ones, it tells those.
+func divide(tasks []Task, seen map[TaskID]bool) (missing []Task, left []*Task) {
+	missing = make([]Task, 0, len(tasks)-len(seen))
+	for i := range tasks {
+		if id := tasks[i].ID; seen[id] {
+			left = append(left, &tasks[i])
+		} else {
+			seen[id] = true
+			missing = append(missing, tasks[i])
+		}
+	}
+	if !slices.ContainsFunc(left, func(task *Task) bool { return isLinked(*task) }) {
+		return missing, left
+	}
+	places := make(map[TaskID]int, len(missing))
+	for i := range missing {
+		task := &missing[i]
+		places[task.ID] = i
+		// What is appended below must not go into the caller's slices.
+		task.After, task.ToSignalAfter = slices.Clip(task.After), slices.Clip(task.ToSignalAfter)
+	}
+	link := func(after, run TaskID) {
+		if i, ok := places[after]; ok {
+			missing[i].ToSignalAfter = append(missing[i].ToSignalAfter, run)
+		} else if i, ok := places[run]; ok {
+			missing[i].After = append(missing[i].After, after)
+		}
+	}
+	for _, task := range left {
+		for _, id := range task.After {
+			link(id, task.ID)
+		}
+		for _, id := range task.ToSignalAfter {
+			link(task.ID, id)
+		}
+	}
+	return missing, left
+}
+
+// byID sorts the places of tasks in an order, and the keys that go with it, by the IDs of the
+// tasks. Calls that insert the same IDs in the same order do not deadlock.
+func byID(tasks []Task, order []int, keys []int64) (sorted []int, keysOf []int64) {
+	type named struct {
+		id    TaskID
+		place int
+	}
+	places := make([]named, len(order)) // beside their IDs, which are compared often
+	for place, i := range order {
+		places[place] = named{tasks[i].ID, place}
+	}
+	slices.SortFunc(places, func(a, b named) int {
+		return cmp.Or(strings.Compare(string(a.id), string(b.id)), a.place-b.place)
+	})
+	sorted, keysOf = make([]int, len(order)), make([]int64, len(order))
+	for i, from := range places {
+		sorted[i], keysOf[i] = order[from.place], keys[from.place]
+	}
+	return sorted, keysOf
+}
