@@ -64,13 +64,8 @@ type insertFlags struct {
 	ensure  bool
 }
 
-func (p *program) insertCommand() *cobra.Command {
-	var given insertFlags
-	cmd := &cobra.Command{
-		Use:        "insert",
-		SuggestFor: []string{"add", "enqueue"},
-		Short:      "Insert tasks, given as JSON on standard input, or one task by flags",
-		Long: fmt.Sprintf(`Insert tasks, all or none. With --action, insert one task, and read
+// insertText explains the command: %s is how many tasks, and %d how many MiB, are read at once.
+const insertText = `Insert tasks, all or none. With --action, insert one task, and read
 nothing. Otherwise standard input has a JSON object for each task, starting on a new line,
 with these fields:
 
@@ -108,8 +103,15 @@ pieces of this size, each all or none, so it may be repeated as it is.
 
 Prints new IDs on standard output, one to a line, and the number of tasks on standard
 error. With --json, one document: inserted (the number of tasks), new_ids, and with --ensure
-existing (the IDs of the tasks that were left out).`,
-			display.Number(gatheredTasksMax), gatheredBytesMax>>20),
+existing (the IDs of the tasks that were left out).`
+
+func (p *program) insertCommand() *cobra.Command {
+	var given insertFlags
+	cmd := &cobra.Command{
+		Use:        "insert",
+		SuggestFor: []string{"add", "enqueue"},
+		Short:      "Insert tasks, given as JSON on standard input, or one task by flags",
+		Long:       fmt.Sprintf(insertText, display.Number(gatheredTasksMax), gatheredBytesMax>>20),
 		Example: `  stint insert --action greet --body world
   stint insert --action report --id report/tenant-7 --once-per 24h
   echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
