@@ -88,10 +88,7 @@ func (e *execution) warnOfPool(ctx context.Context) {
 func (w *Worker) slots() int {
 	slots := 0
 	for _, of := range w.actions {
-		if of.concurrency == 0 {
-			return w.options.Concurrency
-		}
-		slots += of.concurrency
+		slots += w.slotsOf(of)
 	}
 	return min(slots, w.options.Concurrency)
 }

@@ -43,8 +43,11 @@ type Source struct {
 // ErrNoTable reports that there are no jobs of the source in its schema.
 var ErrNoTable = errors.New("its tables are not there")
 
-// jobsMax is how many jobs are taken by one statement.
-const jobsMax = 10_000
+// How many jobs are taken by one statement, and how many bytes of their arguments, about.
+const (
+	jobsMax  = 10_000
+	bytesMax = 16 << 20
+)
 
 // An Import says what is imported.
 type Import struct {
@@ -151,7 +154,7 @@ type job struct {
 }
 
 func (i *Import) take(ctx context.Context, tx pgx.Tx, after string) ([]job, error) {
-	rows, err := i.query(ctx, tx, "take", i.Kinds, jobsMax, after)
+	rows, err := i.query(ctx, tx, "take", i.Kinds, jobsMax, after, bytesMax)
 	if err != nil {
 		return nil, err
 	}

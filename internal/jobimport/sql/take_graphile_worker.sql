@@ -4,8 +4,9 @@
 -- take_river. Jobs that are locked, which are in progress, stay, and those that have failed for
 -- good. The jobs of a queue, of which Graphile Worker performs one at a time, get its name as their
 -- key; while one is in progress, the others of its queue stay. Its lower priority comes first.
-WITH taken AS MATERIALIZED (
-    SELECT jobs.id, kinds.identifier AS kind, queues.queue_name
+WITH picked AS MATERIALIZED (
+    SELECT jobs.id, kinds.identifier AS kind, queues.queue_name,
+           pg_column_size(jobs.payload) AS bytes
     FROM source._private_jobs AS jobs
     JOIN source._private_tasks AS kinds ON kinds.id = jobs.task_id
     LEFT JOIN source._private_job_queues AS queues ON queues.id = jobs.job_queue_id
@@ -16,6 +17,13 @@ WITH taken AS MATERIALIZED (
     ORDER BY jobs.id
     LIMIT $2::integer
     FOR UPDATE OF jobs SKIP LOCKED
+), taken AS (
+    SELECT summed.*
+    FROM (
+        SELECT picked.*, sum(picked.bytes) OVER (ORDER BY picked.id) - picked.bytes AS before
+        FROM picked
+    ) AS summed
+    WHERE summed.before < $4::bigint
 )
 DELETE FROM source._private_jobs AS jobs
 USING taken

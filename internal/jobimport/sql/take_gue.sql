@@ -4,14 +4,21 @@
 -- worker of gue keeps the row of a job locked while it performs it, so those are left out.
 --
 -- gue itself limits no tries. Its lower priority comes first.
-WITH taken AS MATERIALIZED (
-    SELECT gue_jobs.job_id
+WITH picked AS MATERIALIZED (
+    SELECT gue_jobs.job_id, pg_column_size(gue_jobs.args) AS bytes
     FROM source.gue_jobs
     WHERE gue_jobs.job_id > $3::text
       AND ($1::text[] IS NULL OR gue_jobs.job_type = ANY ($1::text[]))
     ORDER BY gue_jobs.job_id
     LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
+), taken AS (
+    SELECT summed.*
+    FROM (
+        SELECT picked.*, sum(picked.bytes) OVER (ORDER BY picked.job_id) - picked.bytes AS before
+        FROM picked
+    ) AS summed
+    WHERE summed.before < $4::bigint
 )
 DELETE FROM source.gue_jobs
 USING taken

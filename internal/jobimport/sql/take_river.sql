@@ -7,11 +7,12 @@
 --   $1 kinds  text[], NULL: of all
 --   $2 most   integer: how many jobs
 --   $3 after  text: only those behind the one with this name; 0: all
+--   $4 bytes  bigint: so much of their arguments, as they are stored, and one job
 --
 -- The columns are those that all statements of this package return: tries_left is 0 where nothing
 -- limits them, and the higher priority comes first. The default of River, 1, is that of a task.
-WITH taken AS MATERIALIZED (
-    SELECT river_job.id
+WITH picked AS MATERIALIZED (
+    SELECT river_job.id, pg_column_size(river_job.args) AS bytes
     FROM source.river_job
     WHERE river_job.id > $3::text::bigint
       AND river_job.state::text IN ('available', 'retryable', 'scheduled')
@@ -19,6 +20,13 @@ WITH taken AS MATERIALIZED (
     ORDER BY river_job.id
     LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
+), taken AS (
+    SELECT summed.*
+    FROM (
+        SELECT picked.*, sum(picked.bytes) OVER (ORDER BY picked.id) - picked.bytes AS before
+        FROM picked
+    ) AS summed
+    WHERE summed.before < $4::bigint
 )
 DELETE FROM source.river_job
 USING taken

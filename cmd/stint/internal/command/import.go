@@ -111,8 +111,10 @@ func (f *importFlags) read(source jobimport.Source) (jobimport.Import, error) {
 // importProgress says now and then how many jobs were imported.
 func (p *program) importProgress() func(jobs int) {
 	const every = 100_000
+	next := every
 	return func(jobs int) {
-		if jobs%every == 0 {
+		if jobs >= next {
+			next += every
 			fmt.Fprintf(p.stderr, "%s so far, in a transaction that is not committed yet\n",
 				display.Count(int64(jobs), "job"))
 		}
@@ -162,11 +164,14 @@ func (p *program) printImport(title string, report *jobimport.Report, dryRun boo
 		}
 		err = errors.Join(err, p.printTable(rows))
 	}
-	for _, left := range report.Left {
-		err = errors.Join(err, p.printf("%s stay that are %s\n",
-			display.Count(left.Jobs, "job"), left.State))
+	if len(report.Left) == 0 {
+		return err
 	}
-	return err
+	left := make([]string, len(report.Left))
+	for i, of := range report.Left {
+		left[i] = display.Number(of.Jobs) + " " + of.State
+	}
+	return errors.Join(err, p.printf("left there: %s\n", strings.Join(left, ", ")))
 }
 
 func (p *program) printImportJSON(report *jobimport.Report, dryRun bool) error {
