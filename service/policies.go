@@ -54,9 +54,7 @@ func changePolicies() map[string]policy {
 				return a.mayInsert(r.GetTasks())
 			}),
 		},
-		stintv1connect.TaskServiceInsertTasksFromProcedure: {
-			may: on((*asking).mayInsertNext),
-		},
+		stintv1connect.TaskServiceInsertTasksFromProcedure: {may: on((*asking).mayInsertNext)},
 		stintv1connect.TaskServiceEnsureTasksProcedure: {
 			may: on(func(a *asking, r *stintv1.EnsureTasksRequest) error {
 				return a.mayEnsure(r.GetTasks())
@@ -67,9 +65,7 @@ func changePolicies() map[string]policy {
 				return a.mayReplace(r.GetTasks())
 			}),
 		},
-		stintv1connect.TaskServiceDebounceProcedure: {
-			may: on((*asking).mayDebounce),
-		},
+		stintv1connect.TaskServiceDebounceProcedure: {may: on((*asking).mayDebounce)},
 		stintv1connect.TaskServiceAddDependenciesProcedure: {
 			may: on(func(a *asking, r *stintv1.AddDependenciesRequest) error {
 				return a.mayDepend(r.GetDependencies())

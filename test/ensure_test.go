@@ -238,19 +238,25 @@ func TestEnsureTasks_LeadsDependenciesToWhatIsThere(t *testing.T) {
 				!slices.Contains(existing, "new") {
 				t.Fatalf("%s: EnsureTasks = %q, %v", name, existing, err)
 			}
-			var got []string
-			for _, task := range listAll(t, store) {
-				if task.ID[0] != '~' {
-					got = append(got, describe(task))
-				}
-			}
-			slices.Sort(got)
-			if text := strings.Join(got, ", "); text != c.want {
-				t.Errorf("%s, with %d more:\ngot  %s\nwant %s", name, more, text, c.want)
+			if got := describeAll(t, store); got != c.want {
+				t.Errorf("%s, with %d more:\ngot  %s\nwant %s", name, more, got, c.want)
 			}
 			wantChecked(t, store)
 		}
 	}
+}
+
+// describeAll describes all tasks but those whose IDs begin with ~.
+func describeAll(t *testing.T, store *stint.Store) string {
+	t.Helper()
+	var all []string
+	for _, task := range listAll(t, store) {
+		if task.ID[0] != '~' {
+			all = append(all, describe(task))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
 }
 
 // listAll lists up to a thousand tasks.
