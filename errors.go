@@ -380,6 +380,54 @@ func (t *Task) check() error {
 			return err
 		}
 	}
+	return t.checkConditions()
+}
+
+func (t *Task) checkConditions() error {
+	if len(t.WhenAny) > 0 && len(t.When)+len(t.After) > 0 {
+		return argumentError("Task.WhenAny", "excludes After and When; to wait for more, wait for "+
+			"a spontaneous task that has the WhenAny")
+	}
+	conditions := t.conditions()
+	if len(conditions) == 0 {
+		return nil
+	}
+	named := make(map[TaskID]bool, len(conditions))
+	for _, condition := range conditions {
+		if err := condition.check(); err != nil {
+			return err
+		}
+		if named[condition.After] || slices.Contains(t.After, condition.After) {
+			return argumentError("Condition.After", fmt.Sprintf("%q is named twice; name it once, "+
+				"with all its States and Results", string(condition.After)))
+		}
+		named[condition.After] = true
+	}
+	return nil
+}
+
+func (c *Condition) check() error {
+	const resultsMax, resultBytesMax = 32, 255
+	if err := checkText("Condition.After", string(c.After), idBytesMax); err != nil {
+		return err
+	}
+	for _, state := range c.States {
+		if state != StateCompleted && state != StateAborted && state != StateSkipped {
+			return argumentError("Condition.States",
+				"must be StateCompleted, StateAborted or StateSkipped")
+		}
+	}
+	switch {
+	case len(c.Results) > resultsMax:
+		return tooLarge("Condition.Results", len(c.Results), resultsMax)
+	case len(c.Results) > 0 && len(c.States) > 0 && !slices.Contains(c.States, StateCompleted):
+		return argumentError("Condition.Results", "is about tasks that complete: add StateCompleted")
+	}
+	for _, result := range c.Results {
+		if len(result) > resultBytesMax {
+			return tooLarge("Condition.Results bytes", len(result), resultBytesMax)
+		}
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -92,7 +93,35 @@ type Task struct {
 
 	// After are tasks that this one waits for, ToSignalAfter tasks that wait for this one (R2).
 	After, ToSignalAfter []TaskID
+
+	// When are further tasks that this one waits for, and how each must end: the task starts when
+	// all conditions are met, and is skipped as soon as one cannot be met any more (R23). No task
+	// is named twice in When, nor both there and in After.
+	When []Condition
+
+	// WhenAny are tasks of which the first that ends as its condition says starts this one; what
+	// becomes of the others does not matter then (R23). A task with WhenAny waits for nothing else:
+	// After and When are empty, and no dependency can be added. To wait for more, wait for a
+	// spontaneous task that has the WhenAny.
+	WhenAny []Condition
 }
+
+// A Condition is a task that another waits for, and how it must end for the other one to start.
+type Condition struct {
+	// After is the task to wait for.
+	After TaskID
+
+	// States are the ends that meet the condition: StateCompleted, StateAborted, StateSkipped.
+	// Default: StateCompleted.
+	States []State
+
+	// Results narrow StateCompleted down: the result of the task must be one of these, byte by
+	// byte. At most 32, of 255 bytes each. Default: any result.
+	Results []string
+}
+
+// conditions are all conditions of the task.
+func (t *Task) conditions() []Condition { return slices.Concat(t.When, t.WhenAny) }
 
 // External is the action of tasks that nobody is given, since they are performed outside: by a
 // person, by another system, or in another database. [Store.AnswerTasks] says how they ended. Until
@@ -114,19 +143,21 @@ type OnAbort int16
 const (
 	// AbortToo aborts the task with [CauseDependency]. It is the default.
 	AbortToo OnAbort = iota
-	// RunAnyway counts the predecessor as settled, and tells the owner how many were aborted.
+	// RunAnyway counts the predecessor as settled, and tells the owner how many were aborted. A
+	// skipped predecessor counts as settled, too.
 	RunAnyway
 )
 
 // A StatusCode is where a task is in its life.
 type StatusCode string
 
-// The status codes. The last two are final. A return takes pending, completed or aborted.
+// The status codes. The last three are final. A return takes pending, completed or aborted.
 const (
 	StatusPending    StatusCode = "pending"
 	StatusInProgress StatusCode = "in-progress"
 	StatusCompleted  StatusCode = "completed"
 	StatusAborted    StatusCode = "aborted"
+	StatusSkipped    StatusCode = "skipped"
 )
 
 // A State refines a [StatusCode]: it also says why a pending task is pending.
@@ -140,6 +171,7 @@ const (
 	StateInProgress State = "in-progress"
 	StateCompleted  State = "completed"
 	StateAborted    State = "aborted"
+	StateSkipped    State = "skipped" // its condition cannot be met: neither success nor failure
 )
 
 // An AbortCause is why a task was aborted.
@@ -177,7 +209,7 @@ type TaskInfo struct {
 
 	InsertedAt time.Time // of a debounced task, the first of the calls that it stands for
 	NotBefore  time.Time // when a scheduled task becomes ready; a blocked one may have it too
-	FinishedAt time.Time // when a completed or aborted task ended
+	FinishedAt time.Time // when a completed, aborted or skipped task ended
 
 	// Tries is how often the task has been handed out.
 	Tries int
@@ -243,10 +275,11 @@ const (
 	causeReplaced   int16 = 5
 	causeExpired    int16 = 6
 	causeDeleted    int16 = 7 // never recorded: the task leaves the store
+	causeSkipped    int16 = 8 // the task is skipped, which is no abort
 )
 
-// The states as the view task_states numbers them. An aborted task has stateCompleted plus its
-// cause.
+// The states as the view task_states numbers them. An aborted or skipped task has stateCompleted
+// plus its cause.
 const (
 	stateBlocked    int16 = 0
 	stateScheduled  int16 = 1
@@ -277,6 +310,7 @@ var numbered = map[int16]numberedState{
 	stateCompleted + causeCancelled:  {StateAborted, StatusAborted, CauseCancelled},
 	stateCompleted + causeReplaced:   {StateAborted, StatusAborted, CauseReplaced},
 	stateCompleted + causeExpired:    {StateAborted, StatusAborted, CauseExpired},
+	stateCompleted + causeSkipped:    {StateSkipped, StatusSkipped, ""},
 }
 
 func ofNumber(number int16) numberedState {
@@ -378,7 +412,7 @@ func (info *TaskInfo) place(state int16, until time.Time) {
 	case StateReady:
 	case StateInProgress:
 		info.LeaseUntil = until
-	case StateCompleted, StateAborted:
+	case StateCompleted, StateAborted, StateSkipped:
 		info.FinishedAt = until
 	}
 }

@@ -130,7 +130,7 @@ func waitable(ids []TaskID, found map[TaskID]foundTask) error {
 }
 
 func (info *TaskInfo) final() bool {
-	return info.StatusCode == StatusCompleted || info.StatusCode == StatusAborted
+	return info.State == StateCompleted || info.State == StateAborted || info.State == StateSkipped
 }
 
 // A waiter is a call that waits for a task.
