@@ -272,7 +272,7 @@ func (s *Store) insertDebounced(
 	ctx context.Context, task Task, first time.Time, place *int64, ids []TaskID,
 ) (map[int64]TaskID, error) {
 	tasks, known := []Task{task}, map[int64]TaskID{}
-	graph, err := newInsertGraph(tasks)
+	graph, err := newInsertGraph(tasks, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -98,14 +99,14 @@ func (s *Store) ensureMany(ctx context.Context, tasks []Task) (existing []TaskID
 			if err := s.db.Run(ctx, look); err != nil {
 				return err
 			}
-			missing, left := divide(tasks, seen)
+			missing, left, into := divide(tasks, seen)
 			for _, task := range left {
 				existing = append(existing, task.ID)
 			}
 			if len(missing) == 0 {
 				return nil
 			}
-			return s.insertMany(ctx, missing, true)
+			return s.insertMany(ctx, missing, into, true)
 		})
 		var gone *TaskError
 		isExisting := func(id TaskID) bool { return slices.Contains(existing, id) }
@@ -120,8 +121,11 @@ func (s *Store) ensureMany(ctx context.Context, tasks []Task) (existing []TaskID
 }
 
 // divide divides tasks into those that are missing, and those whose IDs were seen, or come again.
-// What these say about their dependencies on the missing ones, it tells those.
-func divide(tasks []Task, seen map[TaskID]bool) (missing []Task, left []*Task) {
+// What these say about their dependencies on the missing ones, it tells those; into are the
+// conditions that they have for these.
+func divide(tasks []Task, seen map[TaskID]bool) (
+	missing []Task, left []*Task, into map[Dependency]network.Condition,
+) {
 	missing = make([]Task, 0, len(tasks)-len(seen))
 	for i := range tasks {
 		if id := tasks[i].ID; seen[id] {
@@ -132,8 +136,9 @@ func divide(tasks []Task, seen map[TaskID]bool) (missing []Task, left []*Task) {
 		}
 	}
 	if !slices.ContainsFunc(left, func(task *Task) bool { return isLinked(*task) }) {
-		return missing, left
+		return missing, left, nil
 	}
+	into = map[Dependency]network.Condition{}
 	places := make(map[TaskID]int, len(missing))
 	for i := range missing {
 		task := &missing[i]
@@ -155,8 +160,14 @@ func divide(tasks []Task, seen map[TaskID]bool) (missing []Task, left []*Task) {
 		for _, id := range task.ToSignalAfter {
 			link(task.ID, id)
 		}
+		for id, condition := range task.conditionRows() {
+			if _, ok := places[id]; ok {
+				link(id, task.ID)
+				into[Dependency{id, task.ID}] = condition
+			}
+		}
 	}
-	return missing, left
+	return missing, left, into
 }
 
 // byID sorts the places of tasks in an order, and the keys that go with it, by the IDs of the

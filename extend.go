@@ -359,16 +359,15 @@ func (s *Store) inputs(
 func readInputs(rows pgx.Rows) (inputs []Input, next int64, err error) {
 	var last, all int64
 	for rows.Next() {
-		input := Input{StatusCode: StatusCompleted}
+		var input Input
 		var cause int16
 		var status *string
 		err := rows.Scan(&input.ID, &input.Action, &cause, &status, &input.Result, &last, &all)
 		if err != nil {
 			return nil, 0, err
 		}
-		if cause != 0 {
-			input.StatusCode, input.AbortCause = StatusAborted, ofNumber(stateCompleted+cause).cause
-		}
+		of := ofNumber(stateCompleted + cause)
+		input.StatusCode, input.AbortCause = of.code, of.cause
 		if status != nil {
 			input.Status = *status
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
 	"github.com/stint-tasks/stint/internal/headers"
+	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -74,7 +75,7 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 		return s.insertShared(ctx, false, tasks[0])
 	case len(tasks) > statementTasksMax, bytes > statementBytesMax,
 		graph.countEdges() > statementEdgesMax:
-		return s.insertMany(ctx, tasks, false) // by COPY
+		return s.insertMany(ctx, tasks, nil, false) // by COPY
 	case graph.namesStored(): // in a transaction that locks the stored tasks first
 		return s.insertAttached(ctx, tasks)
 	default: // in one round trip
@@ -121,7 +122,7 @@ func (s *Store) readGraph(ctx context.Context, tasks []Task) (*insertGraph, erro
 	if repeated := repeatedIDs(tasks); len(repeated) > 0 {
 		return nil, s.takenOr(ctx, tasks, taskError(repeated, ErrTaskExists))
 	}
-	return newInsertGraph(tasks)
+	return newInsertGraph(tasks, nil)
 }
 
 // giveIDs gives random IDs to the tasks that have none. They are in the order of time, so that
@@ -156,7 +157,7 @@ func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 // insertAttached inserts tasks that name stored ones.
 func (s *Store) insertAttached(ctx context.Context, tasks []Task) error {
 	return s.transact(ctx, func(s *Store) error {
-		graph, err := newInsertGraph(tasks) // made anew at each attempt
+		graph, err := newInsertGraph(tasks, nil) // made anew at each attempt
 		if err != nil {
 			return err
 		}
@@ -184,11 +185,14 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 	})
 }
 
-// insertMany inserts tasks through COPY, in the order of their IDs if sorted is set.
-func (s *Store) insertMany(ctx context.Context, tasks []Task, sorted bool) error {
+// insertMany inserts tasks through COPY, in the order of their IDs if sorted is set. into is that of
+// newInsertGraph.
+func (s *Store) insertMany(
+	ctx context.Context, tasks []Task, into map[Dependency]network.Condition, sorted bool,
+) error {
 	return s.unlessTaken(ctx, tasks, func() error {
 		return s.transact(ctx, func(s *Store) error {
-			graph, err := newInsertGraph(tasks) // made anew at each attempt
+			graph, err := newInsertGraph(tasks, into) // made anew at each attempt
 			if err != nil {
 				return err
 			}
@@ -215,7 +219,7 @@ func readyNotices(tasks []Task, graph *insertGraph) *pg.Notices {
 // and returns their number. An error that the sequence yields ends the call; as after any other
 // error, and if the sequence panics, nothing is added.
 //
-// Dependencies are named by [Task.After] and lead to tasks that came earlier in the stream or are
+// Dependencies are named by [Task.After], When and WhenAny, and lead to tasks that came earlier in the stream or are
 // in the store, however short the stream is; others are refused with [ErrTaskNotFound], also if the
 // task comes later. [Task.ToSignalAfter] is refused with an [*ArgumentError]. So there can be no
 // cycle. [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. A task without
@@ -250,7 +254,7 @@ func (s *Store) InsertTasksFrom(
 			}
 			piece = append(piece, task)
 			bytes += len(task.Body) + headers.Size(task.Headers)
-			for _, id := range task.After {
+			for id := range task.predecessors() {
 				bytes += len(id)
 			}
 			if len(piece) == pieceTasksMax || bytes >= pieceBytesMax {
@@ -282,7 +286,7 @@ func (s *Store) insertPiece(ctx context.Context, piece []Task) error {
 
 // laterNamed are the IDs of tasks for which others wait that come ahead of them.
 func laterNamed(piece []Task) (later []TaskID) {
-	waits := func(task Task) bool { return len(task.After) > 0 }
+	waits := func(task Task) bool { return len(task.After) > 0 || isConditional(task) }
 	if !slices.ContainsFunc(piece, waits) {
 		return nil
 	}
@@ -291,7 +295,7 @@ func laterNamed(piece []Task) (later []TaskID) {
 		first[piece[i].ID] = i
 	}
 	for i := range piece {
-		for _, id := range piece[i].After {
+		for id := range piece[i].predecessors() {
 			if first[id] > i {
 				later = append(later, id)
 			}
@@ -307,7 +311,7 @@ func explainOrder(piece []Task, err error) error {
 		return err
 	}
 	for i := range piece {
-		if slices.Contains(piece[i].After, missing.IDs[0]) {
+		if slices.Contains(slices.Collect(piece[i].predecessors()), missing.IDs[0]) {
 			return fmt.Errorf("task %q waits for one that is neither earlier in the stream nor in "+
 				"the store; put those first that others wait for: %w", string(piece[i].ID), err)
 		}

@@ -3,6 +3,8 @@ package stint
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/stint-tasks/stint/internal/dag"
@@ -16,13 +18,13 @@ func (s *Store) insertGraphRows(
 ) error {
 	waiting := func(at settling) []pg.Step {
 		at.pending.Merge(ready)
-		all := append(slices.Clone(steps), rows.Step(at.batch, at.round))
+		all := append(slices.Clone(steps), rows.Steps(at.batch, at.round)...)
 		if len(rows.IntoStored) > 0 {
 			all = append(all, s.addEdges(rows.IntoStored, at.pending)...)
 		}
 		return all
 	}
-	if len(rows.Arrivals) == 0 {
+	if len(rows.Arrivals) == 0 && len(rows.Conditional) == 0 {
 		others := &pg.Notices{}
 		err := s.db.Do(ctx, pg.Request{Steps: waiting(settling{pending: others}), Known: ready})
 		if others.Remove(ready); err == nil {
@@ -40,6 +42,8 @@ type insertGraph struct {
 	stored []TaskID
 	// edges lead from a node to one that waits for it. They are sorted, and each is there once.
 	edges []dag.Edge
+	// conditions are those of the edges that have one.
+	conditions map[dag.Edge]network.Condition
 	// missing is for each task how many signals it waits for.
 	missing []int32
 	// arrivals are the signals that are there from the start.
@@ -55,12 +59,16 @@ type arrival struct {
 }
 
 // newInsertGraph reads the edges that tasks name. The graph is nil if none of the tasks waits for
-// anything and nothing waits for them.
-func newInsertGraph(tasks []Task) (*insertGraph, error) {
+// anything and nothing waits for them. The conditions of edges to which ToSignalAfter leads are in
+// into, if they have any.
+func newInsertGraph(tasks []Task, into map[Dependency]network.Condition) (*insertGraph, error) {
 	if !slices.ContainsFunc(tasks, isLinked) {
 		return nil, nil //nolint:nilnil // no graph is an answer
 	}
-	g := &insertGraph{tasks: tasks, missing: make([]int32, len(tasks))}
+	g := &insertGraph{
+		tasks: tasks, missing: make([]int32, len(tasks)),
+		conditions: map[dag.Edge]network.Condition{},
+	}
 	nodes := make(map[TaskID]int32, len(tasks))
 	for i := range tasks {
 		nodes[tasks[i].ID] = int32(i)
@@ -80,16 +88,73 @@ func newInsertGraph(tasks []Task) (*insertGraph, error) {
 			g.edges = append(g.edges, dag.Edge{From: node(id), To: nodes[task.ID]})
 		}
 		for _, id := range task.ToSignalAfter {
-			g.edges = append(g.edges, dag.Edge{From: nodes[task.ID], To: node(id)})
+			edge := dag.Edge{From: nodes[task.ID], To: node(id)}
+			g.edges = append(g.edges, edge)
+			if condition, ok := into[Dependency{task.ID, id}]; ok {
+				g.conditions[edge] = condition
+			}
+		}
+		for id, condition := range task.conditionRows() {
+			edge := dag.Edge{From: node(id), To: nodes[task.ID]}
+			g.edges = append(g.edges, edge)
+			g.conditions[edge] = condition
 		}
 	}
 	sortEdges(g.edges)
 	g.edges = slices.Compact(g.edges)
+	if err := g.checkAny(); err != nil {
+		return nil, err
+	}
 	if _, cycle := dag.Order(g.size(), g.edges); cycle != nil {
 		return nil, g.cycleError(cycle)
 	}
 	g.count()
 	return g, nil
+}
+
+// checkAny refuses tasks with WhenAny for which others name themselves in ToSignalAfter.
+func (g *insertGraph) checkAny() error {
+	for _, edge := range g.edges {
+		if g.isStored(edge.To) || len(g.tasks[edge.To].WhenAny) == 0 {
+			continue
+		}
+		if g.conditions[edge].Accepts&network.OneOfSeveral == 0 {
+			return at(argumentError("Task.WhenAny", fmt.Sprintf(
+				"task %q names the task in ToSignalAfter, but it %s", string(g.id(edge.From)),
+				waitsForAny)), int(edge.To), g.id(edge.To))
+		}
+	}
+	return nil
+}
+
+// conditionRows are the conditions of a task as the table edges has them, by predecessor.
+func (t *Task) conditionRows() iter.Seq2[TaskID, network.Condition] {
+	return func(yield func(TaskID, network.Condition) bool) {
+		for i, condition := range t.conditions() {
+			row := network.Condition{Results: network.NewResults(condition.Results)}
+			for _, state := range condition.States {
+				row.Accepts |= accepting[state]
+			}
+			if len(condition.States) == 0 {
+				row.Accepts = network.AcceptsCompleted
+			}
+			if i >= len(t.When) {
+				row.Accepts |= network.OneOfSeveral
+			}
+			if !yield(condition.After, row) {
+				return
+			}
+		}
+	}
+}
+
+// accepting are the ends that conditions name, as the table edges has them.
+//
+//nolint:gochecknoglobals // never changes
+var accepting = map[State]int16{
+	StateCompleted: network.AcceptsCompleted,
+	StateAborted:   network.AcceptsAborted,
+	StateSkipped:   network.AcceptsSkipped,
 }
 
 // countEdges returns how many edges there are.
@@ -104,8 +169,11 @@ func (g *insertGraph) countEdges() int {
 func (g *insertGraph) namesStored() bool { return g != nil && len(g.stored) > 0 }
 
 func isLinked(task Task) bool {
-	return len(task.After) > 0 || len(task.ToSignalAfter) > 0 || task.Action == Spontaneous
+	return len(task.After) > 0 || len(task.ToSignalAfter) > 0 || task.Action == Spontaneous ||
+		isConditional(task)
 }
+
+func isConditional(task Task) bool { return len(task.When) > 0 || len(task.WhenAny) > 0 }
 
 // count counts the signals that each task waits for. A spontaneous task that waits for nothing gets
 // its last signal from the insert itself.
@@ -181,6 +249,9 @@ func (g *insertGraph) attach(ctx context.Context, s *Store) error {
 			missing = append(missing, id)
 		case task.started() && run[len(g.tasks)+i]:
 			started = append(started, id)
+		case task.any:
+			return argumentError("Task.ToSignalAfter",
+				fmt.Sprintf("task %q %s", string(id), waitsForAny))
 		}
 	}
 	switch {
@@ -223,7 +294,8 @@ func (g *insertGraph) checkCycleThroughStored(ctx context.Context, s *Store) err
 	return s.checkAcyclic(ctx, ahead, pairs, names)
 }
 
-// takeSignals collects what the predecessors that have ended signal to the new tasks.
+// takeSignals collects what the predecessors that have ended signal to the new tasks, except for
+// those with conditions.
 func (g *insertGraph) takeSignals() {
 	arrived := map[int32]int{} // places in arrivals
 	for _, edge := range g.edges {
@@ -231,7 +303,7 @@ func (g *insertGraph) takeSignals() {
 			continue
 		}
 		before := g.states[int(edge.From)-len(g.tasks)]
-		if !before.final() {
+		if !before.final() || isConditional(g.tasks[edge.To]) {
 			continue
 		}
 		place, ok := arrived[edge.To]
@@ -243,6 +315,10 @@ func (g *insertGraph) takeSignals() {
 		at := &g.arrivals[place]
 		at.Signals++
 		switch {
+		case before.state == stateCompleted+causeSkipped:
+			if g.tasks[edge.To].OnAbort == AbortToo {
+				at.Verdict = network.Unmet
+			}
 		case before.state != stateCompleted:
 			at.Aborted++
 			at.Spoiled = true
@@ -260,6 +336,7 @@ func (g *insertGraph) rows(keys []int64) network.Rows {
 	rows, across := g.inside(keys), g.across(keys)
 	rows.Edges = append(rows.Edges, across.Edges...)
 	rows.Arrivals, rows.IntoStored = across.Arrivals, across.IntoStored
+	rows.Conditional = across.Conditional
 	return rows
 }
 
@@ -275,7 +352,9 @@ func (g *insertGraph) inside(keys []int64) network.Rows {
 	}
 	for _, edge := range g.edges {
 		if !g.isStored(edge.From) && !g.isStored(edge.To) {
-			pair := network.Edge{After: keys[edge.From], Run: keys[edge.To]}
+			pair := network.Edge{
+				After: keys[edge.From], Run: keys[edge.To], Condition: g.conditions[edge],
+			}
 			rows.Edges = append(rows.Edges, pair)
 		}
 	}
@@ -292,14 +371,21 @@ func (g *insertGraph) across(keys []int64) network.Rows {
 	}
 	var rows network.Rows
 	for _, edge := range g.edges {
-		pair := network.Edge{After: key(edge.From), Run: key(edge.To)}
+		pair := network.Edge{
+			After: key(edge.From), Run: key(edge.To), Condition: g.conditions[edge],
+		}
 		switch {
 		case g.isStored(edge.To):
 			rows.IntoStored = append(rows.IntoStored, pair)
 		case g.isStored(edge.From):
 			rows.Edges = append(rows.Edges, pair)
+			if isConditional(g.tasks[edge.To]) {
+				rows.Conditional = append(rows.Conditional, pair.Run)
+			}
 		}
 	}
+	slices.Sort(rows.Conditional)
+	rows.Conditional = slices.Compact(rows.Conditional)
 	for _, arrival := range g.arrivals {
 		arrival.Key = key(arrival.node)
 		rows.Arrivals = append(rows.Arrivals, arrival.Arrival)

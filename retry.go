@@ -107,10 +107,11 @@ type reopening struct {
 	// open says which of them are opened.
 	ended map[int64]endedTask
 	open  map[int64]bool
-	// edges are all edges of the tasks in ended. before and behind are the predecessors and the
-	// dependents of each task.
-	edges          []network.Edge
-	before, behind map[int64][]int64
+	// edges are all edges of the tasks in ended. before are those into each task, behind the
+	// dependents of each.
+	edges  []network.Edge
+	before map[int64][]network.Edge
+	behind map[int64][]int64
 	// around are the tasks at the other ends of the edges.
 	around map[int64]heldTask
 	ids    map[int64]TaskID
@@ -128,6 +129,8 @@ type endCounts struct{ completed, aborted int32 }
 
 func endCountsOf(cause int16, completed, aborted *int32) endCounts {
 	switch {
+	case cause == causeSkipped:
+		return endCounts{}
 	case cause != 0:
 		return endCounts{aborted: 1}
 	case completed != nil && aborted != nil:
@@ -205,14 +208,15 @@ func (r *reopening) readEnded(rows pgx.Rows) error {
 
 // lookAround reads the edges of the tasks, and holds the tasks at their other ends in their states.
 func (r *reopening) lookAround(ctx context.Context, s *Store) error {
-	r.before, r.behind = map[int64][]int64{}, map[int64][]int64{}
+	r.before, r.behind = map[int64][]network.Edge{}, map[int64][]int64{}
 	err := s.db.Run(ctx, pg.Step{
 		Name: "edges_of", Args: []any{slices.Sorted(maps.Keys(r.ended))},
 		Read: func(rows pgx.Rows) error {
 			var e network.Edge
-			_, err := pgx.ForEachRow(rows, []any{&e.After, &e.Run}, func() error {
+			into := []any{&e.After, &e.Run, &e.Condition.Accepts, &e.Condition.Results}
+			_, err := pgx.ForEachRow(rows, into, func() error {
 				r.edges = append(r.edges, e)
-				r.before[e.Run] = append(r.before[e.Run], e.After)
+				r.before[e.Run] = append(r.before[e.Run], e)
 				r.behind[e.After] = append(r.behind[e.After], e.Run)
 				return nil
 			})
@@ -267,11 +271,11 @@ func (r *reopening) choose() error {
 			continue
 		}
 		for _, before := range r.before[key] {
-			if !r.staysAborted(before) {
+			if !before.Condition.FallsWith() || !r.staysAborted(before.After) {
 				continue
 			}
 			if _, ok := r.named[key]; ok {
-				refused = append(refused, r.ids[before])
+				refused = append(refused, r.ids[before.After])
 				continue
 			}
 			r.open[key] = false
@@ -303,9 +307,9 @@ func (r *reopening) opened() (opened Affected, keys []int64) {
 // staysAborted reports whether a task was aborted and is not opened.
 func (r *reopening) staysAborted(key int64) bool {
 	if task, ok := r.ended[key]; ok {
-		return task.cause != 0 && !r.open[key]
+		return task.cause != 0 && task.cause != causeSkipped && !r.open[key]
 	}
-	return r.around[key].state > stateCompleted
+	return stateOf(r.around[key].state) == StateAborted
 }
 
 // checkAcyclic refuses to open tasks that would wait for themselves: while a task is final, its
@@ -339,10 +343,16 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 			continue
 		}
 		keys = append(keys, key)
-		missing, ends := r.predecessorsOf(key)
+		missing, ends, verdict := r.predecessorsOf(key)
+		isConditional := func(e network.Edge) bool { return e.Condition.Accepts != 0 }
+		if slices.ContainsFunc(r.before[key], isConditional) {
+			missing, ends, verdict = int32(len(r.before[key])), endCounts{}, 0
+			rows.Conditional = append(rows.Conditional, key)
+		}
 		rows.Waiting = append(rows.Waiting, network.Waiting{Key: key, Missing: missing + 1})
 		rows.Arrivals = append(rows.Arrivals, network.Arrival{
 			Key: key, Signals: 1, Completed: ends.completed, Aborted: ends.aborted,
+			Verdict: verdict,
 		})
 	}
 	cut, again, back := r.dependents()
@@ -355,32 +365,36 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 	}
 	return s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
 		steps := []pg.Step{{Name: "cut_edges", Args: []any{after, run}}}
-		return append(append(steps, s.addEdges(again, at.pending)...),
+		steps = append(append(steps, s.addEdges(again, at.pending)...),
 			pg.Step{Name: "take_back_signals", Args: []any{waiting, completed, aborted}},
-			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.triesKept > 0}},
-			rows.Step(at.batch, at.round))
+			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.triesKept > 0}})
+		return append(steps, rows.Steps(at.batch, at.round)...)
 	})
 }
 
 // predecessorsOf returns how many predecessors an opened task must wait for, and how the others
 // have ended.
-func (r *reopening) predecessorsOf(key int64) (missing int32, ends endCounts) {
-	for _, before := range r.before[key] {
+func (r *reopening) predecessorsOf(key int64) (missing int32, ends endCounts, verdict int16) {
+	for _, e := range r.before[key] {
 		var ended endCounts
-		task, ok := r.around[before]
+		task, ok := r.around[e.After]
+		cause := task.state - stateCompleted
 		switch {
-		case r.open[before], ok && !task.final():
+		case r.open[e.After], ok && !task.final():
 			missing++
 			continue
 		case ok:
-			ended = endCountsOf(task.state-stateCompleted, task.completed, task.aborted)
+			ended = endCountsOf(cause, task.completed, task.aborted)
 		default:
-			ended = r.ended[before].ends
+			cause, ended = r.ended[e.After].cause, r.ended[e.After].ends
+		}
+		if cause == causeSkipped && r.ended[key].onAbort == AbortToo {
+			verdict = network.Unmet
 		}
 		ends.completed = network.Saturated(ends.completed, ended.completed)
 		ends.aborted = network.Saturated(ends.aborted, ended.aborted)
 	}
-	return missing, ends
+	return missing, ends, verdict
 }
 
 // dependents returns the edges from opened tasks that must be cut, the ones among them that must be
@@ -394,9 +408,13 @@ func (r *reopening) dependents() (cut, again []network.Edge, back map[int64]endC
 			continue
 		}
 		cut = append(cut, e)
-		if !task.started() {
+		// One that the first of several starts, and that is ready, has got that signal.
+		if !task.started() && (!task.any || task.state == stateBlocked) {
 			again = append(again, e)
 			ends, ended := back[e.Run], r.ended[e.After].ends
+			if task.any {
+				ended = endCountsOf(r.ended[e.After].cause, nil, nil)
+			}
 			back[e.Run] = endCounts{
 				network.Saturated(ends.completed, ended.completed),
 				network.Saturated(ends.aborted, ended.aborted),

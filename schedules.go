@@ -230,7 +230,7 @@ func (d *Schedule) checkTasks() error {
 	if len(known) < len(d.Tasks) {
 		return argumentError("Schedule.Tasks", "must have different IDs")
 	}
-	_, err := newInsertGraph(d.Tasks)
+	_, err := newInsertGraph(d.Tasks, nil)
 	return err
 }
 

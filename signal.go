@@ -56,6 +56,9 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 		if err != nil {
 			return err
 		}
+		if err := refuseAny(dependencies, held); err != nil {
+			return err
+		}
 		exists, ahead, err := s.edgesAround(ctx, dependencies, held)
 		if err != nil {
 			return err
@@ -86,6 +89,20 @@ func (d Dependency) check() error {
 	}
 	return checkText("Dependency.Dependent", string(d.Dependent), idBytesMax)
 }
+
+// refuseAny refuses dependencies of tasks with WhenAny.
+func refuseAny(dependencies []Dependency, held map[TaskID]heldTask) error {
+	for i, dependency := range dependencies {
+		if held[dependency.Dependent].any {
+			return at(argumentError("Dependency.Dependent", waitsForAny), i, dependency.Dependent)
+		}
+	}
+	return nil
+}
+
+// waitsForAny is why a task cannot wait for another besides.
+const waitsForAny = "has WhenAny, so the first of several tasks starts it: it cannot wait for " +
+	"another besides"
 
 // newEdges returns the edges that are not there yet, or the refusal.
 func newEdges(
@@ -157,10 +174,11 @@ func (s *Store) edgesAround(
 // addEdges adds edges. A dependent that was ready leaves its place to parked tasks of its key.
 func (s *Store) addEdges(edges []network.Edge, pending *pg.Notices) []pg.Step {
 	after, run := network.Ends(edges)
+	accepts, results := network.Conditions(edges)
 	leaving := slices.Compact(slices.Sorted(slices.Values(run)))
 	return []pg.Step{
 		s.limits.UnparkFor(s.db.InCallersTx(), leaving, leaving, nil, pending),
-		{Name: "add_edges", Args: []any{after, run}},
+		{Name: "add_edges", Args: []any{after, run, accepts, results}},
 	}
 }
 
@@ -219,6 +237,7 @@ type heldTask struct {
 	key   int64
 	state int16
 	late  bool
+	any   bool // the first of several starts the task: it takes no more dependencies
 	// completed and aborted count the tasks that a completed spontaneous task stands for.
 	completed, aborted *int32
 }
@@ -274,7 +293,7 @@ func (s *Store) lockStates(
 					for rows.Next() {
 						var task heldTask
 						err := rows.Scan(&task.key, &task.state, &task.late, &task.completed,
-							&task.aborted)
+							&task.aborted, &task.any)
 						if err != nil {
 							return err
 						}

@@ -3,6 +3,7 @@ package stint
 import (
 	"crypto/rand"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -122,6 +123,22 @@ type Condition struct {
 
 // conditions are all conditions of the task.
 func (t *Task) conditions() []Condition { return slices.Concat(t.When, t.WhenAny) }
+
+// predecessors are all tasks that the task says it waits for.
+func (t *Task) predecessors() iter.Seq[TaskID] {
+	return func(yield func(TaskID) bool) {
+		for _, id := range t.After {
+			if !yield(id) {
+				return
+			}
+		}
+		for _, condition := range t.conditions() {
+			if !yield(condition.After) {
+				return
+			}
+		}
+	}
+}
 
 // External is the action of tasks that nobody is given, since they are performed outside: by a
 // person, by another system, or in another database. [Store.AnswerTasks] says how they ended. Until

@@ -3,9 +3,11 @@
 package network
 
 import (
+	"encoding/hex"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +17,56 @@ import (
 )
 
 // An Edge is a row of the table edges.
-type Edge struct{ After, Run int64 }
+type Edge struct {
+	After, Run int64
+	Condition  Condition
+}
+
+// A Condition says how the predecessor must end, as the table edges has it; the zero Condition is
+// that of an ordinary edge.
+type Condition struct {
+	Accepts int16
+	Results string // an array of bytea, as text; empty: null
+}
+
+// What Condition.Accepts is made of.
+const (
+	AcceptsCompleted int16 = 1 << iota
+	AcceptsAborted
+	AcceptsSkipped
+	OneOfSeveral // the first to be met starts the dependent
+)
+
+// NewResults returns results in the form of a Condition.
+func NewResults(results []string) string {
+	if len(results) == 0 {
+		return ""
+	}
+	quoted := make([]string, len(results))
+	for i, result := range results {
+		quoted[i] = `"\\x` + hex.EncodeToString([]byte(result)) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
+}
+
+// FallsWith reports whether a dependent that does not run anyway is aborted when the predecessor
+// is.
+func (c Condition) FallsWith() bool { return c.Accepts&(AcceptsAborted|OneOfSeveral) == 0 }
+
+// Conditions returns the conditions of edges as two parameters of a statement: null, both of them,
+// if all edges are ordinary.
+func Conditions(edges []Edge) (accepts []*int16, results []*string) {
+	isConditional := func(edge Edge) bool { return edge.Condition != Condition{} }
+	if !slices.ContainsFunc(edges, isConditional) {
+		return nil, nil
+	}
+	accepts, results = make([]*int16, len(edges)), make([]*string, len(edges))
+	for i, edge := range edges {
+		accepts[i] = pg.NonZero(edge.Condition.Accepts)
+		results[i] = pg.NonZero(edge.Condition.Results)
+	}
+	return accepts, results
+}
 
 // Ends returns edges as the parameters of a statement.
 func Ends(edges []Edge) (after, run []int64) {
@@ -67,6 +118,9 @@ type Rows struct {
 	Waiting  []Waiting
 	Edges    []Edge // into new tasks
 	Arrivals []Arrival
+	// Conditional are tasks with conditions, of whose predecessors some may have ended: the
+	// statements find out what these signal.
+	Conditional []int64
 	// IntoStored are the edges into stored tasks.
 	IntoStored []Edge
 }
@@ -83,7 +137,12 @@ type Arrival struct {
 	Key                         int64
 	Signals, Completed, Aborted int32
 	Spoiled                     bool // by a predecessor that was aborted
+	// Verdict is what the signals say about conditions, as the table settling has it.
+	Verdict int16
 }
+
+// Unmet is the Verdict of a signal that does not meet its condition.
+const Unmet int16 = 1
 
 // Saturated adds two counts. Layers of joins may drive a sum up to the largest integer, but not
 // beyond.
@@ -97,22 +156,31 @@ func (r *Rows) Tables() []pg.Table {
 	for i, row := range r.Waiting {
 		blocked[i] = []any{row.Key, row.Missing, row.NotBefore}
 	}
+	columns := []string{"after", "run", "accepts", "results"}
+	accepts, results := Conditions(r.Edges)
+	if accepts == nil {
+		columns = columns[:2]
+	}
 	for i, row := range r.Edges {
 		edges[i] = []any{row.After, row.Run}
+		if accepts != nil {
+			edges[i] = append(edges[i], accepts[i], results[i])
+		}
 	}
 	return []pg.Table{
 		pg.NewTable("blocked", blocked, "key", "missing", "not_before"),
-		pg.NewTable("edges", edges, "after", "run"),
+		pg.NewTable("edges", edges, columns...),
 	}
 }
 
-// Step is the statement that adds the rows, except for edges into stored tasks. The signals go into
-// a round of a batch of settling.
-func (r *Rows) Step(batch int64, round int) pg.Step {
+// Steps are the statements that add the rows, except for edges into stored tasks. The signals go
+// into a round of a batch of settling.
+func (r *Rows) Steps(batch int64, round int) []pg.Step {
 	var waiting, arriving []int64
 	var missing, signals, completed, aborted []int32
 	var notBefore []*time.Time
 	var spoiled []bool
+	var verdicts []int16
 	for _, row := range r.Waiting {
 		waiting, missing = append(waiting, row.Key), append(missing, row.Missing)
 		notBefore = append(notBefore, row.NotBefore)
@@ -120,11 +188,17 @@ func (r *Rows) Step(batch int64, round int) pg.Step {
 	for _, row := range r.Arrivals {
 		arriving, signals = append(arriving, row.Key), append(signals, row.Signals)
 		completed, aborted = append(completed, row.Completed), append(aborted, row.Aborted)
-		spoiled = append(spoiled, row.Spoiled)
+		spoiled, verdicts = append(spoiled, row.Spoiled), append(verdicts, row.Verdict)
 	}
 	after, run := Ends(r.Edges)
-	return pg.Step{Name: "insert_network", Args: []any{
+	accepts, results := Conditions(r.Edges)
+	steps := []pg.Step{{Name: "insert_network", Args: []any{
 		batch, round, waiting, missing, notBefore, after, run, arriving, signals, completed,
-		aborted, spoiled,
-	}}
+		aborted, spoiled, verdicts, accepts, results,
+	}}}
+	if len(r.Conditional) > 0 {
+		take := pg.Step{Name: "take_signals", Args: []any{batch, round, r.Conditional}}
+		steps = append(steps, take)
+	}
+	return steps
 }

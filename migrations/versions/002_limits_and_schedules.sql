@@ -18,6 +18,24 @@ ALTER TABLE {{.schema}}.tasks ADD limit_key text COLLATE "C",
         NOT VALID,
     ADD CONSTRAINT tasks_headers_length CHECK (octet_length(headers::text) <= 16384) NOT VALID;
 
+-- Of a conditional edge, accepts says which ends of the predecessor meet the condition: 1 completed,
+-- 2 aborted, 4 skipped; with 8 it is one of those of which the first to be met starts the dependent,
+-- whose edges all have that. results are what a completed predecessor must have returned, if that
+-- matters. Both are null of an ordinary edge. A task whose condition cannot be met any more is
+-- finished with the cause 8, skipped.
+ALTER TABLE {{.schema}}.edges ADD accepts smallint,
+    ADD results bytea[],
+    ADD CONSTRAINT edges_accepts_known CHECK (accepts BETWEEN 1 AND 15) NOT VALID;
+ALTER TABLE {{.schema}}.finished DROP CONSTRAINT finished_cause_known,
+    ADD CONSTRAINT finished_cause_known CHECK (cause BETWEEN 0 AND 6 OR cause = 8) NOT VALID;
+
+-- verdict says what the signals for a task decide, by the conditions of their edges: 1 one is not
+-- met, so that the task is skipped; of those of which the first starts the task, 2 one is met, 4 one
+-- is not. Null is 0.
+ALTER TABLE {{.schema}}.settling ADD verdict smallint,
+    DROP CONSTRAINT settling_cause_known,
+    ADD CONSTRAINT settling_cause_known CHECK (cause BETWEEN 0 AND 8);
+
 -- The action of tasks that were handed out under limits, and count towards them. (A column called
 -- action would break statements of the release for version 1, which join all columns of leased with
 -- that of the task.)
@@ -315,6 +333,16 @@ ALTER TABLE {{.schema}}.changed_tasks SET (autovacuum_vacuum_scale_factor = 0.05
 ---- create above / drop below ----
 
 DROP VIEW {{.schema}}.task_states;
+-- Older releases know neither conditions nor skipped tasks: these are as if aborted because of a
+-- predecessor.
+UPDATE {{.schema}}.finished SET cause = 3 WHERE cause = 8;
+ALTER TABLE {{.schema}}.finished DROP CONSTRAINT finished_cause_known,
+    ADD CONSTRAINT finished_cause_known CHECK (cause BETWEEN 0 AND 6);
+ALTER TABLE {{.schema}}.edges DROP COLUMN accepts, DROP COLUMN results;
+DELETE FROM {{.schema}}.settling WHERE cause > 7;
+ALTER TABLE {{.schema}}.settling DROP COLUMN verdict,
+    DROP CONSTRAINT settling_cause_known,
+    ADD CONSTRAINT settling_cause_known CHECK (cause BETWEEN 0 AND 7);
 -- There are no limits then that older releases would not obey.
 UPDATE {{.schema}}.supported SET since = 1 WHERE since = 2;
 -- Parked tasks go back to where they were in the queue.

@@ -11,8 +11,9 @@ WITH gathered AS (
     WHERE settling.batch = ANY ($1::bigint[])
     RETURNING settling.*
 )
-INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled)
+INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled, verdict)
 SELECT $2::bigint, $3::integer, gathered.key, sum(gathered.signals)::integer,
-       sum(gathered.completed)::integer, sum(gathered.aborted)::integer, bool_or(gathered.spoiled)
+       sum(gathered.completed)::integer, sum(gathered.aborted)::integer, bool_or(gathered.spoiled),
+       bit_or(gathered.verdict)
 FROM gathered
 GROUP BY gathered.key

@@ -162,15 +162,31 @@ WITH returned AS MATERIALIZED (
     ) AS incoming
     WHERE edges.ctid = incoming.tid
 ), signalled AS (
-    -- The signals to dependents, counted up for each, go into round $13 of settling.
-    INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled)
+    -- The signals to dependents, counted up for each, go into round $13 of settling, with what
+    -- they say about conditions.
+    INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled, verdict)
     SELECT $12::bigint, $13::integer, edge.run, count(*),
            count(*) FILTER (WHERE ended.cause = 0 /* completed */),
            count(*) FILTER (WHERE ended.cause > 0),
-           bool_or(ended.cause > 0)
+           bool_or(ended.cause > 0 AND coalesce(edge.accepts & 10, 0) = 0),
+           bit_or(CASE
+               WHEN edge.accepts IS NULL THEN NULL
+               WHEN edge.accepts & CASE ended.cause WHEN 0 /* completed */ THEN 1 ELSE 2 END <> 0
+                    AND (ended.cause > 0 OR edge.results IS NULL
+-- end
+-- unless return_final, return_large
+                         OR coalesce(ended.result = ANY (edge.results), false))
+-- end
+                         -- in return_large: OR coalesce(substring($16::bytea, ended.begins,
+                         -- in return_large:             ended.size) = ANY (edge.results), false))
+-- unless return_final
+               THEN edge.accepts & 8 >> 2
+               WHEN edge.accepts & 8 <> 0 THEN 4
+               ELSE 1
+           END::smallint)
     FROM ended
     CROSS JOIN LATERAL (
-        SELECT edges.run
+        SELECT edges.run, edges.accepts, edges.results
         FROM stint.edges
         WHERE edges.after BETWEEN ended.lo AND ended.hi
         OFFSET 0

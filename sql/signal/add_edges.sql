@@ -3,13 +3,16 @@
 -- Adds edges into tasks that are in the store and pending, and makes these tasks wait. An edge that
 -- exists already changes nothing.
 --
---   $1 after  bigint[]: the tasks to wait for
---   $2 run    bigint[]: the tasks that wait. lock_states has locked them, and split_ready has cut
---             them out of their spans
+--   $1 after    bigint[]: the tasks to wait for
+--   $2 run      bigint[]: the tasks that wait. lock_states has locked them, and split_ready has cut
+--               them out of their spans
+--   $3 accepts  smallint[]: the conditions of the edges; null: all are ordinary
+--   $4 results  text[]: each an array of bytea, or null
 WITH edge AS (
-    INSERT INTO stint.edges (after, run)
-    SELECT edge.after, edge.run
-    FROM unnest($1::bigint[], $2::bigint[]) AS edge (after, run)
+    INSERT INTO stint.edges (after, run, accepts, results)
+    SELECT edge.after, edge.run, edge.accepts, edge.results::bytea[]
+    FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::text[])
+        AS edge (after, run, accepts, results)
     ON CONFLICT DO NOTHING
     RETURNING edges.run
 ), counted AS MATERIALIZED (

@@ -2,8 +2,9 @@
 --
 -- Keeps tasks where they are until the transaction ends, so that edges can be added: none of $1 can
 -- end, none of $2 can be handed out. Returns for each the state, as the view task_states numbers
--- it, whether its lease has expired and nobody else owns it yet (late), and for a completed
--- spontaneous task how many completed and aborted tasks it stands for. A key that is not in the
+-- it, whether its lease has expired and nobody else owns it yet (late), for a completed spontaneous
+-- task how many completed and aborted tasks it stands for, and of a task of $2 whether the first of
+-- several starts it (any). A key that is not in the
 -- answer has moved on since the statement began, or is gone.
 --
 --   $1 after  bigint[], sorted: tasks to wait for
@@ -24,7 +25,7 @@ WITH named AS MATERIALIZED (
     -- A task that shall wait must be alone in its span. One that became ready behind split_ready,
     -- in a span with others, is left out of the answer. The span of a key is the last that begins
     -- in the key's block of 1,024, at the key or ahead of it.
-    SELECT named.key, named.is_after, ready.lo, ready.late
+    SELECT named.key, named.is_after, named.is_run, ready.lo, ready.late
     FROM named
     CROSS JOIN LATERAL (
         SELECT ready.lo
@@ -57,18 +58,18 @@ WITH named AS MATERIALIZED (
         FOR UPDATE
     ) AS leased
 ), held AS MATERIALIZED (
-    SELECT queued.key, 2::smallint /* ready */ AS state, queued.late, queued.is_after
+    SELECT queued.key, 2::smallint /* ready */ AS state, queued.late, queued.is_after, queued.is_run
     FROM queued
     UNION ALL
-    SELECT later.key, 1 /* scheduled */, false, named.is_after
+    SELECT later.key, 1 /* scheduled */, false, named.is_after, named.is_run
     FROM named
     CROSS JOIN LATERAL (
         SELECT scheduled.key FROM stint.scheduled WHERE scheduled.key = named.key FOR UPDATE
     ) AS later
     UNION ALL
-    SELECT owned.key, 3 /* in progress */, false, owned.is_after FROM owned
+    SELECT owned.key, 3 /* in progress */, false, owned.is_after, false FROM owned
     UNION ALL
-    SELECT waiting.key, 0 /* blocked */, false, named.is_after
+    SELECT waiting.key, 0 /* blocked */, false, named.is_after, named.is_run
     FROM named
     CROSS JOIN LATERAL (
         SELECT blocked.key FROM stint.blocked WHERE blocked.key = named.key FOR UPDATE
@@ -98,10 +99,16 @@ WITH named AS MATERIALIZED (
         SELECT held.key FROM held WHERE held.state = 0 /* blocked */ AND held.is_after
     ))
 )
-SELECT held.key, held.state, held.late, NULL::integer AS completed, NULL::integer AS aborted
+SELECT held.key, held.state, held.late, NULL::integer AS completed, NULL::integer AS aborted,
+       CASE WHEN held.is_run THEN (
+           SELECT true
+           FROM stint.edges
+           WHERE edges.run = held.key AND edges.accepts & 8 <> 0
+           LIMIT 1
+       ) END IS NOT NULL AS any
 FROM held
 UNION ALL
-SELECT named.key, (10 + span.cause)::smallint, false, joined.completed, joined.aborted
+SELECT named.key, (10 + span.cause)::smallint, false, joined.completed, joined.aborted, false
 FROM named
 CROSS JOIN LATERAL (
     SELECT finished.hi, finished.cause

@@ -3,8 +3,9 @@
 -- Draws the consequences of the end of tasks for others (R12, R14). It ends the tasks that batch $1
 -- has in round $2 of settling, and hands the signals that are there, and those of the tasks that
 -- end, to the dependents. It goes on in the same way with the dependents that end in their turn:
--- spontaneous tasks, tasks whose predecessor was aborted, and tasks that a deletion leaves with
--- nothing to wait for. The other dependents become ready or scheduled when nothing is missing.
+-- spontaneous tasks, tasks whose predecessor was aborted, tasks whose conditions cannot be met any
+-- more (R23), and tasks that a deletion leaves with nothing to wait for. The other dependents
+-- become ready or scheduled when nothing is missing, or the first of several has ended as it must.
 --
 --   $1 batch    bigint
 --   $2 round    integer
@@ -19,9 +20,12 @@
 -- snapshot does not hold: it goes into settling for the next round. settling_rounds fails a
 -- transaction that would need another.
 --
--- The causes are those of finished: 0 completed, 3 a predecessor was aborted, 5 replaced; and 7
--- deleted. Replaced tasks and deleted ones leave no signal, but nobody may wait for them either;
--- a task that has nothing left to wait for because of a deletion is deleted too (R5, R17).
+-- The causes are those of finished: 0 completed, 3 a predecessor was aborted, 5 replaced, 8
+-- skipped; and 7 deleted. Replaced tasks and deleted ones leave no signal, but nobody may wait for
+-- them either; a task that has nothing left to wait for because of a deletion is deleted too (R5, R17).
+--
+-- verdict is that of settling. In the walk, 8 says that the task has ended ahead of some of its
+-- signals: those that come later find that it is over.
 --
 -- Returns what others may wait for: the actions of tasks that now need nothing but an owner or
 -- their time; the keys of tasks that ended here and post their results (as may those that have left
@@ -41,9 +45,13 @@ WITH RECURSIVE due AS (
     SELECT edge.run
     FROM due
     CROSS JOIN LATERAL (
-        SELECT edges.run FROM stint.edges WHERE edges.after = due.key OFFSET 0
+        -- An edge that accepts an abort (2), or is one of several (8), brings nothing down.
+        SELECT edges.run
+        FROM stint.edges
+        WHERE edges.after = due.key AND coalesce(edges.accepts & 10, 0) = 0
+        OFFSET 0
     ) AS edge
-    WHERE due.cause NOT IN (0 /* completed */, 5 /* replaced */, 7 /* deleted */)
+    WHERE due.cause NOT IN (0 /* completed */, 5 /* replaced */, 7 /* deleted */, 8 /* skipped */)
       AND (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
     UNION
     SELECT edge.run
@@ -51,7 +59,7 @@ WITH RECURSIVE due AS (
     CROSS JOIN LATERAL (
         SELECT edges.run
         FROM stint.edges
-        WHERE edges.after = doomed.key
+        WHERE edges.after = doomed.key AND coalesce(edges.accepts & 10, 0) = 0
           AND (SELECT true FROM stint.blocked WHERE blocked.key = doomed.key)
         OFFSET 0
     ) AS edge
@@ -71,7 +79,7 @@ WITH RECURSIVE due AS (
         FOR UPDATE
     ) AS blocked
 ), walk (key, cause, claim, tries, actor, status, missing, had_completed, had_aborted, not_before,
-         signals, completed, aborted, orphaned, age, kept) AS (
+         signals, completed, aborted, orphaned, verdict, age, kept) AS (
     -- The others end level by level: a row is a task that ends (cause), or one that waits, with the
     -- signals that it has got. It is kept for the next levels, in which it may get the last one,
     -- but for eight of them at most, since each costs another scan of all that is kept. A task that
@@ -79,20 +87,26 @@ WITH RECURSIVE due AS (
     -- far.
     SELECT due.key, due.cause, due.claim, due.tries, due.actor, due.status, 0, 0, 0,
            NULL::timestamptz, coalesce(due.signals, 0), coalesce(due.completed, 0),
-           coalesce(due.aborted, 0), false, 8, due.cause IS NULL
+           coalesce(due.aborted, 0), false, coalesce(due.verdict, 0::smallint), 8,
+           due.cause IS NULL
     FROM due
     WHERE due.cause IS NOT NULL OR due.spoiled IS NOT true
        OR (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = due.key) <> 0
     UNION ALL
     SELECT fallen.key, 3::smallint /* a predecessor */, NULL, fallen.tries, NULL, fallen.status,
-           0, 0, 0, NULL, 0, 0, 0, false, 0, false
+           0, 0, 0, NULL, 0, 0, 0, false, 0::smallint, 0, false
     FROM fallen
     WHERE fallen.unmoved
     UNION ALL
     SELECT step.key, step.cause, CASE WHEN step.cause IS NULL THEN step.claim END, step.tries, NULL,
            step.status, step.missing, step.had_completed, step.had_aborted, step.not_before,
-           step.signals, step.completed, step.aborted, step.orphaned, step.age,
-           step.cause IS NULL AND step.age > 0 AND bool_or(step.cause IS NOT NULL) OVER ()
+           step.signals, step.completed, step.aborted, step.orphaned,
+           step.verdict | CASE WHEN step.cause IS NOT NULL AND step.verdict & 3 <> 0 THEN 8
+                               ELSE 0
+                          END::smallint,
+           step.age,
+           step.cause IS NULL AND (step.age > 0 OR step.verdict & 8 <> 0)
+               AND bool_or(step.cause IS NOT NULL) OVER ()
     FROM (
         SELECT arrived.*, judged.cause, blocked.claim, blocked.tries, blocked.status,
                blocked.missing, blocked.completed AS had_completed,
@@ -101,14 +115,14 @@ WITH RECURSIVE due AS (
             SELECT arrival.key, max(arrival.age) AS age, sum(arrival.signals)::integer AS signals,
                    least(sum(arrival.completed), 2147483647)::integer AS completed,
                    least(sum(arrival.aborted), 2147483647)::integer AS aborted,
-                   bool_or(arrival.orphaned) AS orphaned
+                   bool_or(arrival.orphaned) AS orphaned, bit_or(arrival.verdict) AS verdict
             FROM (
                 SELECT arrival.*
                 FROM walk
                 CROSS JOIN LATERAL (
                     SELECT walk.key, walk.signals, walk.completed, walk.aborted, walk.orphaned,
-                           walk.age - 1
-                    WHERE walk.kept
+                           walk.verdict, walk.age - 1
+                    WHERE walk.kept OR walk.verdict & 8 <> 0 AND walk.cause IS NOT NULL
                     UNION ALL
                     SELECT edges.run, 1,
                            CASE WHEN walk.cause = 0 /* completed */
@@ -116,16 +130,36 @@ WITH RECURSIVE due AS (
                                 ELSE 0 END::integer,
                            CASE WHEN walk.cause = 0 /* completed */
                                 THEN least(walk.had_aborted::bigint + walk.aborted, 2147483647)
-                                WHEN walk.cause IN (5 /* replaced */, 7 /* deleted */) THEN 0
+                                WHEN walk.cause IN (5 /* replaced */, 7 /* deleted */,
+                                                    8 /* skipped */) THEN 0
                                 ELSE 1 END::integer,
-                           walk.cause = 7 /* deleted */, 8
+                           walk.cause = 7 /* deleted */,
+                           -- What completes here has no result.
+                           CASE
+                               WHEN walk.cause IN (5 /* replaced */, 7 /* deleted */) THEN 0
+                               WHEN edges.accepts IS NULL
+                               THEN (walk.cause = 8 /* skipped */ AND (
+                                         SELECT tasks.on_abort
+                                         FROM stint.tasks
+                                         WHERE tasks.key = edges.run
+                                     ) = 0)::integer
+                               WHEN edges.accepts & CASE walk.cause WHEN 0 /* completed */ THEN 1
+                                                                    WHEN 8 /* skipped */ THEN 4
+                                                                    ELSE 2 END <> 0
+                                    AND (walk.cause <> 0 OR edges.results IS NULL)
+                               THEN edges.accepts & 8 >> 2
+                               WHEN edges.accepts & 8 <> 0 THEN 4
+                               ELSE 1
+                           END::smallint, 8
                     FROM stint.edges
                     WHERE edges.after = walk.key AND walk.cause IS NOT NULL
-                      AND (walk.cause IN (0 /* completed */, 5 /* replaced */, 7 /* deleted */)
+                      AND (walk.cause IN (0 /* completed */, 5 /* replaced */, 7 /* deleted */,
+                                          8 /* skipped */)
+                           OR edges.accepts & 10 <> 0
                            OR (SELECT tasks.on_abort
                                FROM stint.tasks
                                WHERE tasks.key = edges.run) <> 0)
-                ) AS arrival (key, signals, completed, aborted, orphaned, age)
+                ) AS arrival (key, signals, completed, aborted, orphaned, verdict, age)
             ) AS arrival
             GROUP BY arrival.key
             ORDER BY arrival.key
@@ -137,21 +171,36 @@ WITH RECURSIVE due AS (
             FOR UPDATE
         ) AS blocked
         CROSS JOIN LATERAL (
+            -- A task that an abort brings down is not skipped besides. One of which all have ended
+            -- otherwise than they must, some by an abort, falls in the next round.
             SELECT CASE
-                       WHEN blocked.missing <> arrived.signals
-                            OR NOT arrived.orphaned AND (
-                                (SELECT tasks.action
-                                 FROM stint.tasks
-                                 WHERE tasks.key = arrived.key) <> 'stint.Spontaneous'
-                                OR blocked.not_before > statement_timestamp()
-                            )
+                       WHEN arrived.verdict & 8 <> 0
+                            OR blocked.missing <> arrived.signals AND arrived.verdict & 3 = 0
+                            OR arrived.verdict & 1 = 0
+                               AND (arrived.verdict & 2 <> 0
+                                    OR arrived.verdict = 0 AND NOT arrived.orphaned)
+                               AND (
+                                   (SELECT tasks.action
+                                    FROM stint.tasks
+                                    WHERE tasks.key = arrived.key) <> 'stint.Spontaneous'
+                                   OR blocked.not_before > statement_timestamp()
+                               )
                             OR blocked.version IS DISTINCT FROM (
                                 SELECT blocked.xmin
                                 FROM stint.blocked
                                 WHERE blocked.key = arrived.key
                             ) THEN NULL
+                       WHEN arrived.verdict & 1 <> 0
+                       THEN CASE WHEN arrived.key NOT IN (SELECT fallen.key FROM fallen)
+                                 THEN 8::smallint /* skipped */
+                            END
+                       WHEN arrived.verdict & 2 <> 0 THEN 0::smallint /* completed */
                        WHEN arrived.orphaned THEN 7::smallint /* deleted */
-                       ELSE 0::smallint /* completed */
+                       WHEN arrived.verdict = 0 THEN 0::smallint /* completed */
+                       WHEN blocked.aborted + arrived.aborted = 0
+                            OR (SELECT tasks.on_abort
+                                FROM stint.tasks
+                                WHERE tasks.key = arrived.key) <> 0 THEN 8::smallint /* skipped */
                    END AS cause
             OFFSET 0
         ) AS judged
@@ -162,7 +211,7 @@ WITH RECURSIVE due AS (
     INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status)
     SELECT ended.key, ended.key, ended.claim, ended.tries, ended.cause, ended.actor, ended.status
     FROM ended
-    WHERE ended.cause < 7 /* deleted */
+    WHERE ended.cause <> 7 /* deleted */
 ), joined AS (
     -- A spontaneous task stands for those it waited for: completed, it passes their numbers on,
     -- which layers of joins may drive up to the largest integer, but not beyond.
@@ -202,34 +251,44 @@ WITH RECURSIVE due AS (
     -- The tasks that have got signals and did not end in the walk, with all their signals together.
     SELECT target.key, max(target.claim) AS claim, max(target.tries) AS tries,
            max(target.status) AS status, max(target.not_before) AS not_before,
-           max(target.missing) - sum(target.signals) AS missing,
+           CASE WHEN bit_or(target.verdict) & 2 = 0
+                THEN max(target.missing) - sum(target.signals)
+                ELSE 0
+           END AS missing,
            least(max(target.had_completed) + sum(target.completed), 2147483647) AS completed,
            least(max(target.had_aborted) + sum(target.aborted), 2147483647) AS aborted,
-           bool_or(target.orphaned) AS orphaned, bool_or(target.moved) IS true AS doomed
+           bool_or(target.orphaned) AS orphaned, bit_or(target.verdict) AS verdict,
+           bool_or(target.moved) IS true AS doomed
     FROM (
         SELECT walk.key, walk.claim, walk.tries, walk.status, walk.not_before, walk.missing,
                walk.had_completed, walk.had_aborted, walk.signals, walk.completed, walk.aborted,
-               walk.orphaned, NULL::boolean AS moved
+               walk.orphaned, walk.verdict, NULL::boolean AS moved
         FROM walk
         WHERE walk.cause IS NULL AND NOT walk.kept
         UNION ALL
-        SELECT fallen.key, NULL, fallen.tries, fallen.status, NULL, 0, 0, 0, 0, 0, 0, false,
+        SELECT fallen.key, NULL, fallen.tries, fallen.status, NULL, 0, 0, 0, 0, 0, 0, false, 0,
                NOT fallen.unmoved
         FROM fallen
     ) AS target
     GROUP BY target.key
-    HAVING bool_and(target.moved) IS NOT false
+    HAVING bool_and(target.moved) IS NOT false AND bit_or(target.verdict) & 8 = 0
     ORDER BY target.key
 ), judged AS MATERIALIZED (
     SELECT counted.*, task.action, task.priority, task.deadline, timing.early,
            CASE WHEN counted.doomed THEN 3 /* a predecessor */
-                WHEN counted.orphaned AND counted.missing = 0 THEN 7 /* deleted */
-                WHEN task.action = 'stint.Spontaneous' AND counted.missing = 0
-                     AND NOT timing.early THEN 0 /* completed */
+                WHEN counted.verdict & 1 <> 0 THEN 8 /* skipped */
+                WHEN counted.missing <> 0 THEN NULL
+                WHEN counted.orphaned AND counted.verdict & 2 = 0 THEN 7 /* deleted */
+                WHEN counted.verdict & 6 = 4
+                THEN CASE WHEN counted.aborted > 0 AND task.on_abort = 0
+                          THEN 3 /* a predecessor */
+                          ELSE 8 /* skipped */
+                     END
+                WHEN task.action = 'stint.Spontaneous' AND NOT timing.early THEN 0 /* completed */
            END AS cause
     FROM counted
     CROSS JOIN LATERAL (
-        SELECT tasks.action, tasks.priority, tasks.deadline
+        SELECT tasks.action, tasks.priority, tasks.deadline, tasks.on_abort
         FROM stint.tasks
         WHERE tasks.key = counted.key
         OFFSET 0
