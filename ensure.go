@@ -160,8 +160,9 @@ func divide(tasks []Task, seen map[TaskID]bool) (
 		for _, id := range task.ToSignalAfter {
 			link(task.ID, id)
 		}
+		// A task that is there with WhenAny takes no more, and its definition decides which it is.
 		for id, condition := range task.conditionRows() {
-			if _, ok := places[id]; ok {
+			if _, ok := places[id]; ok && condition.Accepts&network.OneOfSeveral == 0 {
 				link(id, task.ID)
 				into[Dependency{id, task.ID}] = condition
 			}

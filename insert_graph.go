@@ -90,7 +90,8 @@ func newInsertGraph(tasks []Task, into map[Dependency]network.Condition) (*inser
 		for _, id := range task.ToSignalAfter {
 			edge := dag.Edge{From: nodes[task.ID], To: node(id)}
 			g.edges = append(g.edges, edge)
-			if condition, ok := into[Dependency{task.ID, id}]; ok {
+			condition, ok := into[Dependency{task.ID, id}]
+			if _, known := g.conditions[edge]; ok && !known {
 				g.conditions[edge] = condition
 			}
 		}

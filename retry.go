@@ -412,8 +412,8 @@ func (r *reopening) dependents() (cut, again []network.Edge, back map[int64]endC
 		if !task.started() && (!task.any || task.state == stateBlocked) {
 			again = append(again, e)
 			ends, ended := back[e.Run], r.ended[e.After].ends
-			if task.any {
-				ended = endCountsOf(r.ended[e.After].cause, nil, nil)
+			if task.any && r.ended[e.After].cause == 0 {
+				ended.aborted = 0 // as take_signals counts what did not meet its condition
 			}
 			back[e.Run] = endCounts{
 				network.Saturated(ends.completed, ended.completed),

@@ -93,7 +93,7 @@ func (d Dependency) check() error {
 // refuseAny refuses dependencies of tasks with WhenAny.
 func refuseAny(dependencies []Dependency, held map[TaskID]heldTask) error {
 	for i, dependency := range dependencies {
-		if held[dependency.Dependent].any {
+		if run := held[dependency.Dependent]; run.any && !run.started() {
 			return at(argumentError("Dependency.Dependent", waitsForAny), i, dependency.Dependent)
 		}
 	}

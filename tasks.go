@@ -117,7 +117,7 @@ type Condition struct {
 	States []State
 
 	// Results narrow StateCompleted down: the result of the task must be one of these, byte by
-	// byte. At most 32, of 255 bytes each. Default: any result.
+	// byte; none is as an empty one. At most 32, of 255 bytes each. Default: any result.
 	Results []string
 }
 

@@ -135,9 +135,41 @@ func (m *netMachine) batch(t *rapid.T, free bool) []netTask {
 				task.ToSignalAfter = append(task.ToSignalAfter, other)
 			}
 		}
+		drawConditions(t, &task.Task)
 		batch[i] = task
 	}
 	return batch
+}
+
+// drawConditions draws conditions for some of what a task waits for.
+func drawConditions(t *rapid.T, task *stint.Task) {
+	if !one(t, 2, "conditional") {
+		return
+	}
+	slices.Sort(task.After)
+	after := slices.Compact(task.After)
+	task.After = nil
+	anyOf := one(t, 3, "any of")
+	for _, id := range after {
+		condition := stint.Condition{After: id, States: rapid.SampledFrom([][]stint.State{
+			nil, nil, {stint.StateCompleted, stint.StateSkipped}, {stint.StateAborted},
+			{stint.StateSkipped}, {stint.StateCompleted, stint.StateAborted},
+			{stint.StateAborted, stint.StateSkipped},
+		}).Draw(t, "states")}
+		completes := len(condition.States) == 0 || condition.States[0] == stint.StateCompleted
+		if completes && rapid.Bool().Draw(t, "result") {
+			condition.Results = rapid.SampledFrom([][]string{{"x"}, {"x", "y"}, {""}}).
+				Draw(t, "results")
+		}
+		switch {
+		case anyOf:
+			task.WhenAny = append(task.WhenAny, condition)
+		case one(t, 3, "plain"):
+			task.After = append(task.After, id)
+		default:
+			task.When = append(task.When, condition)
+		}
+	}
 }
 
 func plainTasks(batch []netTask) []stint.Task {
@@ -196,20 +228,28 @@ func (m *netMachine) judge(
 }
 
 func sameSentinel(got, want error) bool {
+	var refused *stint.ArgumentError
+	if errors.As(got, &refused) {
+		return errors.Is(want, errAny)
+	}
 	return slices.ContainsFunc([]error{
 		stint.ErrTaskExists, stint.ErrTaskNotFound, stint.ErrTaskInProgress, stint.ErrTaskStarted,
 		stint.ErrCycle, stint.ErrPredecessorAborted,
 	}, func(sentinel error) bool { return errors.Is(got, sentinel) && errors.Is(want, sentinel) })
 }
 
+// errAny stands for the refusal to let a task wait for another that the first of several starts.
+var errAny = errors.New("a task with WhenAny waits for nothing else")
+
+// batchEdges are all edges that a batch names.
 func batchEdges(batch []netTask) []stint.Dependency {
 	var edges []stint.Dependency
 	for i := range batch {
-		for _, id := range batch[i].After {
-			edges = append(edges, stint.Dependency{Predecessor: id, Dependent: batch[i].ID})
-		}
-		for _, id := range batch[i].ToSignalAfter {
-			edges = append(edges, stint.Dependency{Predecessor: batch[i].ID, Dependent: id})
+		edges = append(edges, batch[i].edges()...)
+		for _, condition := range slices.Concat(batch[i].When, batch[i].WhenAny) {
+			edges = append(edges, stint.Dependency{
+				Predecessor: condition.After, Dependent: batch[i].ID,
+			})
 		}
 	}
 	return edges
@@ -247,12 +287,14 @@ func (m *netMachine) add(t *rapid.T) {
 			return after == nil || run == nil || after.final() || run.final()
 		})
 	}
-	refused, cyclic := m.model.addDependencies(wanted)
+	refused, cyclic, toAny := m.model.addDependencies(wanted)
 	err := m.queue.AddDependencies(t.Context(), wanted)
 	var refusal *stint.DependencyError
 	var cycle *stint.CycleError
+	var argument *stint.ArgumentError
 	switch {
-	case err == nil && len(refused) == 0 && !cyclic:
+	case toAny && errors.As(err, &argument):
+	case err == nil && len(refused) == 0 && !cyclic && !toAny:
 	case cyclic && errors.As(err, &cycle):
 		m.checkCycle(t, cycle, wanted)
 	case errors.As(err, &refusal) && len(refused) > 0:
@@ -303,7 +345,8 @@ func (m *netMachine) returnTasks(t *rapid.T) {
 		}
 		given := rapid.SampledFrom([]stint.Return{
 			{Code: stint.StatusCompleted},
-			{Code: stint.StatusCompleted},
+			{Code: stint.StatusCompleted, Result: []byte("x")},
+			{Code: stint.StatusCompleted, Result: []byte("y")},
 			{Code: stint.StatusAborted},
 			{Code: stint.StatusPending},
 			{Code: stint.StatusPending, RetryAfter: time.Hour},
@@ -460,7 +503,7 @@ func (m *netMachine) check(t *rapid.T) {
 		task := m.model.tasks[ids[i]]
 		got := fmt.Sprint(info.State, " ", info.AbortCause, " ", info.Tries)
 		if want := fmt.Sprint(task.place(), " ", task.cause, " ", task.tries); got != want {
-			t.Fatalf("%q is %s, want %s", ids[i], got, want)
+			t.Fatalf("%q is %s, want %s; %s", ids[i], got, want, m.model.describe(task))
 		}
 	}
 	if found, err := m.store.Check(t.Context()); err != nil || len(found) > 0 {

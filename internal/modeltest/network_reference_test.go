@@ -8,8 +8,8 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A netReference is what R2 to R5, R12, R14, R16 and R17 ask for, as simple as can be: after each
-// verb it looks at all tasks again and again until nothing follows any more.
+// A netReference is what R2 to R5, R12, R14, R16, R17 and R23 ask for, as simple as can be: after
+// each verb it looks at all tasks again and again until nothing follows any more.
 type netReference struct {
 	tasks map[stint.TaskID]*netTask
 }
@@ -30,6 +30,15 @@ type netTask struct {
 	// signals.
 	after map[stint.TaskID]bool
 	told  signals
+
+	// conditions are those of edges in after. any says that the first to be met starts the task,
+	// chosen that one has, and fresh that this was just now, so that signals still count. falls says
+	// that none of several was met, and some were aborted.
+	conditions                map[stint.TaskID]stint.Condition
+	into                      map[stint.TaskID]stint.Condition // of edges in ToSignalAfter
+	any, chosen, fresh, falls bool
+	passed                    int    // how many of several were aborted
+	result                    string // returned
 }
 
 // signals are how many predecessors ended how.
@@ -50,7 +59,7 @@ func (r *netReference) clone() *netReference {
 	copied := &netReference{tasks: map[stint.TaskID]*netTask{}}
 	for id, task := range r.tasks {
 		same := *task
-		same.after = maps.Clone(task.after)
+		same.after, same.conditions = maps.Clone(task.after), maps.Clone(task.conditions)
 		copied.tasks[id] = &same
 	}
 	return copied
@@ -59,7 +68,8 @@ func (r *netReference) clone() *netReference {
 func (r *netReference) ids() []stint.TaskID { return slices.Sorted(maps.Keys(r.tasks)) }
 
 func (t *netTask) final() bool {
-	return t.state == stint.StateCompleted || t.state == stint.StateAborted
+	return t.state == stint.StateCompleted || t.state == stint.StateAborted ||
+		t.state == stint.StateSkipped
 }
 
 // started reports whether the task cannot be made to wait any more.
@@ -69,6 +79,9 @@ func (t *netTask) joins() bool { return t.Action == stint.Spontaneous }
 
 // waits reports whether signals are missing.
 func (t *netTask) waits() bool {
+	if t.chosen {
+		return false
+	}
 	for _, taken := range t.after {
 		if !taken {
 			return true
@@ -91,55 +104,20 @@ func (t *netTask) place() stint.State {
 	}
 }
 
-// follow does what follows from the state of the tasks: signals, aborts by dependency, completions
-// of joins.
-func (r *netReference) follow() {
-	for again := true; again; {
-		again = false
-		for _, id := range r.ids() {
-			task := r.tasks[id]
-			if task.final() {
-				continue
-			}
-			again = r.take(task) || again
-			if task.joins() && task.place() == stint.StateReady {
-				task.state, again = stint.StateCompleted, true
-			}
-		}
-	}
-}
-
-// take takes the signals that have come for a task. It reports whether there were any.
-func (r *netReference) take(task *netTask) (some bool) {
-	for id, taken := range task.after {
-		before := r.tasks[id]
-		if taken || !before.final() {
-			continue
-		}
-		some = true
-		task.after[id] = true
-		switch {
-		case before.state == stint.StateAborted:
-			task.told.aborted++
-			if task.OnAbort == stint.AbortToo {
-				task.state, task.cause = stint.StateAborted, stint.CauseDependency
-				task.token = stint.Token{}
-			}
-		case before.joins():
-			task.told.completed += before.told.completed
-			task.told.aborted += before.told.aborted
-		default:
-			task.told.completed++
-		}
-	}
-	return some
-}
-
 // leave takes a task out of the store. What waited for it no longer does.
 func (r *netReference) leave(id stint.TaskID) {
 	delete(r.tasks, id)
 	for _, task := range r.tasks {
-		delete(task.after, id)
+		task.untie(id)
+	}
+}
+
+// untie lets a task wait for another no more. One that waits for none any more may be tied again.
+func (t *netTask) untie(id stint.TaskID) {
+	delete(t.after, id)
+	delete(t.conditions, id)
+	if len(t.after) == 0 {
+		t.any, t.chosen = false, false
 	}
 }
 
@@ -175,6 +153,9 @@ func (r *netReference) insert(batch []netTask, replace bool) verdicts {
 		if cyclicAlone(batch) {
 			wrong = append(wrong, stint.ErrCycle)
 		}
+		if !aloneIn(batch) {
+			wrong = append(wrong, errAny)
+		}
 		return wrong
 	}
 	wrong.add(owned, stint.ErrTaskInProgress)
@@ -186,10 +167,12 @@ func (r *netReference) insert(batch []netTask, replace bool) verdicts {
 	}
 	for i := range batch {
 		task := batch[i]
-		task.after = map[stint.TaskID]bool{}
+		task.after, task.any = map[stint.TaskID]bool{}, len(task.WhenAny) > 0
+		task.conditions = map[stint.TaskID]stint.Condition{}
 		next.tasks[task.ID] = &task
 	}
 	var missing, started []stint.TaskID
+	alone := true // no task that the first of several starts is to wait for another, too
 	tie := func(after, run stint.TaskID) {
 		switch before, task := next.tasks[after], next.tasks[run]; {
 		case before == nil:
@@ -201,19 +184,31 @@ func (r *netReference) insert(batch []netTask, replace bool) verdicts {
 		default:
 			if _, ok := task.after[after]; !ok {
 				task.after[after] = false
+				_, conditional := task.conditions[after]
+				alone = alone && (!task.any || conditional)
 			}
 		}
 	}
 	for i := range batch {
-		for _, id := range batch[i].After {
-			tie(id, batch[i].ID)
+		for id, condition := range batch[i].into {
+			if task := next.tasks[id]; task != nil && !task.waitsOnce(batch[i].ID) {
+				task.conditions[batch[i].ID] = condition
+			}
 		}
-		for _, id := range batch[i].ToSignalAfter {
-			tie(batch[i].ID, id)
+	}
+	for i := range batch {
+		for _, condition := range slices.Concat(batch[i].When, batch[i].WhenAny) {
+			next.tasks[batch[i].ID].conditions[condition.After] = condition
 		}
+	}
+	for _, pair := range batchEdges(batch) {
+		tie(pair.Predecessor, pair.Dependent)
 	}
 	wrong.add(missing, stint.ErrTaskNotFound)
 	wrong.add(started, stint.ErrTaskStarted)
+	if !alone || !aloneIn(batch) {
+		wrong = append(wrong, errAny)
+	}
 	if next.cyclic() || cyclicAlone(batch) {
 		wrong = append(wrong, stint.ErrCycle)
 	}
@@ -237,14 +232,62 @@ func (r *netReference) toAdd(batch []netTask) (missing []netTask, left []stint.T
 		places[task.ID] = len(missing)
 		missing = append(missing, task)
 	}
-	for _, edge := range batchEdges(batch) {
-		if i, ok := places[edge.Dependent]; ok {
-			missing[i].After = append(missing[i].After, edge.Predecessor)
-		} else if i, ok := places[edge.Predecessor]; ok {
-			missing[i].ToSignalAfter = append(missing[i].ToSignalAfter, edge.Dependent)
+	for i := range batch {
+		task := &batch[i]
+		for _, edge := range task.edges() {
+			if i, ok := places[edge.Dependent]; ok {
+				missing[i].After = append(missing[i].After, edge.Predecessor)
+			} else if i, ok := places[edge.Predecessor]; ok {
+				missing[i].ToSignalAfter = append(missing[i].ToSignalAfter, edge.Dependent)
+			}
+		}
+		if !slices.Contains(left, task.ID) || slices.IndexFunc(batch, task.isTwin) == i &&
+			r.tasks[task.ID] == nil {
+			continue // it is added, with its conditions
+		}
+		for _, condition := range task.When {
+			if i, ok := places[condition.After]; ok {
+				missing[i].ToSignalAfter = append(missing[i].ToSignalAfter, task.ID)
+				if missing[i].into == nil {
+					missing[i].into = map[stint.TaskID]stint.Condition{}
+				}
+				missing[i].into[task.ID] = condition
+			}
 		}
 	}
 	return missing, left
+}
+
+// isTwin reports whether a task has the same ID.
+func (t *netTask) isTwin(other netTask) bool { return t.ID == other.ID }
+
+// edges are those that the task names without a condition.
+func (t *netTask) edges() (edges []stint.Dependency) {
+	for _, id := range t.After {
+		edges = append(edges, stint.Dependency{Predecessor: id, Dependent: t.ID})
+	}
+	for _, id := range t.ToSignalAfter {
+		edges = append(edges, stint.Dependency{Predecessor: t.ID, Dependent: id})
+	}
+	return edges
+}
+
+// aloneIn reports whether no task of a batch names one in ToSignalAfter that the first of several
+// starts.
+func aloneIn(batch []netTask) bool {
+	for i := range batch {
+		for j := range batch {
+			if len(batch[i].WhenAny) == 0 || !slices.Contains(batch[j].ToSignalAfter, batch[i].ID) {
+				continue
+			}
+			if !slices.ContainsFunc(batch[i].WhenAny, func(condition stint.Condition) bool {
+				return condition.After == batch[j].ID
+			}) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // cyclicAlone reports whether the edges that a batch names form a cycle.
@@ -275,7 +318,7 @@ func (r *netReference) cyclic() bool {
 		for id, task := range left {
 			waits := false
 			for before := range task.after {
-				waits = waits || left[before] != nil
+				waits = waits || !task.chosen && left[before] != nil
 			}
 			if !waits {
 				delete(left, id)
@@ -286,11 +329,17 @@ func (r *netReference) cyclic() bool {
 	return len(left) > 0
 }
 
-// addDependencies returns the refusals, or whether there would be a cycle.
+// addDependencies returns the refusals, or whether there would be a cycle, or a task that the first
+// of several starts would wait for another.
 func (r *netReference) addDependencies(
 	wanted []stint.Dependency,
-) (refused []stint.RefusedDependency, cyclic bool) {
+) (refused []stint.RefusedDependency, cyclic, toAny bool) {
 	next := r.clone()
+	for _, pair := range wanted {
+		if run := r.tasks[pair.Dependent]; run != nil && run.any && !run.started() {
+			return nil, false, true
+		}
+	}
 	for _, pair := range wanted {
 		after, run := r.tasks[pair.Predecessor], r.tasks[pair.Dependent]
 		refusal := stint.RefusedDependency{
@@ -320,7 +369,7 @@ func (r *netReference) addDependencies(
 	if len(refused) == 0 && !cyclic {
 		r.tasks = next.tasks
 	}
-	return refused, cyclic
+	return refused, cyclic, false
 }
 
 func (t *netTask) waitsOnce(id stint.TaskID) bool {
@@ -479,6 +528,7 @@ func (t *netTask) settle(given stint.Return) {
 	t.late = false
 	switch {
 	case given.Code == stint.StatusCompleted:
+		t.result = string(given.Result)
 		t.end(stint.StateCompleted, "")
 	case given.Code == stint.StatusAborted:
 		t.end(stint.StateAborted, stint.CauseReturned)
@@ -523,7 +573,7 @@ func (r *netReference) inputs(task *netTask) []stint.TaskID {
 		next = next[1:]
 		before := r.tasks[id]
 		switch {
-		case seen[id]:
+		case seen[id], !before.final(): // of several, the first has started the task
 		case before.joins() && before.state == stint.StateCompleted:
 			next = slices.AppendSeq(next, maps.Keys(before.after))
 		default:

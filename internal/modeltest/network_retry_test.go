@@ -16,7 +16,7 @@ func (r *netReference) retry(ids []stint.TaskID) verdicts {
 	keptDown := func(id stint.TaskID) (by []stint.TaskID) {
 		for before := range r.tasks[id].after {
 			if r.tasks[before].state == stint.StateAborted && !opened[before] &&
-				r.tasks[id].OnAbort == stint.AbortToo {
+				r.tasks[id].fallsWith(before) {
 				by = append(by, before)
 			}
 		}
@@ -64,11 +64,12 @@ func (r *netReference) broughtDown(ids []stint.TaskID) map[stint.TaskID]bool {
 	for again := true; again; {
 		again = false
 		for id, task := range r.tasks {
-			if down[id] || task.cause != stint.CauseDependency {
+			if down[id] || task.cause != stint.CauseDependency && task.state != stint.StateSkipped {
 				continue
 			}
 			for before := range task.after {
-				if down[before] && r.tasks[before].state == stint.StateAborted {
+				if down[before] && (task.state == stint.StateSkipped ||
+					r.tasks[before].state == stint.StateAborted) {
 					down[id], again = true, true
 				}
 			}
@@ -84,16 +85,24 @@ func (r *netReference) takeBack(id stint.TaskID, opened map[stint.TaskID]bool) {
 	for other, task := range r.tasks {
 		_, waited := task.after[id]
 		switch {
-		case !waited || opened[other] || task.state == stint.StateAborted:
-		case task.started():
-			delete(task.after, id)
+		case !waited || opened[other] || task.state == stint.StateAborted ||
+			task.state == stint.StateSkipped:
+		case task.started() || task.chosen:
+			task.untie(id)
 		default:
 			task.after[id] = false
 			sent := signals{completed: 1}
-			if ended.state == stint.StateAborted {
+			switch {
+			case ended.state == stint.StateAborted:
 				sent = signals{aborted: 1}
-			} else if ended.joins() {
+				task.passed--
+			case ended.state == stint.StateSkipped:
+				sent = signals{}
+			case ended.joins():
 				sent = ended.told
+				if task.any {
+					sent.aborted = 0
+				}
 			}
 			task.told.completed -= sent.completed
 			task.told.aborted -= sent.aborted
@@ -104,6 +113,7 @@ func (r *netReference) takeBack(id stint.TaskID, opened map[stint.TaskID]bool) {
 func (t *netTask) reopen() {
 	t.end(statePending, "")
 	t.early, t.tries, t.token, t.told = false, 0, stint.Token{}, signals{}
+	t.chosen, t.falls, t.passed, t.result = false, false, 0, ""
 	for before := range t.after {
 		t.after[before] = false
 	}

@@ -245,8 +245,11 @@ func (tx *farTransaction) depend() {
 	if len(tx.Depend) == 0 {
 		return
 	}
-	refused, cyclic := tx.next.addDependencies(tx.Depend)
-	if cyclic {
+	refused, cyclic, toAny := tx.next.addDependencies(tx.Depend)
+	switch {
+	case toAny:
+		tx.wrong = verdicts{errAny}
+	case cyclic:
 		tx.wrong = verdicts{stint.ErrCycle}
 	}
 	tx.refused = len(refused) > 0

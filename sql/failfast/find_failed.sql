@@ -35,7 +35,7 @@ WITH looked AS MATERIALIZED (
 ), failed AS MATERIALIZED (
     SELECT ended.key, ended.finished_at
     FROM ended
-    WHERE ended.is_there AND ended.cause > 0
+    WHERE ended.is_there AND ended.cause NOT IN (0 /* completed */, 8 /* skipped */)
       AND (ended.shared OR ended.finished_at IS DISTINCT FROM ended.settled_at)
 )
 SELECT (SELECT count(*) FROM looked) AS looked, (SELECT max(looked.key) FROM looked) AS last,

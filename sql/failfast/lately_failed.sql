@@ -11,7 +11,7 @@ SELECT fast.key, aborted.finished_at
 FROM (
     SELECT finished.lo, finished.hi, finished.finished_at
     FROM stint.finished
-    WHERE finished.cause <> 0 /* completed */
+    WHERE finished.cause <> 0 /* completed */ AND finished.cause <> 8 /* skipped */
       AND finished.finished_at > statement_timestamp() - $1::interval
       AND (SELECT true FROM stint.fail_fast WHERE fail_fast.key > 0 LIMIT 1)
     ORDER BY finished.finished_at DESC

@@ -1,14 +1,14 @@
 -- name: needed_tasks
 --
 -- Returns the unfinished tasks that an aborted one waits for, through aborted and unfinished ones,
--- each with the tasks that need it: its dependents that were not aborted, and its own key if
+-- each with the tasks that need it: its dependents that were neither aborted nor skipped, and its own key if
 -- somebody may wait for its result. Ahead of them comes a row with the IDs of the aborted task and
 -- of the one of which the abort brought it down, if it is still known: one that failed rather than
 -- one that was cancelled, the first that did.
 --
 --   $1 key  bigint
 --
--- Where it stops is what completed: all that this waited for has ended.
+-- Where it stops is what completed, since all that this waited for has ended, and what was skipped.
 WITH RECURSIVE above (key, cause, finished_at) AS (
     SELECT $1::bigint, span.cause, span.finished_at
     FROM (
@@ -36,11 +36,11 @@ WITH RECURSIVE above (key, cause, finished_at) AS (
         SELECT CASE WHEN last.hi >= edge.after THEN last.cause END AS cause,
                CASE WHEN last.hi >= edge.after THEN last.finished_at END AS finished_at
     ) AS span
-    WHERE above.cause IS DISTINCT FROM 0 /* completed */
+    WHERE above.cause IS NULL OR above.cause NOT IN (0 /* completed */, 8 /* skipped */)
 ), culprit AS MATERIALIZED (
     SELECT above.key
     FROM above
-    WHERE above.cause NOT IN (0 /* completed */, 3 /* a predecessor */)
+    WHERE above.cause NOT IN (0 /* completed */, 3 /* a predecessor */, 8 /* skipped */)
     ORDER BY above.cause NOT IN (1 /* returned */, 2 /* tries */, 6 /* expired */),
              above.finished_at, above.key
     LIMIT 1

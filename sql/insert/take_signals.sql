@@ -13,9 +13,13 @@ SELECT $1::bigint, $2::integer, edge.run, count(*),
        least(sum(CASE WHEN ended.cause = 0 /* completed */
                       THEN coalesce(stands_for.completed, 1)
                  END), 2147483647),
-       least(sum(CASE ended.cause WHEN 0 /* completed */ THEN coalesce(stands_for.aborted, 0)
-                                  WHEN 8 /* skipped */ THEN 0
-                                  ELSE 1 END), 2147483647),
+       least(sum(CASE
+           WHEN ended.cause = 8 /* skipped */ THEN 0
+           WHEN ended.cause > 0 THEN 1
+           -- Not met, of several: only tasks that were aborted themselves count.
+           WHEN edge.accepts & 8 <> 0 AND (edge.accepts & 1 = 0 OR '' <> ALL (edge.results)) THEN 0
+           ELSE coalesce(stands_for.aborted, 0)
+       END), 2147483647),
        bool_or(ended.cause NOT IN (0 /* completed */, 8 /* skipped */)
                AND coalesce(edge.accepts & 10, 0) = 0),
        bit_or(CASE
@@ -25,7 +29,7 @@ SELECT $1::bigint, $2::integer, edge.run, count(*),
                                                 WHEN 8 /* skipped */ THEN 4
                                                 ELSE 2 END <> 0
                 AND (ended.cause > 0 OR edge.results IS NULL
-                     OR coalesce(ended.result = ANY (edge.results), false))
+                     OR coalesce(ended.result, '') = ANY (edge.results))
            THEN edge.accepts & 8 >> 2
            WHEN edge.accepts & 8 <> 0 THEN 4
            ELSE 1

@@ -52,18 +52,18 @@ WITH placed AS MATERIALIZED (
     -- number of rows for which a hash join cuts its table into thousands of files. The row of the
     -- task is the only one that has values, so max finds them; first_value would go back to that
     -- row for each edge, on the disk if there are many.
-    SELECT sorted.after, sorted.run, sorted.before_state, sorted.before_cause,
+    SELECT sorted.after, sorted.run, sorted.accepts, sorted.before_state, sorted.before_cause,
            sorted.before_action
     FROM (
-        SELECT mixed.after, mixed.run, max(mixed.state) OVER same AS before_state,
+        SELECT mixed.after, mixed.run, mixed.accepts, max(mixed.state) OVER same AS before_state,
                max(mixed.cause) OVER same AS before_cause,
                max(mixed.action) OVER same AS before_action
         FROM (
-            SELECT linked.key AS after, NULL::bigint AS run, linked.state, linked.cause,
-                   linked.action
+            SELECT linked.key AS after, NULL::bigint AS run, NULL::smallint AS accepts,
+                   linked.state, linked.cause, linked.action
             FROM linked
             UNION ALL
-            SELECT edges.after, edges.run, NULL, NULL, NULL
+            SELECT edges.after, edges.run, edges.accepts, NULL, NULL, NULL
             FROM stint.edges
         ) AS mixed
         WINDOW same AS (PARTITION BY mixed.after ORDER BY mixed.run NULLS FIRST)
@@ -72,22 +72,25 @@ WITH placed AS MATERIALIZED (
 ), edge AS MATERIALIZED (
     -- An edge from a task that is gone is settled: its before_state is null, so that no rule below
     -- finds it.
-    SELECT sorted.after, sorted.run, sorted.before_state, sorted.before_cause,
-           sorted.before_action, sorted.after_state, sorted.after_cause, sorted.on_abort,
+    SELECT sorted.after, sorted.run, coalesce(sorted.accepts, 0) AS accepts, sorted.before_state,
+           sorted.before_cause, sorted.before_action, sorted.after_state, sorted.after_cause, sorted.on_abort,
            sorted.id
     FROM (
-        SELECT mixed.after, mixed.run, mixed.before_state, mixed.before_cause, mixed.before_action,
+        SELECT mixed.after, mixed.run, mixed.accepts, mixed.before_state, mixed.before_cause,
+               mixed.before_action,
                max(mixed.state) OVER same AS after_state,
                max(mixed.cause) OVER same AS after_cause,
                max(mixed.on_abort) OVER same AS on_abort,
                max(mixed.id) OVER same AS id
         FROM (
-            SELECT NULL::bigint AS after, linked.key AS run, NULL AS before_state,
+            SELECT NULL::bigint AS after, linked.key AS run, NULL::smallint AS accepts,
+                   NULL AS before_state,
                    NULL::smallint AS before_cause, NULL AS before_action, linked.state,
                    linked.cause, linked.on_abort, linked.id
             FROM linked
             UNION ALL
-            SELECT before.after, before.run, before.before_state, before.before_cause,
+            SELECT before.after, before.run, before.accepts, before.before_state,
+                   before.before_cause,
                    before.before_action, NULL, NULL, NULL, NULL
             FROM before
         ) AS mixed
@@ -128,11 +131,13 @@ WITH placed AS MATERIALIZED (
     JOIN known ON known.key = slots.key AND known.claim = slots.claim
 ), told AS (
     -- How many signals a task must miss, and how many completed and aborted tasks its predecessors
-    -- have told it of at least: a completed spontaneous task may stand for any number.
+    -- have told it of at least: a completed spontaneous task may stand for any number, and a task
+    -- that the first of several has started (8) is told of no others.
     SELECT edge.run AS key, count(*) FILTER (WHERE edge.before_state <> 'final') AS missing,
-           count(*) FILTER (WHERE edge.before_cause = 0 /* completed */
+           count(*) FILTER (WHERE edge.before_cause = 0 /* completed */ AND edge.accepts & 8 = 0
                                   AND edge.before_action <> 'stint.Spontaneous') AS completed,
-           count(*) FILTER (WHERE edge.before_cause > 0) AS aborted
+           count(*) FILTER (WHERE edge.before_cause NOT IN (0 /* completed */, 8 /* skipped */)
+                                  AND edge.accepts & 8 = 0) AS aborted
     FROM edge
     GROUP BY edge.run
 )
@@ -161,14 +166,27 @@ FROM (
     SELECT 'a task begins when its predecessors have ended (R7)', edge.run, edge.id,
            edge.after_state
     FROM edge
-    WHERE edge.before_state <> 'final'
+    WHERE edge.before_state <> 'final' AND edge.accepts & 8 = 0 -- not one of several
       AND (edge.after_state IN ('ready', 'scheduled', 'in progress')
            OR edge.after_cause = 0 /* completed */)
     UNION ALL
     SELECT 'an aborted predecessor aborts what does not run anyway (R12)', edge.run, edge.id,
            edge.after_state
     FROM edge
-    WHERE edge.before_cause > 0 AND edge.on_abort = 0 AND edge.after_state <> 'final'
+    WHERE edge.before_cause NOT IN (0 /* completed */, 8 /* skipped */)
+      AND edge.on_abort = 0 AND edge.accepts & 10 = 0 AND edge.after_state <> 'final'
+    UNION ALL
+    SELECT 'a skipped predecessor skips what does not run anyway (R23)', edge.run, edge.id,
+           edge.after_state
+    FROM edge
+    WHERE edge.before_cause = 8 /* skipped */ AND edge.on_abort = 0 AND edge.accepts = 0
+      AND edge.after_state <> 'final'
+    UNION ALL
+    SELECT 'the first of several starts a task that waits for nothing else (R23)', edge.run,
+           min(edge.id), count(*) || ' edges'
+    FROM edge
+    GROUP BY edge.run
+    HAVING count(*) FILTER (WHERE edge.accepts & 8 <> 0) NOT IN (0, count(*))
     UNION ALL
     SELECT 'a task is told of its predecessors', known.key, known.id,
            format('told of %s completed and %s aborted, but %s and %s did', known.completed,

@@ -175,10 +175,11 @@ WITH returned AS MATERIALIZED (
                     AND (ended.cause > 0 OR edge.results IS NULL
 -- end
 -- unless return_final, return_large
-                         OR coalesce(ended.result = ANY (edge.results), false))
+                         OR coalesce(ended.result, '') = ANY (edge.results))
 -- end
                          -- in return_large: OR coalesce(substring($16::bytea, ended.begins,
-                         -- in return_large:             ended.size) = ANY (edge.results), false))
+                         -- in return_large:                       ended.size), '')
+                         -- in return_large:     = ANY (edge.results))
 -- unless return_final
                THEN edge.accepts & 8 >> 2
                WHEN edge.accepts & 8 <> 0 THEN 4

@@ -129,12 +129,16 @@ WITH RECURSIVE due AS (
                                 THEN least(walk.had_completed::bigint + walk.completed, 2147483647)
                                 ELSE 0 END::integer,
                            CASE WHEN walk.cause = 0 /* completed */
+                                     AND edges.accepts & 8 <> 0
+                                     AND (edges.accepts & 1 = 0 OR '' <> ALL (edges.results))
+                                THEN 0 -- not met: only tasks that were aborted themselves count
+                                WHEN walk.cause = 0 /* completed */
                                 THEN least(walk.had_aborted::bigint + walk.aborted, 2147483647)
                                 WHEN walk.cause IN (5 /* replaced */, 7 /* deleted */,
                                                     8 /* skipped */) THEN 0
                                 ELSE 1 END::integer,
                            walk.cause = 7 /* deleted */,
-                           -- What completes here has no result.
+                           -- What completes here has an empty result.
                            CASE
                                WHEN walk.cause IN (5 /* replaced */, 7 /* deleted */) THEN 0
                                WHEN edges.accepts IS NULL
@@ -146,7 +150,8 @@ WITH RECURSIVE due AS (
                                WHEN edges.accepts & CASE walk.cause WHEN 0 /* completed */ THEN 1
                                                                     WHEN 8 /* skipped */ THEN 4
                                                                     ELSE 2 END <> 0
-                                    AND (walk.cause <> 0 OR edges.results IS NULL)
+                                    AND (walk.cause <> 0 OR edges.results IS NULL
+                                         OR '' = ANY (edges.results))
                                THEN edges.accepts & 8 >> 2
                                WHEN edges.accepts & 8 <> 0 THEN 4
                                ELSE 1

@@ -54,6 +54,7 @@ WITH looked AS MATERIALIZED (
                     AND (SELECT true
                          FROM stint.finished
                          WHERE finished.cause <> 0 /* completed */
+                           AND finished.cause <> 8 /* skipped */
                            AND finished.finished_at > statement_timestamp() - interval '10 s'
                          LIMIT 1),
                     false) AS failed,
