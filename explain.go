@@ -20,12 +20,14 @@ type Explanation struct {
 	// Task is the task; this and all other tasks are without their bodies and results.
 	Task TaskInfo
 
-	// Missing is how many predecessors the task waits for, WaitsFor are up to 100 of these.
+	// Missing is how many predecessors the task waits for, WaitsFor are up to 100 of these. AnyOf
+	// says that the first of them to meet its condition starts the task (Task.WhenAny).
 	Missing  int
 	WaitsFor []TaskInfo
+	AnyOf    bool
 
-	// BecauseOf are up to 100 of the aborted predecessors that caused the task's abort, if they are
-	// still in the store. Others may in turn have caused theirs.
+	// BecauseOf are up to 100 of the predecessors because of which the task was aborted or skipped,
+	// if they are still in the store. Others may in turn have caused their ends.
 	BecauseOf []TaskInfo
 
 	// Steps are the recorded steps of the task: those that its next try need not do.
@@ -56,8 +58,8 @@ const explainedStepsMax = 20
 
 // Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
 // until when, which limits and pauses hold it up, how many tries are left, which steps it has
-// recorded, when somebody last asked for its action, and which predecessors caused its abort. If
-// there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
+// recorded, when somebody last asked for its action, and because of which predecessors it was
+// aborted or skipped. If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
 	explanation, err := s.explain(ctx, id)
 	if err != nil {
@@ -107,7 +109,8 @@ func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
 		var askedAt *time.Time
 		var now time.Time
 		var place int
-		info, err := readInfo(rows, &missing, &askedAt, &now, &place)
+		var anyOf bool
+		info, err := readInfo(rows, &missing, &askedAt, &now, &place, &anyOf)
 		if err != nil {
 			return e, found, err
 		}
@@ -135,7 +138,7 @@ func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
 		if info.MaxTries > 0 {
 			e.TriesLeft = max(info.MaxTries-info.Tries, 0)
 		}
-		e.AskedAt = pg.OrZero(askedAt)
+		e.AskedAt, e.AnyOf = pg.OrZero(askedAt), anyOf
 	}
 	return e, found, rows.Err()
 }
@@ -157,10 +160,12 @@ func (e Explanation) String() string {
 		if said, _, _ := strings.Cut(e.Task.Status, "\n"); said != "" {
 			fmt.Fprintf(&text, ": %.*s", explainedWordsMax, said)
 		}
-		for _, before := range e.BecauseOf {
-			fmt.Fprintf(&text, "\n  %q (aborted: %s)", string(before.ID),
-				before.AbortCause.sentence())
-		}
+		e.describeCauses(&text)
+		return text.String()
+	case StateSkipped:
+		fmt.Fprintf(&text, "was skipped at %s: its condition cannot be met",
+			stamp(e.Task.FinishedAt))
+		e.describeCauses(&text)
 		return text.String()
 	case StateBlocked:
 		text.WriteString("is blocked")
@@ -175,6 +180,16 @@ func (e Explanation) String() string {
 	}
 	e.describeChances(&text)
 	return text.String()
+}
+
+func (e Explanation) describeCauses(text *strings.Builder) {
+	for _, before := range e.BecauseOf {
+		fmt.Fprintf(text, "\n  %q (%s", string(before.ID), before.State)
+		if before.State == StateAborted {
+			fmt.Fprintf(text, ": %s", before.AbortCause.sentence())
+		}
+		text.WriteString(")")
+	}
 }
 
 // sentence says the cause in words.
@@ -197,7 +212,8 @@ func (c AbortCause) sentence() string {
 }
 
 func (e Explanation) describeMissing(text *strings.Builder) {
-	fmt.Fprintf(text, ": it waits for %d", e.Missing)
+	fmt.Fprintf(text, ": it waits for %s%d", map[bool]string{true: "the first of "}[e.AnyOf],
+		e.Missing)
 	for _, before := range e.WaitsFor {
 		fmt.Fprintf(text, "\n  %q (%s)", string(before.ID), before.State)
 		if before.State == StateInProgress {

@@ -449,7 +449,7 @@ func (r *netReference) delete(ids []stint.TaskID) verdicts {
 		}
 		var left []stint.TaskID
 		for other, task := range r.tasks {
-			if taken, ok := task.after[id]; ok && !taken {
+			if taken, ok := task.after[id]; ok && !taken && !task.chosen {
 				left = append(left, other)
 			}
 		}

@@ -1,10 +1,10 @@
 -- name: needed_tasks
 --
 -- Returns the unfinished tasks that an aborted one waits for, through aborted and unfinished ones,
--- each with the tasks that need it: its dependents that were neither aborted nor skipped, and its own key if
--- somebody may wait for its result. Ahead of them comes a row with the IDs of the aborted task and
--- of the one of which the abort brought it down, if it is still known: one that failed rather than
--- one that was cancelled, the first that did.
+-- each with the tasks that need it: its dependents that were neither aborted nor skipped, and its
+-- own key if somebody may wait for its result. Ahead of them comes a row with the IDs of the
+-- aborted task and of the one of which the abort brought it down, if it is still known: one that
+-- failed rather than one that was cancelled, the first that did.
 --
 --   $1 key  bigint
 --

@@ -73,8 +73,8 @@ WITH placed AS MATERIALIZED (
     -- An edge from a task that is gone is settled: its before_state is null, so that no rule below
     -- finds it.
     SELECT sorted.after, sorted.run, coalesce(sorted.accepts, 0) AS accepts, sorted.before_state,
-           sorted.before_cause, sorted.before_action, sorted.after_state, sorted.after_cause, sorted.on_abort,
-           sorted.id
+           sorted.before_cause, sorted.before_action, sorted.after_state, sorted.after_cause,
+           sorted.on_abort, sorted.id
     FROM (
         SELECT mixed.after, mixed.run, mixed.accepts, mixed.before_state, mixed.before_cause,
                mixed.before_action,

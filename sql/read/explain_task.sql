@@ -1,16 +1,18 @@
 -- name: explain_task
 --
 -- Returns a task (place 0) and up to $2 of the predecessors that it waits for, or because of which
--- it was aborted, or of the tasks that hold slots of its key while it is ready (place 1), and up to
--- $2 of those that count under the limit of its action meanwhile (place 2), each in the form of
--- get_tasks without body and result. With each come how many predecessors the task waits for in all
--- (0 for others), when somebody last asked for its action, what time it is, and its place.
+-- it was aborted or skipped, or of the tasks that hold slots of its key while it is ready (place
+-- 1), and up to $2 of those that count under the limit of its action meanwhile (place 2), each in
+-- the form of get_tasks without body and result. With each come how many predecessors the task
+-- waits for in all (0 for others), when somebody last asked for its action, what time it is, its
+-- place, and of a blocked task whether the first of several starts it.
 --
 --   $1 id     text
 --   $2 tasks  integer
 WITH named AS MATERIALIZED (
-    -- waits says that the task is blocked, fell that it was aborted because of a predecessor. The
-    -- span of a key is the last that begins in the key's block of 1,024, at the key or ahead of it.
+    -- waits says that the task is blocked, fell that it was aborted because of a predecessor, or
+    -- skipped. The span of a key is the last that begins in the key's block of 1,024, at the key or
+    -- ahead of it.
     SELECT tasks.key, tasks.action, tasks.limit_key,
            (SELECT span.hi >= tasks.key
             FROM (
@@ -21,7 +23,8 @@ WITH named AS MATERIALIZED (
                 LIMIT 1
             ) AS span) AS is_ready,
            (SELECT true FROM stint.blocked WHERE blocked.key = tasks.key) AS waits,
-           (SELECT span.cause = 3 /* a predecessor */ AND span.hi >= tasks.key
+           tasks.on_abort,
+           (SELECT span.cause IN (3 /* a predecessor */, 8 /* skipped */) AND span.hi >= tasks.key
             FROM (
                 SELECT finished.hi, finished.cause
                 FROM stint.finished
@@ -32,37 +35,47 @@ WITH named AS MATERIALIZED (
     FROM stint.tasks
     WHERE tasks.id = $1::text
 ), chosen AS MATERIALIZED (
-    -- A blocked task waits for the predecessors that have not ended. A task that fell was aborted
-    -- because of predecessors that did not complete: to complete is the only end that aborts no
-    -- dependent.
+    -- A blocked task waits for the predecessors that have not ended. A task that fell did so
+    -- because of predecessors that did not complete, or did not meet their conditions.
     SELECT named.key, 0 AS place FROM named
     UNION ALL
     SELECT before.after, 1
     FROM (
         SELECT edge.after
         FROM (
-            SELECT named.waits, named.fell, edge.after
+            SELECT named.waits, named.fell, named.on_abort, edge.*
             FROM named
             CROSS JOIN LATERAL (
-                SELECT edges.after FROM stint.edges WHERE edges.run = named.key OFFSET 0
+                SELECT edges.after, edges.accepts, edges.results
+                FROM stint.edges
+                WHERE edges.run = named.key
+                OFFSET 0
             ) AS edge
             ORDER BY edge.after
             OFFSET 0 -- a fence: sorted first, so that only some are looked up
         ) AS edge
         CROSS JOIN LATERAL (
-            SELECT (SELECT span.cause
+            SELECT (SELECT ARRAY[span.cause, CASE
+                        WHEN edge.accepts IS NULL
+                        THEN (span.cause = 0 /* completed */ OR edge.on_abort <> 0)::integer
+                        ELSE (edge.accepts & CASE span.cause WHEN 0 /* completed */ THEN 1
+                                                             WHEN 8 /* skipped */ THEN 4
+                                                             ELSE 2 END <> 0
+                              AND (span.cause > 0 OR edge.results IS NULL
+                                   OR coalesce(span.result, '') = ANY (edge.results)))::integer
+                    END]
                     FROM (
-                        SELECT finished.hi, finished.cause
+                        SELECT finished.hi, finished.cause, finished.result
                         FROM stint.finished
                         WHERE finished.lo BETWEEN edge.after >> 10 << 10 AND edge.after
                         ORDER BY finished.lo DESC
                         LIMIT 1
                     ) AS span
-                    WHERE span.hi >= edge.after) AS cause
+                    WHERE span.hi >= edge.after) AS cause_and_met
             OFFSET 0
         ) AS ended
-        WHERE edge.waits AND ended.cause IS NULL
-           OR edge.fell AND ended.cause <> 0 /* completed */
+        WHERE edge.waits AND ended.cause_and_met IS NULL
+           OR edge.fell AND ended.cause_and_met[2] = 0
         ORDER BY edge.after
         LIMIT $2::integer
     ) AS before
@@ -121,7 +134,13 @@ SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries,
        (SELECT action_stats.asked_at
         FROM stint.action_stats
         WHERE action_stats.action = task.action) AS asked_at,
-       statement_timestamp() AS now, chosen.place
+       statement_timestamp() AS now, chosen.place,
+       CASE WHEN chosen.place = 0 AND task.state = 0 /* blocked */ THEN (
+           SELECT true
+           FROM stint.edges
+           WHERE edges.run = chosen.key AND edges.accepts & 8 <> 0
+           LIMIT 1
+       ) END IS NOT NULL AS any
 FROM chosen
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0

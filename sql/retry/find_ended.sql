@@ -1,8 +1,8 @@
 -- name: find_ended
 --
 -- Returns those of the tasks that are final, and the tasks that were aborted or skipped because of
--- them, at whatever distance: key, cause, whether it runs anyway (on_abort), and for a completed spontaneous
--- task how many completed and aborted tasks it stands for.
+-- them, at whatever distance: key, cause, whether it runs anyway (on_abort), and for a completed
+-- spontaneous task how many completed and aborted tasks it stands for.
 --
 --   $1 keys  bigint[], sorted
 WITH RECURSIVE reached (key, cause) AS (

@@ -22,7 +22,8 @@
 --
 -- The causes are those of finished: 0 completed, 3 a predecessor was aborted, 5 replaced, 8
 -- skipped; and 7 deleted. Replaced tasks and deleted ones leave no signal, but nobody may wait for
--- them either; a task that has nothing left to wait for because of a deletion is deleted too (R5, R17).
+-- them either; a task that has nothing left to wait for because of a deletion is deleted too (R5,
+-- R17).
 --
 -- verdict is that of settling. In the walk, 8 says that the task has ended ahead of some of its
 -- signals: those that come later find that it is over.
