@@ -336,7 +336,7 @@ func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 // reopen writes what was chosen. As in an insert, each task waits for its predecessors and one
 // signal more, which settling then gives it.
 func (r *reopening) reopen(ctx context.Context, s *Store) error {
-	var rows network.Rows
+	rows := network.Rows{Opened: true}
 	var keys []int64
 	for key := range r.ended {
 		if !r.open[key] {
@@ -346,14 +346,15 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 		missing, ends, verdict := r.predecessorsOf(key)
 		isConditional := func(e network.Edge) bool { return e.Condition.Accepts != 0 }
 		if slices.ContainsFunc(r.before[key], isConditional) {
-			missing, ends, verdict = int32(len(r.before[key])), endCounts{}, 0
+			missing = int32(len(r.before[key])) //nolint:gosec // edges of a task
 			rows.Conditional = append(rows.Conditional, key)
+		} else {
+			rows.Arrivals = append(rows.Arrivals, network.Arrival{
+				Key: key, Signals: 1, Completed: ends.completed, Aborted: ends.aborted,
+				Verdict: verdict,
+			})
 		}
 		rows.Waiting = append(rows.Waiting, network.Waiting{Key: key, Missing: missing + 1})
-		rows.Arrivals = append(rows.Arrivals, network.Arrival{
-			Key: key, Signals: 1, Completed: ends.completed, Aborted: ends.aborted,
-			Verdict: verdict,
-		})
 	}
 	cut, again, back := r.dependents()
 	after, run := network.Ends(cut)

@@ -31,7 +31,7 @@ var sample = map[string]struct {
 	"still_owned":     {"'{5,70}', '{7,7}'", []string{"leased_pkey", "ready_pkey"}},
 	"read_bodies":     {"'{5,70}', 100", []string{"tasks_pkey"}},
 	"waited_tasks":    {"'{5,70}', 100, '{9,9}'", []string{"finished_pkey", "tasks_pkey"}},
-	"add_edges":       {"'{5,70}', '{6,71}'", []string{"ready_pkey", "scheduled_pkey"}},
+	"add_edges":       {"'{5,70}', '{6,71}', NULL, NULL", []string{"ready_pkey", "scheduled_pkey"}},
 	"allocate_blocks": {"3", nil},
 	"check_store":     {"10", nil},
 	"check_parked":    {"10", nil},
@@ -166,8 +166,12 @@ var sample = map[string]struct {
 		"edges_run", "tasks_pkey", "finished_pkey",
 	}},
 	"insert_network": {
-		"1, 2, '{5}', '{1}', '{NULL}', '{5}', '{6}', '{5}', '{1}', '{1}', '{0}', '{f}'", nil,
+		"1, 2, '{5}', '{1}', '{NULL}', '{5}', '{6}', '{5}', '{1}', '{1}', '{0}', '{f}', '{0}', " +
+			"NULL, NULL", nil,
 	},
+	"take_signals": {"1, 2, '{5}', 0", []string{
+		"tasks_pkey", "edges_run", "finished_pkey", "joined_pkey",
+	}},
 	"insert_task": {"'a', 'act', 'x', 0, 0, NULL, 0, false, 5, 'k', '{}'", nil},
 	"insert_debounced": {
 		"'a', 'act', 'b', 0, 5, now() + '1 h', now() + '2 h', 0, false, 7, false, 'key', " +

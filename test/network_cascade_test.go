@@ -245,7 +245,7 @@ func TestCascades_BringDownWhatIsAddedMeanwhile(t *testing.T) {
 	wantErr(t, "Commit", first.Commit(t.Context()), nil)
 	wantErr(t, "UPDATE", <-renewed, nil)
 	_, err := second.Exec(t.Context(), statements(t)["add_edges"],
-		[]int64{keys["z"]}, []int64{keys["w"]})
+		[]int64{keys["z"]}, []int64{keys["w"]}, nil, nil)
 	wantErr(t, "add_edges", err, nil)
 	wantErr(t, "Rollback", third.Rollback(t.Context()), nil)
 	eventually(t, soon, "the return waits for z", func() bool {

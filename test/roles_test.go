@@ -35,7 +35,7 @@ var (
 		"list_tasks", "list_tries", "lock_dependencies", "lock_dependents",
 		"lock_predecessors", "lock_schedules", "notify", "now", "pause_schedules",
 		"put_schedules", "resume_schedules", "schedule_bytes", "schema_version",
-		"settle_tasks", "small_tasks", "splittable_tasks", "task_ids", "task_keys",
+		"settle_tasks", "small_tasks", "splittable_tasks", "take_signals", "task_ids", "task_keys",
 		"unpark_within_limits",
 		"waited_tasks", "waiting_tasks", "withdraw_tasks",
 	}

@@ -121,6 +121,8 @@ type Rows struct {
 	// Conditional are tasks with conditions, of whose predecessors some may have ended: the
 	// statements find out what these signal.
 	Conditional []int64
+	// Opened says that these are opened again, and get a signal of their own.
+	Opened bool
 	// IntoStored are the edges into stored tasks.
 	IntoStored []Edge
 }
@@ -197,8 +199,13 @@ func (r *Rows) Steps(batch int64, round int) []pg.Step {
 		aborted, spoiled, verdicts, accepts, results,
 	}}}
 	if len(r.Conditional) > 0 {
-		take := pg.Step{Name: "take_signals", Args: []any{batch, round, r.Conditional}}
-		steps = append(steps, take)
+		own := 0
+		if r.Opened {
+			own = 1
+		}
+		steps = append(steps, pg.Step{
+			Name: "take_signals", Args: []any{batch, round, r.Conditional, own},
+		})
 	}
 	return steps
 }
