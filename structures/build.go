@@ -135,8 +135,34 @@ func (b *builder) addTask(task stint.Task, before *gate) list {
 		after = unique(after)
 	}
 	task.After = after
+	if len(task.When) > 0 {
+		task.After = slices.DeleteFunc(slices.Clone(after), func(id stint.TaskID) bool {
+			return hasCondition(task, id)
+		})
+	}
+	if len(task.WhenAny) > 0 && len(task.After) > 0 {
+		b.standFor(&task)
+	}
 	before.cover(&task)
 	return b.append(task)
+}
+
+// hasCondition reports whether a task has a condition for another.
+func hasCondition(task stint.Task, id stint.TaskID) bool {
+	return slices.ContainsFunc(task.When, func(condition stint.Condition) bool {
+		return condition.After == id
+	})
+}
+
+// standFor lets a task, which waits for others, too, wait for its WhenAny through a spontaneous task.
+func (b *builder) standFor(task *stint.Task) {
+	gate := stint.Task{
+		ID:     b.newID(strconv.Itoa(len(b.tasks)) + "/any"),
+		Action: stint.Spontaneous, OnAbort: task.OnAbort, WhenAny: task.WhenAny,
+	}
+	task.WhenAny = nil
+	b.append(gate)
+	task.After = append(task.After, gate.ID)
 }
 
 func (b *builder) addGroup(g *group, before *gate) ends {

@@ -11,7 +11,7 @@ import (
 type givenTasks struct {
 	n     int
 	ids   map[stint.TaskID]bool
-	edges bool // some have After or ToSignalAfter
+	edges bool // some have edges of their own
 	depth int  // of the structure that is being checked
 }
 
@@ -67,7 +67,8 @@ func (g *givenTasks) checkTask(task stint.Task) error {
 	if task.ID != "" {
 		g.ids[task.ID] = true
 	}
-	g.edges = g.edges || len(task.After)+len(task.ToSignalAfter) > 0
+	g.edges = g.edges ||
+		len(task.After)+len(task.ToSignalAfter)+len(task.When)+len(task.WhenAny) > 0
 	g.n++
 	return nil
 }
@@ -83,7 +84,11 @@ func (b *builder) moveEdges() error {
 	b.turnSignals(places)
 	after := make([][]int, len(b.tasks))
 	for i := range b.tasks {
-		for _, id := range b.tasks[i].After {
+		ids := slices.Clone(b.tasks[i].After)
+		for _, condition := range slices.Concat(b.tasks[i].When, b.tasks[i].WhenAny) {
+			ids = append(ids, condition.After)
+		}
+		for _, id := range ids {
 			if place, ok := places[id]; ok {
 				after[i] = append(after[i], place)
 			}
@@ -114,6 +119,9 @@ func (b *builder) turnSignals(places map[stint.TaskID]int) {
 			place, ok := places[id]
 			if !ok {
 				outside = append(outside, id)
+				continue
+			}
+			if hasCondition(b.tasks[place], b.tasks[i].ID) {
 				continue
 			}
 			b.tasks[place].After = append(b.tasks[place].After, b.tasks[i].ID)
