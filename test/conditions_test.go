@@ -1,7 +1,11 @@
 package stint_test
 
 import (
+	"bytes"
 	"errors"
+	"maps"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -220,5 +224,202 @@ func TestConditions_DecideWhatRuns(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// However tasks are inserted, their conditions are there, and count for predecessors that have
+// ended.
+// Proves R3, R23.
+func TestConditions_CountForWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	behind := func() []stint.Task {
+		return []stint.Task{
+			when("heads", answers("flip", "heads")), when("tails", answers("flip", "tails")),
+			after("next", "heads"), whenAny("either", ended("heads"), ended("tails")),
+			{ID: "none", Action: "act", OnAbort: stint.RunAnyway, When: []stint.Condition{
+				ended("broken"),
+			}},
+			when("mend", ended("broken", isAborted, isSkipped)), after("fall", "broken"),
+		}
+	}
+	want := map[stint.TaskID]stint.State{
+		"flip": isCompleted, "broken": isAborted, "heads": isSkipped, "tails": stint.StateReady,
+		"next": isSkipped, "either": stint.StateBlocked, "none": isSkipped,
+		"mend": stint.StateReady, "fall": isAborted,
+	}
+	for name, add := range map[string]func(t *testing.T, store *stint.Store) error{
+		"InsertTasks": func(t *testing.T, store *stint.Store) error {
+			return store.InsertTasks(t.Context(), behind())
+		},
+		"InsertTasks one by one": func(t *testing.T, store *stint.Store) error {
+			for _, task := range behind() {
+				insert(t, store, task)
+			}
+			return nil
+		},
+		"many": func(t *testing.T, store *stint.Store) error {
+			return store.InsertTasks(t.Context(), append(behind(), numbered("n", 2000)...))
+		},
+		"InsertTasksFrom": func(t *testing.T, store *stint.Store) error {
+			return errOf(store.InsertTasksFrom(t.Context(), stream(behind(), nil)))
+		},
+		"EnsureTasks": func(t *testing.T, store *stint.Store) error {
+			tasks := append([]stint.Task{after("flip")}, behind()...)
+			return errOf(store.EnsureTasks(t.Context(), tasks))
+		},
+		"ReplaceTasks": func(t *testing.T, store *stint.Store) error {
+			insert(t, store, after("heads"), after("mend"))
+			return store.ReplaceTasks(t.Context(), behind())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			insert(t, store, after("flip"), after("broken"))
+			play(t, store, map[stint.TaskID]string{"flip": "tails"}, "broken")
+			wantErr(t, name, add(t, store), nil)
+			for id, want := range want {
+				if got := info(t, store, id).State; got != want {
+					t.Errorf("%q is %s, want %s", id, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A result of kilobytes goes another way to the database, and its conditions with it.
+// Proves R23.
+func TestConditions_CompareLargeAndEmptyResults(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("large"), after("small"), after("none"),
+		when("a", answers("large", "x")), when("b", answers("small", "x", "\x00\xff\\")),
+		when("c", answers("none", "")), when("d", answers("none", "x")))
+	var returns []stint.Return
+	for _, owned := range own(t, store, 3) {
+		given := stint.Return{ID: owned.ID, Token: owned.Token, Code: stint.StatusCompleted}
+		given.Result = map[stint.TaskID][]byte{
+			"large": bytes.Repeat([]byte("x"), 100_000), "small": []byte("\x00\xff\\"),
+		}[owned.ID]
+		returns = append(returns, given)
+	}
+	refusals, err := store.ReturnTasks(t.Context(), returns)
+	wantErr(t, "ReturnTasks", errors.Join(append(refusals, err)...), nil)
+	got := statesOf(t, store)
+	for id, want := range map[stint.TaskID]stint.State{
+		"a": isSkipped, "b": stint.StateReady, "c": stint.StateReady, "d": isSkipped,
+	} {
+		if got[id] != want {
+			t.Errorf("%q is %s, want %s", id, got[id], want)
+		}
+	}
+}
+
+// What was skipped is opened again with what decided on it, and is decided anew.
+// Proves R20, R23.
+func TestConditions_AreDecidedAnewByARetry(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("flip"), when("heads", answers("flip", "heads")),
+		when("tails", answers("flip", "tails")), after("next", "heads"),
+		whenAny("either", ended("heads"), ended("tails")))
+	play(t, store, map[stint.TaskID]string{"flip": "tails"})
+	wantErr(t, "RetryTasks", errOf(store.RetryTasks(t.Context(), []stint.TaskID{"heads"})), nil)
+	if state := info(t, store, "heads").State; state != isSkipped {
+		t.Errorf("heads is %s when it is opened, want %s: its condition is still not met", state,
+			isSkipped)
+	}
+	opened, err := store.RetryTasks(t.Context(), []stint.TaskID{"flip"})
+	wantErr(t, "RetryTasks", err, nil)
+	if want := (stint.Affected{Tasks: []stint.TaskID{"flip"}, Others: 2}); !reflect.DeepEqual(
+		opened, want) {
+		t.Errorf("RetryTasks = %+v, want %+v", opened, want)
+	}
+	got := play(t, store, map[stint.TaskID]string{"flip": "heads"})
+	for id, want := range map[stint.TaskID]stint.State{
+		"heads": isCompleted, "next": isCompleted, "tails": isCompleted, "either": isCompleted,
+	} {
+		if got[id] != want {
+			t.Errorf("%q is %s, want %s", id, got[id], want)
+		}
+	}
+}
+
+// Bad conditions are refused before the database sees them, and what only it can see changes
+// nothing.
+// Proves R23.
+func TestConditions_AreRefused(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), whenAny("any", ended("a"), ended("b")))
+	both := when("x", ended("a"))
+	both.After = []stint.TaskID{"a"}
+	mixed := whenAny("x", ended("a"))
+	mixed.After = []stint.TaskID{"b"}
+	for name, c := range map[string]struct {
+		tasks    []stint.Task
+		argument string
+	}{
+		"named twice":        {[]stint.Task{when("x", ended("a"), ended("a"))}, "Condition.After"},
+		"also in After":      {[]stint.Task{both}, "Condition.After"},
+		"WhenAny with After": {[]stint.Task{mixed}, "Task.WhenAny"},
+		"no ID":              {[]stint.Task{when("x", ended(""))}, "Condition.After"},
+		"a state that does not end": {
+			[]stint.Task{when("x", ended("a", stint.StateReady))}, "Condition.States",
+		},
+		"results of an abort": {[]stint.Task{when("x", stint.Condition{
+			After: "a", States: []stint.State{isAborted}, Results: []string{"x"},
+		})}, "Condition.Results"},
+		"too many results": {
+			[]stint.Task{when("x", answers("a", make([]string, 33)...))}, "Condition.Results",
+		},
+		"a result too long": {
+			[]stint.Task{when("x", answers("a", strings.Repeat("x", 256)))},
+			"Condition.Results bytes",
+		},
+		"ToSignalAfter one with WhenAny": {[]stint.Task{
+			{ID: "c", Action: "act", ToSignalAfter: []stint.TaskID{"x"}}, whenAny("x", ended("a")),
+		}, "Task.WhenAny"},
+		"ToSignalAfter a stored one with WhenAny": {[]stint.Task{
+			{ID: "c", Action: "act", ToSignalAfter: []stint.TaskID{"any"}},
+		}, "Task.ToSignalAfter"},
+	} {
+		var refused *stint.ArgumentError
+		err := store.InsertTasks(t.Context(), c.tasks)
+		if !errors.As(err, &refused) || refused.Argument != c.argument {
+			t.Errorf("%s: InsertTasks = %v, want it to name %s", name, err, c.argument)
+		}
+	}
+	insert(t, store, after("c"))
+	var refused *stint.ArgumentError
+	if err := addDependency(t, store, "c", "any"); !errors.As(err, &refused) {
+		t.Errorf("AddDependencies = %v, want an *ArgumentError", err)
+	}
+	_, err := store.InsertTasksFrom(t.Context(), stream([]stint.Task{
+		when("early", ended("later")), after("later"),
+	}, nil))
+	wantErr(t, "InsertTasksFrom", err, stint.ErrTaskNotFound)
+	wantErr(t, "InsertTasks", store.InsertTasks(t.Context(), []stint.Task{
+		when("self", ended("self")),
+	}), stint.ErrCycle)
+}
+
+// Proves R17, R23.
+func TestConditions_OfDeletedTasks(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), after("c"), whenAny("any", ended("a"), ended("b")),
+		whenAny("all", ended("a"), ended("b")), whenAny("kept", ended("b"), ended("c")),
+		when("one", ended("a", isAborted)))
+	wantErr(t, "DeleteTasks",
+		errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a", "b"})), nil)
+	got := statesOf(t, store)
+	want := map[stint.TaskID]stint.State{"c": stint.StateReady, "kept": stint.StateBlocked}
+	if !maps.Equal(got, want) {
+		t.Errorf("the tasks are %v, want %v", got, want)
+	}
+	got = play(t, store, nil)
+	if got["kept"] != isCompleted {
+		t.Errorf("kept is %s, want %s", got["kept"], isCompleted)
 	}
 }
