@@ -249,3 +249,28 @@ func (k AnswerKey) opens(hash []byte) bool {
 	sum := sha256.Sum256([]byte(k))
 	return subtle.ConstantTimeCompare(sum[:], hash) == 1
 }
+
+// answerHash is the hash of the key to answer a task, nil if it has none.
+func answerHash(task *Task) []byte {
+	if task.AnswerKey == "" {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(task.AnswerKey))
+	return sum[:]
+}
+
+// insertAnswerKeys is the step for the tasks of an insert that have a key, if some have. keys are
+// those of the tasks in the store, in their order.
+func insertAnswerKeys(tasks []Task, keys []int64) []pg.Step {
+	var of []int64
+	var hashes [][]byte
+	for i := range tasks {
+		if hash := answerHash(&tasks[i]); hash != nil {
+			of, hashes = append(of, keys[i]), append(hashes, hash)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	return []pg.Step{{Name: "insert_answer_keys", NoPlanner: true, Args: []any{of, hashes}}}
+}

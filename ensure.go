@@ -124,7 +124,7 @@ func (s *Store) ensureMany(ctx context.Context, tasks []Task) (existing []TaskID
 // What these say about their dependencies on the missing ones, it tells those; into are the
 // conditions that they have for these.
 func divide(tasks []Task, seen map[TaskID]bool) (
-	missing []Task, left []*Task, into map[Dependency]network.Condition,
+	missing []Task, left []*Task, into map[Dependency]*network.Condition,
 ) {
 	missing = make([]Task, 0, len(tasks)-len(seen))
 	for i := range tasks {
@@ -138,7 +138,7 @@ func divide(tasks []Task, seen map[TaskID]bool) (
 	if !slices.ContainsFunc(left, func(task *Task) bool { return isLinked(*task) }) {
 		return missing, left, nil
 	}
-	into = map[Dependency]network.Condition{}
+	into = map[Dependency]*network.Condition{}
 	places := make(map[TaskID]int, len(missing))
 	for i := range missing {
 		task := &missing[i]

@@ -2,7 +2,6 @@ package stint
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -188,7 +187,7 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 // insertMany inserts tasks through COPY, in the order of their IDs if sorted is set. into is that of
 // newInsertGraph.
 func (s *Store) insertMany(
-	ctx context.Context, tasks []Task, into map[Dependency]network.Condition, sorted bool,
+	ctx context.Context, tasks []Task, into map[Dependency]*network.Condition, sorted bool,
 ) error {
 	return s.unlessTaken(ctx, tasks, func() error {
 		return s.transact(ctx, func(s *Store) error {
@@ -560,31 +559,6 @@ func encodedHeaders(tasks []Task) []*string {
 }
 
 func hasHeaders(task Task) bool { return len(task.Headers) > 0 }
-
-// answerHash is the hash of the key to answer a task, nil if it has none.
-func answerHash(task *Task) []byte {
-	if task.AnswerKey == "" {
-		return nil
-	}
-	sum := sha256.Sum256([]byte(task.AnswerKey))
-	return sum[:]
-}
-
-// insertAnswerKeys is the step for the tasks of an insert that have a key, if some have. keys are
-// those of the tasks in the store, in their order.
-func insertAnswerKeys(tasks []Task, keys []int64) []pg.Step {
-	var of []int64
-	var hashes [][]byte
-	for i := range tasks {
-		if hash := answerHash(&tasks[i]); hash != nil {
-			of, hashes = append(of, keys[i]), append(hashes, hash)
-		}
-	}
-	if len(of) == 0 {
-		return nil
-	}
-	return []pg.Step{{Name: "insert_answer_keys", NoPlanner: true, Args: []any{of, hashes}}}
-}
 
 // insertFailFast is the step for the tasks of an insert with FailFast, if there are some. keys are
 // those of the tasks in the store, in their order.

@@ -43,7 +43,7 @@ type insertGraph struct {
 	// edges lead from a node to one that waits for it. They are sorted, and each is there once.
 	edges []dag.Edge
 	// conditions are those of the edges that have one.
-	conditions map[dag.Edge]network.Condition
+	conditions map[dag.Edge]*network.Condition
 	// missing is for each task how many signals it waits for.
 	missing []int32
 	// arrivals are the signals that are there from the start.
@@ -61,13 +61,13 @@ type arrival struct {
 // newInsertGraph reads the edges that tasks name. The graph is nil if none of the tasks waits for
 // anything and nothing waits for them. The conditions of edges to which ToSignalAfter leads are in
 // into, if they have any.
-func newInsertGraph(tasks []Task, into map[Dependency]network.Condition) (*insertGraph, error) {
+func newInsertGraph(tasks []Task, into map[Dependency]*network.Condition) (*insertGraph, error) {
 	if !slices.ContainsFunc(tasks, isLinked) {
 		return nil, nil //nolint:nilnil // no graph is an answer
 	}
-	g := &insertGraph{
-		tasks: tasks, missing: make([]int32, len(tasks)),
-		conditions: map[dag.Edge]network.Condition{},
+	g := &insertGraph{tasks: tasks, missing: make([]int32, len(tasks))}
+	if len(into) > 0 || slices.ContainsFunc(tasks, isConditional) {
+		g.conditions = map[dag.Edge]*network.Condition{}
 	}
 	nodes := make(map[TaskID]int32, len(tasks))
 	for i := range tasks {
@@ -95,6 +95,9 @@ func newInsertGraph(tasks []Task, into map[Dependency]network.Condition) (*inser
 				g.conditions[edge] = condition
 			}
 		}
+		if !isConditional(*task) {
+			continue
+		}
 		for id, condition := range task.conditionRows() {
 			edge := dag.Edge{From: node(id), To: nodes[task.ID]}
 			g.edges = append(g.edges, edge)
@@ -103,8 +106,10 @@ func newInsertGraph(tasks []Task, into map[Dependency]network.Condition) (*inser
 	}
 	sortEdges(g.edges)
 	g.edges = slices.Compact(g.edges)
-	if err := g.checkAny(); err != nil {
-		return nil, err
+	if g.conditions != nil {
+		if err := g.checkAny(); err != nil {
+			return nil, err
+		}
 	}
 	if _, cycle := dag.Order(g.size(), g.edges); cycle != nil {
 		return nil, g.cycleError(cycle)
@@ -119,7 +124,7 @@ func (g *insertGraph) checkAny() error {
 		if g.isStored(edge.To) || len(g.tasks[edge.To].WhenAny) == 0 {
 			continue
 		}
-		if g.conditions[edge].Accepts&network.OneOfSeveral == 0 {
+		if c := g.conditions[edge]; c == nil || c.Accepts&network.OneOfSeveral == 0 {
 			return at(argumentError("Task.WhenAny", fmt.Sprintf(
 				"task %q names the task in ToSignalAfter, but it %s", string(g.id(edge.From)),
 				waitsForAny)), int(edge.To), g.id(edge.To))
@@ -129,10 +134,10 @@ func (g *insertGraph) checkAny() error {
 }
 
 // conditionRows are the conditions of a task as the table edges has them, by predecessor.
-func (t *Task) conditionRows() iter.Seq2[TaskID, network.Condition] {
-	return func(yield func(TaskID, network.Condition) bool) {
+func (t *Task) conditionRows() iter.Seq2[TaskID, *network.Condition] {
+	return func(yield func(TaskID, *network.Condition) bool) {
 		for i, condition := range t.conditions() {
-			row := network.Condition{Results: network.NewResults(condition.Results)}
+			row := &network.Condition{Results: network.NewResults(condition.Results)}
 			for _, state := range condition.States {
 				row.Accepts |= accepting[state]
 			}

@@ -213,8 +213,13 @@ func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 		Name: "edges_of", Args: []any{slices.Sorted(maps.Keys(r.ended))},
 		Read: func(rows pgx.Rows) error {
 			var e network.Edge
-			into := []any{&e.After, &e.Run, &e.Condition.Accepts, &e.Condition.Results}
+			var condition network.Condition
+			into := []any{&e.After, &e.Run, &condition.Accepts, &condition.Results}
 			_, err := pgx.ForEachRow(rows, into, func() error {
+				if e.Condition = nil; condition.Accepts != 0 {
+					conditional := condition
+					e.Condition = &conditional
+				}
 				r.edges = append(r.edges, e)
 				r.before[e.Run] = append(r.before[e.Run], e)
 				r.behind[e.After] = append(r.behind[e.After], e.Run)
@@ -271,7 +276,7 @@ func (r *reopening) choose() error {
 			continue
 		}
 		for _, before := range r.before[key] {
-			if !before.Condition.FallsWith() || !r.staysAborted(before.After) {
+			if !before.FallsWith() || !r.staysAborted(before.After) {
 				continue
 			}
 			if _, ok := r.named[key]; ok {
@@ -344,7 +349,7 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 		}
 		keys = append(keys, key)
 		missing, ends, verdict := r.predecessorsOf(key)
-		isConditional := func(e network.Edge) bool { return e.Condition.Accepts != 0 }
+		isConditional := func(e network.Edge) bool { return e.Condition != nil }
 		if slices.ContainsFunc(r.before[key], isConditional) {
 			missing = int32(len(r.before[key])) //nolint:gosec // edges of a task
 			rows.Conditional = append(rows.Conditional, key)

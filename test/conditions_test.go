@@ -209,7 +209,7 @@ var conditionals = []conditional{
 	},
 }
 
-// Proves R23.
+// Proves G275, R12, R23.
 func TestConditions_DecideWhatRuns(t *testing.T) {
 	t.Parallel()
 	for _, c := range conditionals {

@@ -82,10 +82,15 @@ func BenchmarkCascade(b *testing.B) {
 		{"complete-ladder", stint.Spontaneous, 2, completeFirst},
 		{"delete", "act", 1, deleteFirst},
 		{"delete-ladder", "act", 2, deleteFirst},
+		{"skip", "act", 1, skipFirst},
 	} {
 		b.Run(cascade.name, func(b *testing.B) {
 			bench := newBench(b, stint.Retention{})
 			tasks := row("row", b.N, cascade.reach, cascade.action)
+			if cascade.name == "skip" {
+				tasks[1].When = []stint.Condition{ended(tasks[0].ID, isAborted)}
+				tasks[1].After = nil
+			}
 			insert(b, bench.store, tasks...)
 			bench.measure(b, 1, func(int) error {
 				cascade.end(b, bench.store, tasks[0].ID)
@@ -100,6 +105,13 @@ func abortFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
 	wantErr(b, "AbortTasks", errOf(store.AbortTasks(b.Context(), []stint.TaskID{first}, "")), nil)
 }
 
+func skipFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
+	b.Helper()
+	owned := ownOne(b, store)
+	err := store.ReturnTask(b.Context(), first, owned.Token, "", stint.StatusCompleted)
+	wantErr(b, "ReturnTask", err, nil)
+}
+
 func deleteFirst(b *testing.B, store *stint.Store, first stint.TaskID) {
 	b.Helper()
 	wantErr(b, "DeleteTasks", errOf(store.DeleteTasks(b.Context(), []stint.TaskID{first})), nil)
@@ -112,6 +124,13 @@ func BenchmarkChain(b *testing.B) {
 		tasks := benchTasks("link", b.N)
 		for i := 1; i < b.N; i++ {
 			tasks[i].After = []stint.TaskID{tasks[i-1].ID}
+		}
+		drainNetwork(b, stint.Retention{}, tasks, b.N, 1, 1)
+	})
+	b.Run("conditions", func(b *testing.B) {
+		tasks := benchTasks("link", b.N)
+		for i := 1; i < b.N; i++ {
+			tasks[i].When = []stint.Condition{{After: tasks[i-1].ID}}
 		}
 		drainNetwork(b, stint.Retention{}, tasks, b.N, 1, 1)
 	})

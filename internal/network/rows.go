@@ -19,11 +19,10 @@ import (
 // An Edge is a row of the table edges.
 type Edge struct {
 	After, Run int64
-	Condition  Condition
+	Condition  *Condition // nil of an ordinary edge
 }
 
-// A Condition says how the predecessor must end, as the table edges has it; the zero Condition is
-// that of an ordinary edge.
+// A Condition says how the predecessor must end, as the table edges has it.
 type Condition struct {
 	Accepts int16
 	Results string // an array of bytea, as text; empty: null
@@ -51,19 +50,23 @@ func NewResults(results []string) string {
 
 // FallsWith reports whether a dependent that does not run anyway is aborted when the predecessor
 // is.
-func (c Condition) FallsWith() bool { return c.Accepts&(AcceptsAborted|OneOfSeveral) == 0 }
+func (e Edge) FallsWith() bool {
+	return e.Condition == nil || e.Condition.Accepts&(AcceptsAborted|OneOfSeveral) == 0
+}
 
 // Conditions returns the conditions of edges as two parameters of a statement: null, both of them,
 // if all edges are ordinary.
 func Conditions(edges []Edge) (accepts []*int16, results []*string) {
-	isConditional := func(edge Edge) bool { return edge.Condition != Condition{} }
+	isConditional := func(edge Edge) bool { return edge.Condition != nil }
 	if !slices.ContainsFunc(edges, isConditional) {
 		return nil, nil
 	}
 	accepts, results = make([]*int16, len(edges)), make([]*string, len(edges))
 	for i, edge := range edges {
-		accepts[i] = pg.NonZero(edge.Condition.Accepts)
-		results[i] = pg.NonZero(edge.Condition.Results)
+		if edge.Condition != nil {
+			accepts[i] = &edge.Condition.Accepts
+			results[i] = pg.NonZero(edge.Condition.Results)
+		}
 	}
 	return accepts, results
 }

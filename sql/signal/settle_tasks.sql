@@ -102,11 +102,13 @@ WITH RECURSIVE due AS (
     SELECT step.key, step.cause, CASE WHEN step.cause IS NULL THEN step.claim END, step.tries, NULL,
            step.status, step.missing, step.had_completed, step.had_aborted, step.not_before,
            step.signals, step.completed, step.aborted, step.orphaned,
-           step.verdict | CASE WHEN step.cause IS NOT NULL AND step.verdict & 3 <> 0 THEN 8
+           step.verdict | CASE WHEN step.cause IS NOT NULL AND step.verdict & 3 <> 0
+                                    AND step.missing > step.signals THEN 8
                                ELSE 0
                           END::smallint,
            step.age,
-           step.cause IS NULL AND (step.age > 0 OR step.verdict & 8 <> 0)
+           step.cause IS NULL
+               AND (step.age > 0 OR step.verdict & 8 <> 0 AND step.missing > step.signals)
                AND bool_or(step.cause IS NOT NULL) OVER ()
     FROM (
         SELECT arrived.*, judged.cause, blocked.claim, blocked.tries, blocked.status,
