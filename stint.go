@@ -36,7 +36,7 @@
 //   - for tasks that are performed outside: AnswerTasks;
 //   - for services: those of [Store.Remote].
 //
-// [Store] says what happens if the connection breaks during a call. The numbers R1 to R22 are rules
+// [Store] says what happens if the connection breaks during a call. The numbers R1 to R23 are rules
 // in [docs/design/rules.md].
 //
 // # Dependencies
