@@ -337,7 +337,8 @@ func (r *netReference) addDependencies(
 	next := r.clone()
 	for _, pair := range wanted {
 		if run := r.tasks[pair.Dependent]; run != nil && run.any && !run.started() {
-			return nil, false, true
+			isLoop := func(pair stint.Dependency) bool { return pair.Predecessor == pair.Dependent }
+			return nil, slices.ContainsFunc(wanted, isLoop), true
 		}
 	}
 	for _, pair := range wanted {

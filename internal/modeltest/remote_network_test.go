@@ -246,11 +246,11 @@ func (tx *farTransaction) depend() {
 		return
 	}
 	refused, cyclic, toAny := tx.next.addDependencies(tx.Depend)
-	switch {
-	case toAny:
-		tx.wrong = verdicts{errAny}
-	case cyclic:
-		tx.wrong = verdicts{stint.ErrCycle}
+	if toAny {
+		tx.wrong = append(tx.wrong, errAny)
+	}
+	if cyclic {
+		tx.wrong = append(tx.wrong, stint.ErrCycle)
 	}
 	tx.refused = len(refused) > 0
 }

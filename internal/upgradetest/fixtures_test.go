@@ -169,6 +169,9 @@ func wantClean(t *testing.T, store *stint.Store, old release) {
 		t.Errorf("old stint check: %v\n%s%s", err, stdout, stderr)
 	}
 	for _, finding := range checked.Findings {
+		if strings.Contains(finding.Text, "finished_cause_known was never validated") {
+			continue // it would read all finished tasks; docs/operations/upgrades.md says so
+		}
 		if finding.Topic != "settings" && finding.Severity != "note" {
 			t.Errorf("old stint check: %+v", finding)
 		}
