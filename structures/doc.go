@@ -53,6 +53,12 @@
 // between, in several layers if necessary. A join has the OnAbort of the tasks that wait for it, so
 // tasks that differ in OnAbort wait through different joins.
 //
+// # Conditions
+//
+// [When] makes a task wait for an expression over the ends of others, such as that one of two has
+// completed and a third has not been aborted. A task of a structure may have conditions, too
+// ([stint.Task.When]); what follows a task that is skipped is skipped, unless it runs anyway.
+//
 // # Empty structures
 //
 // A structure without tasks (nil, no parts, a list without items) is left out: the structure after

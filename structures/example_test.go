@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/structures"
 )
 
@@ -159,6 +160,23 @@ func ExampleNetwork() {
 	// build/3 fetch []
 	// build/end link [build/1 build/2 build/3]
 	// objects: [build/1 build/2]
+}
+
+// The release is published if the tests passed or were not needed, and nobody objected.
+func ExampleWhen() {
+	tasks, err := structures.When(stint.Task{ID: "publish", Action: "publish"}, structures.All(
+		structures.Any(structures.Ended("test"), structures.Returned("review", "trivial")),
+		structures.Not(structures.Ended("object")),
+	))
+	if err != nil {
+		panic(err)
+	}
+	for _, task := range tasks {
+		fmt.Println(task.ID, task.Action, task.When, task.WhenAny)
+	}
+	// Output:
+	// publish/when/0 stint.Spontaneous [] [{test [completed] []} {review [] [trivial]}]
+	// publish publish [{publish/when/0 [] []} {object [aborted skipped] []}] []
 }
 
 func ExampleShapeError() {

@@ -192,6 +192,34 @@ var conditionals = []conditional{
 		want:  map[stint.TaskID]stint.State{"next": isSkipped},
 	},
 	{
+		// apache/airflow#42581: the branch that is skipped must not decide on its own.
+		name: "one success waits for those that have yet to end",
+		tasks: []stint.Task{
+			after("branch"), when("task_run", answers("branch", "task_run")),
+			when("task_skip", answers("branch", "task_skip")), after("task_1"),
+			after("task_2", "task_1"),
+			whenAny("task_one_success", ended("task_skip"), ended("task_2")),
+		},
+		results: map[stint.TaskID]string{"branch": "task_run"},
+		want: map[stint.TaskID]stint.State{
+			"task_skip": isSkipped, "task_one_success": isCompleted,
+		},
+	},
+	{
+		// pgflow-dev/pgflow#572: skip, skip-cascade, and a failure that only skips.
+		name: "dependents choose whether a skip, or a failure, concerns them",
+		tasks: []stint.Task{
+			after("input"), when("optional", answers("input", "premium")),
+			when("skip", ended("optional", isCompleted, isSkipped)), after("cascade", "optional"),
+			after("flaky", "skip"), when("on", ended("flaky", isCompleted, isAborted)),
+		},
+		results: map[stint.TaskID]string{"input": "base"},
+		fails:   []stint.TaskID{"flaky"},
+		want: map[stint.TaskID]stint.State{
+			"optional": isSkipped, "skip": isCompleted, "cascade": isSkipped, "on": isCompleted,
+		},
+	},
+	{
 		name: "joins are joined by conditions",
 		tasks: []stint.Task{
 			after("a"), after("b"), after("c"),
