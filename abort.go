@@ -378,7 +378,7 @@ func (s *Store) takeOut(
 	steps = append(steps,
 		pg.Step{Name: "split_ready", Args: []any{keys}}, splitLeased(singles(keys)))
 	pending := &pg.Notices{}
-	steps = append(steps, s.limits.UnparkFor(s.db.InCallersTx(), keys, keys, nil, pending))
+	steps = append(steps, s.limits.UnparkFor(s.db.InCallersTx(), keys, keys, pending))
 	if !owned {
 		steps = append(steps, pg.Step{Name: "split_finished", Args: []any{keys}})
 	}

@@ -136,7 +136,7 @@ func (s *Store) changeNamed(
 	}
 	// A task that leaves the queue, or its key, leaves its place to parked ones.
 	err := s.db.Run(ctx, pg.Step{Name: "split_changing", Args: args},
-		s.limits.UnparkFor(s.db.InCallersTx(), keys, keys, nil, pending), pg.Step{
+		s.limits.UnparkFor(s.db.InCallersTx(), keys, keys, pending), pg.Step{
 			Name: "change_tasks", Args: args, Read: func(rows pgx.Rows) error {
 				var key int64
 				var state *int16

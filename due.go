@@ -282,7 +282,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64,
 		}
 		// In the caller's transaction, the caller decides on lock_timeout.
 		return append(pg.LimitWaiting(!s.db.InTx()), splitLeased(singles(keys)),
-			s.limits.UnparkFor(s.db.InCallersTx(), keys, keys, nil, at.pending), end)
+			s.limits.UnparkFor(s.db.InCallersTx(), keys, keys, at.pending), end)
 	})
 	var pgErr *pgconn.PgError
 	if s.db.InTx() || !errors.As(err, &pgErr) || pg.WasCutOff(err) {

@@ -30,6 +30,55 @@ func ExampleStore_SetLimits() {
 	// <nil>
 }
 
+// The updates of a customer are delivered in order. While the first of them fails, no other one of
+// this customer begins, until the first has been delivered, or somebody gives it up.
+func ExampleStore_SetLimits_inOrder() {
+	ctx := context.Background()
+	store, drop := exampleStore()
+	defer drop()
+	defer store.Close(ctx)
+
+	if err := store.SetLimits(ctx, "deliver", stint.Limits{Ordered: true}); err != nil {
+		panic(err)
+	}
+	err := store.InsertTasks(ctx, []stint.Task{
+		{ID: "created", Action: "deliver", Key: "customer-7"},
+		{ID: "renamed", Action: "deliver", Key: "customer-7"},
+		{ID: "created too", Action: "deliver", Key: "customer-8"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	next := func() (tasks []stint.OwnedTask) {
+		tasks, err := store.OwnTasks(ctx, "worker-1", 10, []string{"deliver"}, time.Minute)
+		if err != nil {
+			panic(err)
+		}
+		for _, task := range tasks {
+			fmt.Println("deliver", task.ID)
+		}
+		return tasks
+	}
+
+	for _, task := range next() {
+		again := stint.Return{ID: task.ID, Token: task.Token, Code: stint.StatusPending}
+		again.RetryAfter = time.Hour // the recipient is away
+		if _, err := store.ReturnTasks(ctx, []stint.Return{again}); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(len(next()), "more")
+	if _, err := store.AbortTasks(ctx, []stint.TaskID{"created"}, "it moved"); err != nil {
+		panic(err)
+	}
+	next()
+	// Output:
+	// deliver created
+	// deliver created too
+	// 0 more
+	// deliver renamed
+}
+
 func ExampleStore_ListLimits() {
 	ctx := context.Background()
 	store, drop := exampleStore()

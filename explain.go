@@ -257,7 +257,12 @@ func (e Explanation) describeChances(text *strings.Builder) {
 }
 
 func owner(info TaskInfo) string {
-	if info.LeaseUntil.IsZero() {
+	switch {
+	case info.State == StateScheduled:
+		return "which is scheduled until " + stamp(info.NotBefore)
+	case info.State != StateInProgress:
+		return "which is " + string(info.State)
+	case info.LeaseUntil.IsZero():
 		return fmt.Sprintf("%q owns it", string(info.Actor))
 	}
 	return fmt.Sprintf("%q owns it until %s", string(info.Actor), stamp(info.LeaseUntil))
@@ -280,7 +285,7 @@ type TaskLimits struct {
 	// InProgress is how many tasks with the action are in progress, if Limits.Concurrency is set,
 	// and KeyInProgress how many of these have the task's key, if Limits.ConcurrencyPerKey is.
 	// Counting stops at 100,000 rows. Owned are up to 100 of them, KeyOwned up to 100 of those with
-	// the key.
+	// the key; with Limits.Ordered the one that holds the key, in progress or not.
 	InProgress    int
 	Owned         []TaskInfo
 	KeyInProgress int
@@ -311,20 +316,15 @@ func readTaskLimits(rows pgx.Rows) (*TaskLimits, error) {
 	var limits *TaskLimits
 	for rows.Next() {
 		limits = &TaskLimits{}
-		var concurrency, perKey *int
-		var rate, key limit.NullRate
+		var of limit.Columns
 		var pausedAt, keyPausedAt, nextAt, keyNextAt *time.Time
-		err := rows.Scan(&concurrency, &perKey, &rate.Tasks, &rate.Per, &rate.Burst,
-			&key.Tasks, &key.Per, &key.Burst, &limits.Limits.Fair, &pausedAt, &keyPausedAt,
-			&limits.InProgress, &limits.KeyInProgress, &nextAt, &keyNextAt, &limits.KeyWaiting,
-			&limits.WaitsForTurn, &limits.TurnsAhead)
+		err := rows.Scan(append(of.All(), &pausedAt, &keyPausedAt, &limits.InProgress,
+			&limits.KeyInProgress, &nextAt, &keyNextAt, &limits.KeyWaiting, &limits.WaitsForTurn,
+			&limits.TurnsAhead)...)
 		if err != nil {
 			return nil, err
 		}
-		limits.Limits.Concurrency = pg.OrZero(concurrency)
-		limits.Limits.ConcurrencyPerKey = pg.OrZero(perKey)
-		limits.Limits.Rate = Rate(rate.Rate())
-		limits.Limits.RatePerKey = Rate(key.Rate())
+		limits.Limits = fromEngine(of.Limits())
 		limits.PausedSince, limits.KeyPausedSince = pg.OrZero(pausedAt), pg.OrZero(keyPausedAt)
 		limits.NextAt, limits.KeyNextAt = pg.OrZero(nextAt), pg.OrZero(keyNextAt)
 		if limits.KeyWaiting >= explainedWaitingMax {
@@ -393,7 +393,11 @@ func (l *TaskLimits) reasons(action, key string) []string {
 	if !l.KeyPausedSince.IsZero() {
 		say("key %q has been paused since %s", key, stamp(l.KeyPausedSince))
 	}
-	if most := l.Limits.ConcurrencyPerKey; most > 0 && l.KeyInProgress >= most {
+	switch most := l.Limits.ConcurrencyPerKey; {
+	case l.Limits.Ordered && len(l.KeyOwned) > 0:
+		say("tasks with key %q come one at a time, in order, and one has not ended%s", key,
+			ownersOf(len(l.KeyOwned), l.KeyOwned))
+	case most > 0 && l.KeyInProgress >= most:
 		say("%d of %d tasks with key %q are in progress%s", l.KeyInProgress, most, key,
 			ownersOf(l.KeyInProgress, l.KeyOwned))
 	}
@@ -401,7 +405,7 @@ func (l *TaskLimits) reasons(action, key string) []string {
 		say("the next token of key %q comes at %s", key, stamp(l.KeyNextAt))
 	}
 	if l.WaitsForTurn && l.PausedSince.IsZero() && l.KeyPausedSince.IsZero() {
-		say("%s", l.turns(key))
+		say("%s", limit.Turn(key, l.TurnsAhead, explainedWaitingMax))
 	}
 	if len(reasons) > 0 && l.KeyWaiting > 0 && key != "" {
 		more := ""
@@ -425,24 +429,6 @@ func ownersOf(inProgress int, known []TaskInfo) string {
 		fmt.Fprintf(&text, "\n    and %d more", more)
 	}
 	return text.String()
-}
-
-// turns says when it is the turn of the key of the task, which gets tasks of the key, by age,
-// though not always this one.
-func (l *TaskLimits) turns(key string) string {
-	turn := fmt.Sprintf("the turn of key %q", key)
-	if key == "" {
-		turn = "the turn of tasks without a key"
-	}
-	switch {
-	case l.TurnsAhead == 0:
-		return turn + " is next"
-	case l.TurnsAhead == 1:
-		return turn + " comes after 1 other"
-	case l.TurnsAhead >= explainedWaitingMax:
-		return fmt.Sprintf("%s comes after %d others or more", turn, l.TurnsAhead)
-	}
-	return fmt.Sprintf("%s comes after %d others", turn, l.TurnsAhead)
 }
 
 // A Graph is a network of tasks at one instant.

@@ -29,6 +29,10 @@ type Limits struct {
 	// Fair makes keys take turns within a priority, in proportion to their weights: see
 	// [Store.SetWeights].
 	Fair bool
+	// Ordered performs the tasks of each key one at a time, in the order in which they became
+	// ready, within a priority: a task that was handed out holds its key until it has ended or is
+	// deleted, through tries and expired leases. ConcurrencyPerKey is 1 then. Not with Fair.
+	Ordered bool
 }
 
 // A Rate is so many tasks in a time, as a bucket to which tokens come evenly and from which each
@@ -106,15 +110,9 @@ func (s *Store) setLimits(ctx context.Context, action string, limits Limits) err
 func (l *Limits) toEngine() limit.Limits {
 	return limit.Limits{
 		Concurrency: l.Concurrency, ConcurrencyPerKey: l.ConcurrencyPerKey,
-		Rate: l.Rate.toEngine(), RatePerKey: l.RatePerKey.toEngine(), Fair: l.Fair,
+		Rate: limit.Rate(l.Rate).Filled(), RatePerKey: limit.Rate(l.RatePerKey).Filled(),
+		Fair: l.Fair, Ordered: l.Ordered,
 	}
-}
-
-func (r Rate) toEngine() limit.Rate {
-	if r != (Rate{}) {
-		r.Burst = r.burst()
-	}
-	return limit.Rate(r)
 }
 
 // checkLimiting refuses what no verb may set that changes limits, pauses or weights of an action.
@@ -150,6 +148,10 @@ func (l *Limits) check() error {
 		return argumentError("Limits.ConcurrencyPerKey", "must not be negative")
 	case l.ConcurrencyPerKey > perKeyMax:
 		return tooLarge("Limits.ConcurrencyPerKey", l.ConcurrencyPerKey, perKeyMax)
+	case l.Ordered && l.ConcurrencyPerKey > 1:
+		return argumentError("Limits.ConcurrencyPerKey", "must be 1, or be left out, with Ordered")
+	case l.Ordered && l.Fair:
+		return argumentError("Limits.Fair", "must not be set with Ordered")
 	}
 	if err := l.Rate.check("Limits.Rate"); err != nil {
 		return err
@@ -170,15 +172,6 @@ func (r Rate) check(name string) error {
 		return argumentError(name+".Burst", "must be no more than what comes in 1000 years")
 	}
 	return nil
-}
-
-// burst is how many tokens the bucket holds.
-func (r Rate) burst() int {
-	if r.Burst > 0 {
-		return r.Burst
-	}
-	inSecond := float64(r.Tasks) * float64(time.Second) / float64(r.Per)
-	return max(1, int(min(inSecond, rateTasksMax)))
 }
 
 const weightMax = 1000
@@ -383,15 +376,18 @@ func (s *Store) listLimits(ctx context.Context, actions []string) ([]ActionLimit
 	return list, nil
 }
 
+func fromEngine(l limit.Limits) Limits {
+	return Limits{
+		Concurrency: l.Concurrency, ConcurrencyPerKey: l.ConcurrencyPerKey, Rate: Rate(l.Rate),
+		RatePerKey: Rate(l.RatePerKey), Fair: l.Fair, Ordered: l.Ordered,
+	}
+}
+
 func actionLimits(l *limit.Info) ActionLimits {
 	return ActionLimits{
-		Action: l.Action,
-		Limits: Limits{
-			Concurrency: l.Limits.Concurrency, ConcurrencyPerKey: l.Limits.ConcurrencyPerKey,
-			Rate: Rate(l.Limits.Rate), RatePerKey: Rate(l.Limits.RatePerKey), Fair: l.Limits.Fair,
-		},
-		SetAt: l.SetAt, PausedSince: l.PausedSince, NextAt: l.NextAt, InProgress: l.InProgress,
-		Parked: l.Parked, ParkedOrMore: l.ParkedOrMore, Tokens: l.Tokens,
+		Action: l.Action, Limits: fromEngine(l.Limits), SetAt: l.SetAt,
+		PausedSince: l.PausedSince, NextAt: l.NextAt, InProgress: l.InProgress, Parked: l.Parked,
+		ParkedOrMore: l.ParkedOrMore, Tokens: l.Tokens,
 		PausedKeys: l.PausedKeys, Weights: l.Weights, KeysOrMore: l.KeysOrMore,
 	}
 }

@@ -26,8 +26,10 @@ type underLimits struct {
 	bounds, limited map[string]limit.Kind
 	// spans were handed out. Their tasks are read behind the commit, in this order.
 	spans []takenSpan
-	// Of these keys, tasks had to be parked.
+	// Of these keys, tasks had to be parked; passed says that others had to be, behind tasks that
+	// somebody is changing.
 	parked []limit.Key
+	passed bool
 	// queued says that tasks were put into the queues of their keys.
 	queued bool
 	// undealt says that tasks of fair actions are left whose turn has come.
@@ -111,6 +113,8 @@ func (h *handOut) readSpans(rows pgx.Rows) error {
 		case signals != nil:
 			one.signals = *signals
 			h.spans = append(h.spans, one)
+		case parked != "" && !*hasCapacity: // maintainers look again: it would be in vain now
+			h.passed = true
 		case parked != "":
 			h.parked = append(h.parked, limit.Key{Action: action, Key: parked})
 		default:
@@ -176,6 +180,7 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) erro
 	for range emptyRoundsMax {
 		h.limited, h.spans, h.parked, h.queued = map[string]limit.Kind{}, nil, nil, false
 		h.undealt, h.hasCapacity, h.fairCapacity, h.crowded = false, false, false, nil
+		h.passed = false
 		if err := h.unparkForTokens(ctx); err != nil {
 			return err
 		}
@@ -195,12 +200,13 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) erro
 		if isCrowded {
 			h.store.limits.Known.Crowd(h.crowded)
 		}
-		if found || !learned && !h.queued && !locked && len(h.parked) == 0 && !isCrowded {
+		parked := len(h.parked) > 0 || h.passed
+		if found || !learned && !h.queued && !locked && !parked && !isCrowded {
 			return nil
 		}
 		h.deals = h.deals || isCrowded
 		h.redeal = locked
-		if len(h.parked) > 0 { // where tasks had to be parked, there may be many
+		if parked { // where tasks had to be parked, there may be many
 			h.scanned = min(max(scanFirst, 4*h.scanned), scanMax)
 		}
 	}

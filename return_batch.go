@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/bodies"
+	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/tail"
 )
@@ -383,7 +384,8 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 	case !s.db.InTx() && s.limits.Known.Unkeyed():
 		steps = append(steps, s.limits.NoteTaken(lo, hi, claims, at.pending))
 	case b.limited() || s.limits.Known.Any():
-		steps = append(steps, s.limits.UnparkFor(s.db.InTx(), lo, hi, claims, at.pending))
+		tasks := limit.Returned{Lo: lo, Hi: hi, Claims: claims, Outcomes: outcomes}
+		steps = append(steps, s.limits.UnparkReturned(s.db.InTx(), tasks, at.pending))
 	}
 	steps = append(steps, s.rememberTries(b)...)
 	if b.isLate { // whoever makes a task wait for one of these does so ahead of the look

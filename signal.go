@@ -177,7 +177,7 @@ func (s *Store) addEdges(edges []network.Edge, pending *pg.Notices) []pg.Step {
 	accepts, results := network.Conditions(edges)
 	leaving := slices.Compact(slices.Sorted(slices.Values(run)))
 	return []pg.Step{
-		s.limits.UnparkFor(s.db.InCallersTx(), leaving, leaving, nil, pending),
+		s.limits.UnparkFor(s.db.InCallersTx(), leaving, leaving, pending),
 		{Name: "add_edges", Args: []any{after, run, accepts, results}},
 	}
 }

@@ -75,7 +75,7 @@ REVOKE ALL ON ALL SEQUENCES IN SCHEMA stint
     FROM stint_producer, stint_worker, stint_monitor, stint_enqueuer;
 GRANT USAGE ON SCHEMA stint TO stint_producer, stint_worker, stint_monitor, stint_enqueuer;
 
-GRANT SELECT ON stint.stint_schema_version, stint.supported, stint.task_states
+GRANT SELECT ON stint.stint_schema_version, stint.supported, stint.task_states, stint.holders
     TO stint_producer, stint_worker, stint_monitor;
 
 -- Keys of tasks, and places in the queue.

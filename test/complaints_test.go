@@ -41,7 +41,7 @@ func openHandOut(t *testing.T, pool *pgxpool.Pool, claim, n int) pgx.Tx {
 	t.Helper()
 	tx := begin(t, pool)
 	run(t, tx, "lock_limits('{act}')",
-		"unpark_within_limits('{}', '{}', '{}', '{}', '{}', '{act}', true)",
+		"unpark_within_limits('{}', '{}', '{}', '{}', '{}', '{act}', true, NULL)",
 		"queue_turns('{act}')", fmt.Sprintf("deal_turns('{act}', %d, false)", n),
 		fmt.Sprintf("own_limited(%d, 'first', %d, '{act}', '1 h', NULL, '{0}', "+
 			"'{9223372036854775807}', false, true, 0)", claim, n))
@@ -186,7 +186,7 @@ func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 				insert(t, store, ofKey("third", 1)...)
 				const few = 300
 				for _, call := range [][2]string{
-					{"unpark_within_limits", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
+					{"unpark_within_limits", "'{}', '{}', '{}', '{}', '{}', '{act}', true, NULL"},
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10, false"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
@@ -232,7 +232,7 @@ func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 				wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 				looked[keys] = map[string]float64{}
 				for _, call := range [][2]string{
-					{"unpark_within_limits", "'{}', '{}', '{}', '{}', '{}', '{act}', true"},
+					{"unpark_within_limits", "'{}', '{}', '{}', '{}', '{}', '{act}', true, NULL"},
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10, false"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +

@@ -93,6 +93,46 @@ func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 	}
 }
 
+// Proves G42, G254.
+func TestExplain_NamesTheTaskThatHoldsAKey(t *testing.T) {
+	t.Parallel()
+	const holds = "\"last\" is ready, but\n  tasks with key \"k\" come one at a time, in order, " +
+		"and one has not ended\n    \"first\", "
+	for state, test := range map[stint.State]struct {
+		goesOn stint.Return
+		want   string
+	}{
+		stint.StateReady: {
+			stint.Return{Code: stint.StatusPending}, holds + "which is ready\n",
+		},
+		stint.StateScheduled: {
+			stint.Return{Code: stint.StatusPending, RetryAfter: time.Hour},
+			holds + "which is scheduled until 2",
+		},
+		stint.StateInProgress: {want: holds + "\"actor\" owns it until 2"},
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			store := newStore(t)
+			setLimits(t, store, stint.Limits{Ordered: true})
+			insert(t, store, keyTask("first", "k"), keyTask("second", "k"), keyTask("last", "k"))
+			owned := own(t, store, 3)
+			if state != stint.StateInProgress {
+				returnWith(t, store, owned[0], test.goesOn)
+			}
+			why := whyOf(t, store, "last")
+			wantText(t, why.String(), test.want, "\n  tasks with key \"k\" that wait: 2")
+			wantLimits(t, why, func(l stint.TaskLimits) bool {
+				return len(l.KeyOwned) == 1 && l.KeyOwned[0].ID == "first" &&
+					l.KeyOwned[0].State == state && l.Limits.Ordered
+			})
+			if state == stint.StateReady {
+				wantText(t, whyOf(t, store, "first").String(), "is ready: it waits for an actor")
+			}
+		})
+	}
+}
+
 // wantLimits checks what holds up a task.
 func wantLimits(t *testing.T, why stint.Explanation, is func(stint.TaskLimits) bool) {
 	t.Helper()

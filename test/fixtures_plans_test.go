@@ -101,7 +101,7 @@ var sample = map[string]struct {
 	}},
 	"note_weights": {"7, 'a', 'b', 'c', 10, 'act', '{k}', '{3}'", []string{"limited_keys_pkey"}},
 	"note_limits": {
-		"7, 'a', 'b', 'c', 'act', 1, 2, 3, '1 s', 4, 5, '1 s', 6, true", nil,
+		"7, 'a', 'b', 'c', 'act', 1, 2, 3, '1 s', 4, 5, '1 s', 6, true, false", nil,
 	},
 	"drop_tries": {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
 	"list_tries": {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
@@ -234,7 +234,7 @@ var sample = map[string]struct {
 	"raise_supported":   {"", nil},
 	"resume_actions":    {"'{act,other}'", []string{"limits_pkey"}},
 	"resume_keys":       {"'act', '{a,b}'", []string{"limited_keys_pkey"}},
-	"set_limits":        {"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true", nil},
+	"set_limits":        {"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true, false", nil},
 	"set_weights":       {"'act', '{a,b}', '{2,3}'", nil},
 
 	"advance_schedule": {"'s', now(), now(), '{a}', 1, 2", []string{"schedules_pkey"}},
@@ -289,6 +289,7 @@ var sample = map[string]struct {
 		[]string{
 			"leases_pkey", "ready_order", "ready_pkey", "tasks_pkey", "edges_after", "limits_pkey",
 			"limited_keys_pkey", "slots_pkey", "leased_pkey", "leased_limited", "key_rates_pkey",
+			"finished_pkey",
 		},
 	},
 	"own_gated": {
@@ -313,8 +314,8 @@ var sample = map[string]struct {
 		"limits_pkey", "leased_limited", "ready_order", "key_rates_wake",
 	}},
 	"unpark_within_limits": {`'{5,70}', '{6,70}', '{7,7}', '{act,act}', '{k,l}',
-		'{act}', true`, []string{
-		"leased_pkey", "tasks_pkey", "limits_pkey", "slots_pkey", "ready_parked",
+		'{act}', true, '{0,2}'`, []string{
+		"finished_pkey", "leased_pkey", "tasks_pkey", "limits_pkey", "slots_pkey", "ready_parked",
 		"limited_keys_pkey", "key_rates_wake", "key_rates_pkey", "turns_order", "ready_order",
 	}},
 	"queue_turns": {"'{act,a}'", []string{
@@ -330,7 +331,9 @@ var sample = map[string]struct {
 	"parked_keys": {"'act', 'k', 10", []string{
 		"ready_parked", "limits_pkey", "limited_keys_pkey",
 	}},
-	"drop_slots": {"'act', 'k', 1, 10", []string{"slots_pkey", "leased_pkey"}},
+	"drop_slots": {"'act', 'k', 1, 10", []string{
+		"slots_pkey", "leased_pkey", "limits_pkey", "tasks_pkey", "finished_pkey",
+	}},
 	"promote_scheduled": {"10, '-infinity', 0", []string{
 		"scheduled_order", "scheduled_pkey", "tasks_pkey",
 	}},

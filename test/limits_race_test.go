@@ -129,7 +129,7 @@ func TestReturn_BringsBackWhatIsParkedAnewMeanwhile(t *testing.T) {
 		owned := own(t, store, 1)
 		own(t, store, 1) // all others are parked now
 		key := yields[string](t, pool, "SELECT min(lo)::text FROM stint.leased")
-		args := "'{" + key + "}', '{" + key + "}', NULL, '{}', '{}', '{}', true"
+		args := "'{" + key + "}', '{" + key + "}', NULL, '{}', '{}', '{}', true, NULL"
 		pausedBehind(t, pool, "unpark_within_limits",
 			"leased.lo, leased.hi, leased.limited_action\n", args, func() {
 				setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1}) // puts them back

@@ -25,6 +25,11 @@ func BenchmarkDrain_UnderLimits(b *testing.B) {
 			tasks[i].Key = fmt.Sprint(i / 100)
 		}
 	}
+	mixed := func(tasks []stint.Task) { // 1,000 keys by turns
+		for i := range tasks {
+			tasks[i].Key = fmt.Sprint(i % 1000)
+		}
+	}
 	second := stint.Rate{Tasks: 1_000_000, Per: time.Second}
 	for _, variant := range []struct {
 		name    string
@@ -48,6 +53,12 @@ func BenchmarkDrain_UnderLimits(b *testing.B) {
 			name: "concurrency 1,000, 125 a call", batch: 125,
 			limits: stint.Limits{Concurrency: 1000},
 		},
+		{name: "a key each, in order", limits: stint.Limits{Ordered: true}, keys: each},
+		{
+			name: "1,000 keys, 1 of each", limits: stint.Limits{ConcurrencyPerKey: 1},
+			keys: mixed,
+		},
+		{name: "1,000 keys, in order", limits: stint.Limits{Ordered: true}, keys: mixed},
 		{name: "1,000 keys", limits: stint.Limits{ConcurrencyPerKey: 1000}, keys: runs},
 		{name: "1,000 keys, fair", limits: stint.Limits{Fair: true}, keys: runs},
 	} {

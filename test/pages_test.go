@@ -203,6 +203,7 @@ type planNode struct {
 	Rows  float64 `json:"Actual Rows"`
 	Loops float64 `json:"Actual Loops"`
 	Plans []planNode
+	Table string `json:"Relation Name"`
 
 	// These are means of the loops, as the rows are.
 	Filtered float64 `json:"Rows Removed by Filter"`
@@ -220,6 +221,17 @@ func (n *planNode) rows() float64 {
 		rows += n.Plans[i].rows()
 	}
 	return rows
+}
+
+// looks is how often a plan looks into a table.
+func (n *planNode) looks(table string) (looks float64) {
+	if n.Table == table {
+		looks = n.Loops
+	}
+	for i := range n.Plans {
+		looks += n.Plans[i].looks(table)
+	}
+	return looks
 }
 
 // batches is into how many files the hash join of a plan is cut that is cut into the most.

@@ -26,7 +26,7 @@ func TestMigrate_PrintsSQLAndTouchesNoDatabase(t *testing.T) {
 		db.run(t, "", "migrate", "--schema", schema).wantExit(t, 0).wantOutput(t, "already")
 		db.run(t, `{"action": "act"}`, "insert", "--schema", schema).wantExit(t, 0)
 	}
-	args := []string{"migrate", "--print-sql", "--from", "1", "--to", "0", "--down", "--json"}
+	args := []string{"migrate", "--print-sql", "--from", "2", "--to", "0", "--down", "--json"}
 	run(t, env, "", args...).wantExit(t, 0).wantOutput(t, `"migrated_to":0`, "DROP TABLE")
 	db.exec(t, run(t, env, "", args[:len(args)-1]...).wantExit(t, 0).stdout)
 	db.run(t, "", "ls").wantExit(t, 5, "stint migrate")

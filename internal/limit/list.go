@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -55,15 +56,13 @@ func List(ctx context.Context, db *pg.DB, named []string) ([]Info, error) {
 
 func readLimits(row pgx.CollectableRow) (Info, error) {
 	var l Info
-	var concurrency, perKey *int
-	var rate, key NullRate
+	var limits Columns
 	var setAt, pausedAt, nextAt *time.Time
 	var tokens *float64
-	err := row.Scan(&l.Action, &concurrency, &perKey, &rate.Tasks, &rate.Per, &rate.Burst,
-		&key.Tasks, &key.Per, &key.Burst, &l.Limits.Fair, &setAt, &pausedAt, &l.InProgress,
-		&l.Parked, &tokens, &nextAt)
-	l.Limits.Concurrency, l.Limits.ConcurrencyPerKey = pg.OrZero(concurrency), pg.OrZero(perKey)
-	l.Limits.Rate, l.Limits.RatePerKey = rate.Rate(), key.Rate()
+	err := row.Scan(slices.Concat([]any{&l.Action}, limits.All(), []any{
+		&setAt, &pausedAt, &l.InProgress, &l.Parked, &tokens, &nextAt,
+	})...)
+	l.Limits = limits.Limits()
 	l.SetAt, l.PausedSince, l.NextAt = pg.OrZero(setAt), pg.OrZero(pausedAt), pg.OrZero(nextAt)
 	l.Tokens = pg.OrZero(tokens)
 	if l.Parked >= CountedMax {
@@ -72,15 +71,53 @@ func readLimits(row pgx.CollectableRow) (Info, error) {
 	return l, err
 }
 
-// A NullRate is a rate as the database has it, or nulls.
-type NullRate struct {
-	Tasks, Burst *int
-	Per          *time.Duration
+// Columns are limits as statements return them.
+type Columns struct {
+	concurrency, perKey *int
+	rate, key           nullRate
+	fair, ordered       bool
 }
 
-// Rate returns the rate, the zero one for nulls.
-func (r NullRate) Rate() Rate {
-	return Rate{Tasks: pg.OrZero(r.Tasks), Per: pg.OrZero(r.Per), Burst: pg.OrZero(r.Burst)}
+type nullRate struct {
+	tasks, burst *int
+	per          *time.Duration
+}
+
+// All are what the columns are scanned into, in order.
+func (c *Columns) All() []any {
+	return []any{
+		&c.concurrency, &c.perKey, &c.rate.tasks, &c.rate.per, &c.rate.burst, &c.key.tasks,
+		&c.key.per, &c.key.burst, &c.fair, &c.ordered,
+	}
+}
+
+// Limits returns the limits that were scanned.
+func (c *Columns) Limits() Limits {
+	return Limits{
+		Concurrency: pg.OrZero(c.concurrency), ConcurrencyPerKey: pg.OrZero(c.perKey),
+		Rate: c.rate.orZero(), RatePerKey: c.key.orZero(), Fair: c.fair, Ordered: c.ordered,
+	}
+}
+
+func (r nullRate) orZero() Rate {
+	return Rate{Tasks: pg.OrZero(r.tasks), Per: pg.OrZero(r.per), Burst: pg.OrZero(r.burst)}
+}
+
+// Turn says when it is the turn of a key, with so many ahead, which are counted up to most.
+func Turn(key string, ahead, most int) string {
+	turn := fmt.Sprintf("the turn of key %q", key)
+	if key == "" {
+		turn = "the turn of tasks without a key"
+	}
+	switch {
+	case ahead == 0:
+		return turn + " is next"
+	case ahead == 1:
+		return turn + " comes after 1 other"
+	case ahead >= most:
+		return fmt.Sprintf("%s comes after %d others or more", turn, ahead)
+	}
+	return fmt.Sprintf("%s comes after %d others", turn, ahead)
 }
 
 // readKeys adds the keys that have a row to the limits of their actions.

@@ -28,7 +28,8 @@ var Statements = pg.NewStatements(files)
 type Limits struct {
 	Concurrency, ConcurrencyPerKey int
 	Rate, RatePerKey               Rate
-	Fair                           bool
+	// Ordered keeps the order of the tasks of each key, one of which is handed out at a time.
+	Fair, Ordered bool
 }
 
 // A Rate is so many tasks in a time. The zero Rate is no limit.
@@ -36,6 +37,16 @@ type Rate struct {
 	Tasks int
 	Per   time.Duration
 	Burst int
+}
+
+// Filled returns the rate with a burst of what comes in a second, at least 1, if it has none.
+func (r Rate) Filled() Rate {
+	const most = 1_000_000_000
+	if r != (Rate{}) && r.Burst == 0 {
+		inSecond := float64(r.Tasks) * float64(time.Second) / float64(r.Per)
+		r.Burst = max(1, int(min(inSecond, most)))
+	}
+	return r
 }
 
 // args returns the rate as parameters of a statement: tasks, per and burst, or nulls.
@@ -82,10 +93,13 @@ func New(config Config) *Engine {
 // Set sets the limits of an action. If tasks that were handed out before may not count yet, applied
 // is false.
 func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied bool, err error) {
+	if limits.Ordered {
+		limits.ConcurrencyPerKey = 1
+	}
 	rate, key := limits.Rate.args(), limits.RatePerKey.args()
 	args := []any{
 		action, pg.NonZero(limits.Concurrency), pg.NonZero(limits.ConcurrencyPerKey),
-		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair,
+		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair, limits.Ordered,
 	}
 	var same bool
 	set := append(changes.Note(ctx, "note_limits", "SetLimits", args...), pg.Step{

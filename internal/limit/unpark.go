@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,20 +13,36 @@ import (
 // limit or a pause leaves no capacity for them.
 type Key struct{ Action, Key string }
 
-// UnparkFor unparks tasks in the place of those that the next step takes from their owners, or of
-// ready ones, if claims are nil. If the transaction may last, as the caller's may, those of fair
-// actions and of keys with a rate are unparked after its end.
-func (e *Engine) UnparkFor(lasts bool, lo, hi, claims []int64, pending *pg.Notices) pg.Step {
-	if !lasts {
-		return e.unparkStep(lo, hi, claims, nil, nil, pending, nil)
+// UnparkFor unparks tasks in the place of those that the next step ends or changes, whoever owns
+// them. If the transaction may last, as the caller's may, those of fair actions and of keys with a
+// rate are unparked after its end.
+func (e *Engine) UnparkFor(lasts bool, lo, hi []int64, pending *pg.Notices) pg.Step {
+	if !slices.IsSorted(lo) {
+		lo, hi = slices.Sorted(slices.Values(lo)), slices.Sorted(slices.Values(hi))
 	}
-	return e.unparkStep(lo, hi, claims, nil, nil, pending, e.Recheck)
+	return e.UnparkReturned(lasts, Returned{Lo: lo, Hi: hi}, pending)
+}
+
+// Returned are tasks that their owners return: spans in order, each with its claim, and its outcome
+// in the numbers of return_tasks.
+type Returned struct {
+	Lo, Hi, Claims []int64
+	Outcomes       []int16
+}
+
+// UnparkReturned unparks tasks in the place of those that the next step takes from their owners, as
+// [Engine.UnparkFor] does.
+func (e *Engine) UnparkReturned(lasts bool, tasks Returned, pending *pg.Notices) pg.Step {
+	if !lasts {
+		return e.unparkStep(tasks, nil, nil, pending, nil)
+	}
+	return e.unparkStep(tasks, nil, nil, pending, e.Recheck)
 }
 
 // NoteTaken tells those who wait for capacity under the limits of actions of the tasks that the
-// next step takes from their owners. Unlike [Engine.UnparkFor] it unparks nothing: hand-outs have
-// shown that no keys of these actions have limits. If keys have got some since, the maintainers
-// unpark tasks this once.
+// next step takes from their owners. Unlike [Engine.UnparkReturned] it unparks nothing: hand-outs
+// have shown that no keys of these actions have limits. If keys have got some since, the
+// maintainers unpark tasks this once.
 func (e *Engine) NoteTaken(lo, hi, claims []int64, pending *pg.Notices) pg.Step {
 	return pg.Step{
 		Name: "note_limited", Args: []any{lo, hi, claims},
@@ -50,18 +67,18 @@ func (e *Engine) NoteTaken(lo, hi, claims []int64, pending *pg.Notices) pg.Step 
 
 // unpark unparks tasks of keys as far as there is capacity for them.
 func (e *Engine) unpark(keys []Key, pending *pg.Notices) pg.Step {
-	return e.unparkStep(nil, nil, nil, keys, nil, pending, nil)
+	return e.unparkStep(Returned{}, keys, nil, pending, nil)
 }
 
 // UnparkForTokens unparks tasks of the keys of actions for which tokens have come.
 func (e *Engine) UnparkForTokens(actions []string) pg.Step {
-	return e.unparkStep(nil, nil, nil, nil, actions, &pg.Notices{}, nil)
+	return e.unparkStep(Returned{}, nil, actions, &pg.Notices{}, nil)
 }
 
 // unparkStep unparks tasks. Where the transaction may last, it gives later the keys to look at when
 // it is over; later is nil where it does not.
 func (e *Engine) unparkStep(
-	lo, hi, claims []int64, parked []Key, actionsWithTokens []string, pending *pg.Notices,
+	tasks Returned, parked []Key, actionsWithTokens []string, pending *pg.Notices,
 	later func(keys []Key),
 ) pg.Step {
 	actions, keys := make([]string, len(parked)), make([]string, len(parked))
@@ -70,7 +87,10 @@ func (e *Engine) unparkStep(
 	}
 	return pg.Step{
 		Name: "unpark_within_limits",
-		Args: []any{lo, hi, claims, actions, keys, actionsWithTokens, later == nil},
+		Args: []any{
+			tasks.Lo, tasks.Hi, tasks.Claims, actions, keys, actionsWithTokens, later == nil,
+			tasks.Outcomes,
+		},
 		Read: func(rows pgx.Rows) error {
 			var left []Key
 			var one Key

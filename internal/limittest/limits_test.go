@@ -247,7 +247,12 @@ func randomLimits(r *rand.Rand) stint.Limits {
 			Tasks: 50 + r.IntN(500), Per: time.Second, Burst: 1 + r.IntN(20),
 		}
 	}
-	limits.Fair = r.IntN(2) == 0
+	switch r.IntN(6) {
+	case 0, 1, 2:
+		limits.Fair = true
+	case 3:
+		limits.Ordered, limits.ConcurrencyPerKey = true, 1
+	}
 	return limits
 }
 

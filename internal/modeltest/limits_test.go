@@ -104,12 +104,25 @@ func (r *reference) excess(answer []stint.OwnedTask) error {
 		if task.Key == "" {
 			continue
 		}
+		if other := r.holder(key); other != "" && of.limits.Ordered && !r.tasks[task.ID].holds {
+			return fmt.Errorf("task %q begins, but %q holds its key", task.ID, other)
+		}
 		counts[key]++
 		if most := of.limits.ConcurrencyPerKey; most > 0 && counts[key] > most {
 			return fmt.Errorf("%d tasks of %q are in progress", counts[key], key)
 		}
 	}
 	return nil
+}
+
+// holder returns a task that holds a key, if there is one.
+func (r *reference) holder(of limitedKey) stint.TaskID {
+	for id, task := range r.tasks {
+		if task.holds && task.Action == of.action && task.Key == of.key {
+			return id
+		}
+	}
+	return ""
 }
 
 // ownUnderRules is own, where what is due has become ready before: a hand-out that finds something,
@@ -130,8 +143,20 @@ func (m *machine) limit(t *rapid.T) {
 		{Concurrency: 3, ConcurrencyPerKey: 2},
 		{Fair: true},
 		{Fair: true, ConcurrencyPerKey: 1},
+		{Ordered: true},
+		{Ordered: true, Concurrency: 3},
 	}).Draw(t, "limits")
 	requireError(t, "SetLimits", m.store.SetLimits(t.Context(), action, limits), nil)
+	if before := m.model.of(action).limits; limits.Ordered && !before.Ordered {
+		for _, task := range m.model.tasks {
+			if task.Action == action {
+				task.holds = task.state == stint.StateInProgress
+			}
+		}
+	}
+	if limits.Ordered {
+		limits.ConcurrencyPerKey = 1
+	}
 	m.model.of(action).limits = limits
 }
 

@@ -62,6 +62,7 @@ func (r *reference) change(ids []stint.TaskID, to newWait) (changed []stint.Task
 			task.Priority = *to.Priority
 		}
 		if to.Key != nil {
+			task.holds = task.holds && task.Key == *to.Key
 			task.Key = *to.Key
 		}
 		switch {

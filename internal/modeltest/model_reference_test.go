@@ -50,6 +50,9 @@ type referenceTask struct {
 	// moved says that the task was ready while its action had limits, or was paused: its place in
 	// the queue may be another then.
 	moved bool
+	// holds says that the task was handed out when its action was in strict order, and has not ended
+	// since: it holds its key.
+	holds bool
 	// token is that of the last owner, unless the task ended without an owner's doing.
 	token stint.Token
 	// late says that the lease on a ready task expired, unsaid that it did on the last try, which
@@ -253,6 +256,7 @@ func (t *referenceTask) disown() {
 
 func (r *reference) end(task *referenceTask, state stint.State, cause stint.AbortCause) {
 	task.state, task.cause, task.until, task.late = state, cause, r.now, false
+	task.holds = false
 }
 
 // settle is what becomes of all that is due: absolute deadlines first, if they are looked at.
@@ -383,6 +387,7 @@ func (r *reference) own(
 		task := r.tasks[owned.ID]
 		task.state, task.until = stint.StateInProgress, r.leaseEnd(lease)
 		task.ownedAt = r.now
+		task.holds = r.rules != nil && r.of(task.Action).limits.Ordered
 		task.tries++
 		task.token, task.actor, task.late, task.progress = owned.Token, actor, false, 0
 	}

@@ -74,12 +74,14 @@ CREATE TABLE {{.schema}}.limits (
     key_tasks   integer,
     key_burst   integer,
     fair        boolean          NOT NULL DEFAULT false,
+    ordered     boolean          NOT NULL DEFAULT false,
     action      text             COLLATE "C" NOT NULL,
 
     CONSTRAINT limits_pkey          PRIMARY KEY (action),
     CONSTRAINT limits_action_length CHECK (octet_length(action) BETWEEN 1 AND 255),
     CONSTRAINT limits_signs         CHECK (concurrency > 0 AND per_key BETWEEN 1 AND 1000
         AND rate_tasks > 0 AND rate_burst > 0 AND key_tasks > 0 AND key_burst > 0),
+    CONSTRAINT limits_ordered       CHECK (NOT ordered OR per_key = 1 AND NOT fair),
     CONSTRAINT limits_rate          CHECK (num_nulls(rate_tasks, rate_per, rate_burst) IN (0, 3)),
     CONSTRAINT limits_key_rate      CHECK (num_nulls(key_tasks, key_per, key_burst) IN (0, 3))
 ) WITH (fillfactor = 50);
@@ -252,6 +254,33 @@ CREATE TABLE {{.schema}}.changed_tasks (
 );
 CREATE INDEX changed_tasks_number ON {{.schema}}.changed_tasks (number);
 
+-- The tasks that hold their keys, where the tasks of a key are in strict order: those with a slot
+-- that have not finished, whether they are in progress or not. OFFSET 0 is a fence: each row is
+-- looked up by its index.
+CREATE VIEW {{.schema}}.holders AS
+SELECT slots.action, slots.limit_key, slots.key, task.max_tries
+FROM {{.schema}}.slots
+CROSS JOIN LATERAL (
+    SELECT
+    FROM {{.schema}}.limits
+    WHERE limits.action = slots.action AND limits.ordered
+    OFFSET 0
+) AS ordered
+CROSS JOIN LATERAL (
+    -- A task that was given another key has let go of this one.
+    SELECT tasks.max_tries
+    FROM {{.schema}}.tasks
+    WHERE tasks.key = slots.key AND tasks.limit_key = slots.limit_key
+    OFFSET 0
+) AS task
+WHERE (
+    SELECT finished.hi >= slots.key
+    FROM {{.schema}}.finished
+    WHERE finished.lo BETWEEN slots.key >> 10 << 10 AND slots.key
+    ORDER BY finished.lo DESC
+    LIMIT 1
+) IS NOT TRUE;
+
 CREATE OR REPLACE VIEW {{.schema}}.task_states AS
 SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority, task.on_abort,
        task.post_result, task.id, task.action, task.body, state.state, state.tries, state.actor,
@@ -332,7 +361,7 @@ ALTER TABLE {{.schema}}.changed_tasks SET (autovacuum_vacuum_scale_factor = 0.05
 
 ---- create above / drop below ----
 
-DROP VIEW {{.schema}}.task_states;
+DROP VIEW {{.schema}}.task_states, {{.schema}}.holders;
 -- Older releases know neither conditions nor skipped tasks: these are as if aborted because of a
 -- predecessor.
 UPDATE {{.schema}}.finished SET cause = 3 WHERE cause = 8;

@@ -1,7 +1,7 @@
 -- name: lock_limits
 --
--- Locks the limits of the actions $1 that count all tasks with an action, or all hand-outs, or give
--- turns to keys, ahead of own_limited: one hand-out at a time. It is a statement of its own, since
+-- Locks the limits of the actions $1 that count all tasks with an action, or all hand-outs, give
+-- turns to keys or keep their order, ahead of own_limited: one hand-out at a time. It is a statement of its own, since
 -- what own_limited counts must have been committed before the lock was there. Actions that are
 -- paused are locked, too: they may be resumed before own_limited looks.
 --
@@ -16,7 +16,8 @@ CROSS JOIN LATERAL (
     SELECT limits.action
     FROM stint.limits
     WHERE limits.action = named.action
-      AND (limits.concurrency IS NOT NULL OR limits.rate_tasks IS NOT NULL OR limits.fair)
+      AND (limits.concurrency IS NOT NULL OR limits.rate_tasks IS NOT NULL OR limits.fair
+           OR limits.ordered)
     OFFSET 0
 ) AS limited
 CROSS JOIN LATERAL (

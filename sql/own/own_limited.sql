@@ -14,7 +14,7 @@
 -- of ready get a negative position, where no hand-out meets them, until unpark_within_limits. So a
 -- task beyond the limit of its key is met once, not by each hand-out. unpark_within_limits puts it
 -- back to the very beginning of the queue. So a task is only parked if all older ones of its key
--- are taken or parked, too: never one of a key that has capacity left.
+-- are taken or parked, too. (ADR 30 has what is different where keys are in strict order.)
 --
 -- An example: of the span [1..6] with the keys a b a c a a, a limit per key of 1 and nothing owned,
 -- a caller that wants 5 gets 1, 2 and 4; 3 and 5 are parked, each with its key, and 6 goes back.
@@ -23,7 +23,8 @@
 -- whoever waits for the lock of lock_limits does not wait for them. floor is the least rank of the
 -- priority that was seen, signals says that other tasks wait for one of the span. Further rows,
 -- where signals is null, name the keys of which tasks were parked and, without a key, the actions
--- that have limits, and which; has_capacity says whether the action itself had capacity.
+-- that have limits, and which; has_capacity says whether the action itself had capacity, or that no
+-- task of the key was passed that somebody else is changing.
 WITH asked AS MATERIALIZED (
     -- Each action once, with what its limits allow. keyed says that keys have limits.
     SELECT queue.*, limits.action IS NOT NULL AS limited,
@@ -32,6 +33,7 @@ WITH asked AS MATERIALIZED (
            limits.tokens, limits.per_key, least(limits.per_key, limits.key_burst) AS bound,
            coalesce(limits.pauses, false) AS pauses, limits.fair,
            limits.key_tasks IS NOT NULL AS rates, coalesce(limits.locks, false) AS locks,
+           coalesce(limits.ordered, false) AS ordered,
            greatest(0, least(
                $3::integer,
                limits.concurrency - CASE WHEN limits.concurrency IS NOT NULL THEN (
@@ -51,20 +53,16 @@ WITH asked AS MATERIALIZED (
     ) AS queue
     LEFT JOIN LATERAL (
         SELECT limits.action, limits.concurrency, limits.per_key, limits.fair, limits.key_tasks,
-               limits.key_burst,
-               limits.paused_at IS NOT NULL AS paused,
+               limits.key_burst, limits.ordered, limits.paused_at IS NOT NULL AS paused,
                limits.concurrency IS NOT NULL OR limits.rate_tasks IS NOT NULL OR limits.fair
-                   AS locks,
+                   OR limits.ordered AS locks,
                (SELECT true FROM stint.limited_keys
                 WHERE limited_keys.action = limits.action AND limited_keys.paused_at IS NOT NULL
                 LIMIT 1) IS NOT NULL AS pauses,
-               least(
-                   limits.rate_burst,
-                   limits.tokens + limits.rate_tasks / date_part('epoch', limits.rate_per)
-                       * date_part('epoch', greatest(
-                             statement_timestamp() - limits.refilled_at, interval '0'
-                         ))
-               ) AS tokens
+               least(limits.rate_burst,
+                     limits.tokens + limits.rate_tasks / date_part('epoch', limits.rate_per)
+                         * date_part('epoch', greatest(
+                               statement_timestamp() - limits.refilled_at, interval '0'))) AS tokens
         FROM stint.limits WHERE limits.action = queue.action
         OFFSET 0
     ) AS limits ON true
@@ -72,39 +70,40 @@ WITH asked AS MATERIALIZED (
     -- The head of each queue is looked at without locking, to share $3 out among the queues by
     -- priority and age. Spans that are known to be of one key count as many tasks, together, as the
     -- key may have; those behind count none.
-    SELECT span.*, greatest(span.capacity, $11::integer) AS look, least(
-               span.tasks,
-               CASE WHEN span.limit_key <> '' AND span.bound IS NOT NULL
-                    THEN greatest(0, span.bound + span.tasks - sum(span.tasks) OVER of_key)
-               END
-           ) AS size
+    SELECT span.*, greatest(span.capacity, $11::integer) AS look,
+           least(span.tasks, CASE WHEN span.limit_key <> '' AND span.bound IS NOT NULL THEN
+                     greatest(0, span.bound + span.tasks - sum(span.tasks) OVER of_key) END) AS size
     FROM (
         SELECT asked.action, asked.capacity, asked.limited, asked.keyed, asked.per_key, asked.bound,
-               range.from_rank, range.to_rank, span.*, span.hi - span.lo + 1 AS tasks
+               asked.ordered, range.from_rank, range.to_rank, span.*,
+               span.hi - span.lo + 1 AS tasks
         FROM asked
-        CROSS JOIN LATERAL unnest(asked.from_ranks, asked.to_ranks) AS range (from_rank, to_rank)
+        CROSS JOIN LATERAL unnest(
+            CASE WHEN asked.ordered THEN '{0}' ELSE asked.from_ranks END,
+            CASE WHEN asked.ordered THEN '{9223372036854775807}' ELSE asked.to_ranks END
+        ) AS range (from_rank, to_rank)
         CROSS JOIN LATERAL (
-            SELECT ready.priority, ready.rank, ready.lo, ready.hi, ready.limit_key
-            FROM stint.ready
+            SELECT ready.priority, ready.rank, ready.lo, ready.hi, ready.limit_key FROM stint.ready
             WHERE ready.action = asked.action
               AND ready.rank BETWEEN range.from_rank AND range.to_rank
               AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
             ORDER BY ready.action, ready.rank, ready.hi
             LIMIT greatest(16, least(
                 greatest($3::integer, $11::integer),
-                2 * greatest($3::integer, $11::integer) / cardinality($4::text[]) + 1
-            ))
+                2 * greatest($3::integer, $11::integer) / cardinality($4::text[]) + 1))
         ) AS span
         WHERE asked.capacity > 0
     ) AS span
     WINDOW of_key AS (PARTITION BY span.action, span.limit_key ORDER BY span.rank, span.hi)
 ), floor AS MATERIALIZED (
-    SELECT head.action, head.priority, min(head.rank) AS rank
+    -- What is in strict order is always looked at from the beginning of its priority.
+    SELECT head.action, head.priority,
+           min(CASE WHEN head.ordered THEN head.rank >> 47 << 47 ELSE head.rank END) AS rank
     FROM head GROUP BY head.action, head.priority
 ), share AS (
     -- How many spans of each queue come up to the last one that is among the first tasks.
     SELECT counted.action, counted.capacity, counted.look, counted.limited, counted.keyed,
-           counted.per_key, counted.bound, counted.from_rank, counted.to_rank,
+           counted.per_key, counted.bound, counted.ordered, counted.from_rank, counted.to_rank,
            max(counted.place) AS spans
     FROM (
         SELECT fitting.*, sum(fitting.fits) OVER first_to_last - fitting.fits AS before,
@@ -112,20 +111,18 @@ WITH asked AS MATERIALIZED (
                                   ORDER BY fitting.rank, fitting.hi) AS place
         FROM (
             SELECT head.*, greatest(0, least(
-                       head.size, head.look + head.size - sum(head.size) OVER of_action
-                   )) AS fits
-            FROM head
-            WINDOW of_action AS (PARTITION BY head.action ORDER BY head.rank, head.hi)
+                       head.size, head.look + head.size - sum(head.size) OVER of_action)) AS fits
+            FROM head WINDOW of_action AS (PARTITION BY head.action ORDER BY head.rank, head.hi)
         ) AS fitting
         WINDOW first_to_last AS (ORDER BY fitting.rank, fitting.hi)
     ) AS counted
     WHERE counted.fits > 0 AND counted.before < greatest($3::integer, $11::integer)
     GROUP BY counted.action, counted.capacity, counted.look, counted.limited, counted.keyed,
-             counted.per_key, counted.bound, counted.from_rank, counted.to_rank
+             counted.per_key, counted.bound, counted.ordered, counted.from_rank, counted.to_rank
     ORDER BY min(counted.rank)
 ), picked AS MATERIALIZED (
     SELECT share.capacity, share.look, share.limited, share.keyed, share.per_key, share.bound,
-           span.*, span.hi - span.lo + 1 AS tasks
+           share.ordered, span.*, span.hi - span.lo + 1 AS tasks
     FROM share
     CROSS JOIN LATERAL (
         SELECT ready AS span, ready.action, ready.rank, ready.lo, ready.hi, ready.limit_key
@@ -133,15 +130,36 @@ WITH asked AS MATERIALIZED (
         WHERE ready.action = share.action
           AND ready.rank BETWEEN share.from_rank AND share.to_rank
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
-        ORDER BY ready.action, ready.rank, ready.hi
-        LIMIT share.spans
-        FOR UPDATE SKIP LOCKED
+        ORDER BY ready.action, ready.rank, ready.hi LIMIT share.spans FOR UPDATE SKIP LOCKED
     ) AS span
+), passed AS MATERIALIZED (
+    -- What is ahead of a span that is picked, and is not as it was seen, since somebody else is
+    -- changing it, keeps the later tasks of its keys from being taken, if these are in order.
+    SELECT span.action, task.limit_key, min(ARRAY[span.rank, task.key]) AS place
+    FROM (
+        SELECT ready.action, ready.rank, ready.lo, ready.hi
+        FROM (
+            SELECT picked.action, max(picked.rank) AS rank
+            FROM picked WHERE picked.ordered GROUP BY picked.action
+        ) AS last
+        CROSS JOIN LATERAL (
+            SELECT ready.action, ready.rank, ready.lo, ready.hi FROM stint.ready
+            WHERE ready.action = last.action AND ready.rank BETWEEN 0 AND last.rank
+              AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
+            ORDER BY ready.action, ready.rank, ready.hi
+        ) AS ready
+        EXCEPT
+        SELECT picked.action, picked.rank, picked.lo, picked.hi FROM picked
+    ) AS span
+    CROSS JOIN LATERAL (
+        SELECT tasks.key, tasks.limit_key FROM stint.tasks
+        WHERE tasks.key BETWEEN span.lo AND span.hi AND tasks.limit_key IS NOT NULL
+    ) AS task
+    GROUP BY span.action, task.limit_key
 ), offered AS MATERIALIZED (
     -- Of each span the tasks up to last are looked at.
     SELECT counted.*, counted.lo - 1 + least(
-               counted.fits, greatest($3::integer, $11::integer) - counted.before
-           )::bigint AS last
+               counted.fits, greatest($3::integer, $11::integer) - counted.before)::bigint AS last
     FROM (
         SELECT fitting.*, sum(fitting.fits) OVER first_to_last - fitting.fits AS before
         FROM (
@@ -153,9 +171,7 @@ WITH asked AS MATERIALIZED (
                            picked.tasks,
                            CASE WHEN picked.limit_key <> '' AND picked.bound IS NOT NULL
                                 THEN greatest(0, picked.bound + picked.tasks
-                                                     - sum(picked.tasks) OVER of_key)
-                           END
-                       ) AS size
+                                                     - sum(picked.tasks) OVER of_key) END) AS size
                 FROM picked
                 WINDOW of_key AS (PARTITION BY picked.action, picked.limit_key
                                   ORDER BY picked.rank, picked.hi)
@@ -172,8 +188,7 @@ WITH asked AS MATERIALIZED (
            task.key, task.limit_key
     FROM offered
     CROSS JOIN LATERAL (
-        SELECT tasks.key, coalesce(tasks.limit_key, '') AS limit_key
-        FROM stint.tasks
+        SELECT tasks.key, coalesce(tasks.limit_key, '') AS limit_key FROM stint.tasks
         WHERE offered.keyed AND offered.limit_key IS NULL
           AND tasks.key BETWEEN offered.lo AND offered.last
         UNION ALL
@@ -186,25 +201,36 @@ WITH asked AS MATERIALIZED (
     -- The keys, with the slots that are held, whether any slots have rows, and how many more of
     -- their tasks may be taken: as many as there are slots, and tokens.
     SELECT named.*, held.slots, held.known, bucket.full_at, bucket.each,
-           CASE WHEN paused.key IS NOT NULL THEN 0
-                ELSE greatest(0, least(
-                    named.per_key - cardinality(held.slots), bucket.tokens, parked.ahead,
-                    cardinality(named.keys) + 1
-                ))
-           END::integer AS most
+           CASE WHEN paused.key IS NOT NULL THEN 0 ELSE greatest(0, least(
+                    named.per_key - held.tasks, bucket.tokens,
+                    CASE WHEN named.holders IS NULL THEN parked.ahead
+                         WHEN named.place IS NULL THEN 0 END,
+                    cardinality(named.keys) + 1)) END::integer AS most
     FROM (
-        SELECT task.action, task.limit_key, task.capacity, task.per_key,
-               array_agg(task.key) AS keys, array_agg(task.rank) AS ranks
+        -- Where a task holds its key, it is the only one that may be taken.
+        SELECT found.action, found.limit_key, found.capacity, found.per_key, holding.*,
+               coalesce(found.keys[holding.place:holding.place], found.keys) AS keys,
+               coalesce(found.ranks[holding.place:holding.place], found.ranks) AS ranks
         FROM (
-            SELECT task.*
-            FROM task WHERE task.limit_key <> ''
-            ORDER BY task.action, task.limit_key, task.capacity, task.per_key, task.rank, task.key
-        ) AS task
-        GROUP BY task.action, task.limit_key, task.capacity, task.per_key
+            SELECT task.action, task.limit_key, task.capacity, task.per_key,
+                   array_agg(task.key) AS keys, array_agg(task.rank) AS ranks
+            FROM (
+                SELECT * FROM task WHERE task.limit_key <> ''
+                ORDER BY action, limit_key, task.capacity, task.per_key, task.rank, task.key
+            ) AS task
+            GROUP BY task.action, task.limit_key, task.capacity, task.per_key
+        ) AS found
+        LEFT JOIN LATERAL (
+            SELECT array_agg(holders.key) AS holders,
+                   min(array_position(found.keys, holders.key)) AS place
+            FROM stint.holders
+            WHERE holders.action = found.action AND holders.limit_key = found.limit_key
+              AND (SELECT true FROM asked WHERE asked.ordered LIMIT 1)
+            HAVING count(*) > 0
+        ) AS holding ON true
     ) AS named
     LEFT JOIN LATERAL (
-        SELECT limited_keys.limit_key AS key
-        FROM stint.limited_keys
+        SELECT limited_keys.limit_key AS key FROM stint.limited_keys
         WHERE limited_keys.action = named.action AND limited_keys.limit_key = named.limit_key
           AND limited_keys.paused_at IS NOT NULL
           AND (SELECT true FROM asked WHERE asked.pauses LIMIT 1)
@@ -217,8 +243,7 @@ WITH asked AS MATERIALIZED (
                ) / rate.each + 0.000001) AS tokens
         FROM stint.limits
         CROSS JOIN LATERAL (
-            SELECT date_part('epoch', limits.key_per) / limits.key_tasks AS each
-        ) AS rate
+            SELECT date_part('epoch', limits.key_per) / limits.key_tasks AS each) AS rate
         LEFT JOIN LATERAL (
             SELECT key_rates.full_at FROM stint.key_rates
             WHERE key_rates.action = named.action AND key_rates.limit_key = named.limit_key
@@ -230,29 +255,33 @@ WITH asked AS MATERIALIZED (
     ) AS bucket ON true
     LEFT JOIN LATERAL (
         -- Tokens and turns come while tasks of the key are parked. Those ahead may be taken.
-        SELECT (
-                   SELECT nullif(count(*), cardinality(named.keys))
-                   FROM unnest(named.keys, named.ranks) AS of_key (key, rank)
-                   WHERE ARRAY[of_key.rank, of_key.key] < first.place
-               ) AS ahead
+        SELECT (SELECT nullif(count(*), cardinality(named.keys))
+                FROM unnest(named.keys, named.ranks) AS of_key (key, rank)
+                WHERE ARRAY[of_key.rank, of_key.key] < first.place) AS ahead
         FROM (
-            SELECT ARRAY[ready.rank & 9223372036854775807 /* as it was */, ready.lo] AS place
-            FROM stint.ready
-            WHERE ready.action = named.action AND ready.limit_key = named.limit_key
-              AND ready.position < 0
-              AND (SELECT true FROM asked WHERE asked.rates OR asked.fair LIMIT 1)
-            ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi LIMIT 1
+            SELECT least((
+                       SELECT ARRAY[ready.rank & 9223372036854775807 /* as it was */, ready.lo]
+                       FROM stint.ready
+                       WHERE ready.action = named.action AND ready.limit_key = named.limit_key
+                         AND ready.position < 0
+                         AND (SELECT true FROM asked
+                              WHERE asked.rates OR asked.fair OR asked.ordered LIMIT 1)
+                       ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi LIMIT 1
+                   ), (
+                       SELECT passed.place FROM passed
+                       WHERE passed.action = named.action AND passed.limit_key = named.limit_key
+                   )) AS place
         ) AS first
+        WHERE first.place IS NOT NULL
     ) AS parked ON true
     CROSS JOIN LATERAL (
-        SELECT coalesce(array_agg(slot.slot) FILTER (WHERE slot.held), '{}') AS slots,
-               count(*) > 0 AS known
-        FROM (
-            SELECT slots.slot, (
+        SELECT coalesce(array_agg(slot.slot) FILTER (WHERE slot.held OR slot.key <> named.keys[1]
+                            AND slot.key = ANY (named.holders)), '{}') AS slots,
+               count(*) FILTER (WHERE slot.held) AS tasks, count(*) > 0 AS known FROM (
+            SELECT slots.slot, slots.key, (
                        SELECT leased.hi >= slots.key AND leased.claim = slots.claim
                        FROM stint.leased WHERE leased.lo BETWEEN slots.key >> 10 << 10 AND slots.key
-                       ORDER BY leased.lo DESC LIMIT 1
-                   ) AS held
+                       ORDER BY leased.lo DESC LIMIT 1) AS held
             FROM stint.slots
             WHERE slots.action = named.action AND slots.limit_key = named.limit_key
               AND named.per_key IS NOT NULL
@@ -263,8 +292,7 @@ WITH asked AS MATERIALIZED (
     -- How far the tasks go that are taken, if it is looked at more: the last one of each action.
     SELECT within.action, max(ARRAY[within.rank, within.key]) AS last
     FROM (
-        SELECT free.*
-        FROM (
+        SELECT free.* FROM (
             SELECT free.*, row_number() OVER (PARTITION BY free.action
                                               ORDER BY free.rank, free.key) AS n
             FROM (
@@ -277,19 +305,15 @@ WITH asked AS MATERIALIZED (
                 WHERE $11::integer > 0
             ) AS free
         ) AS free
-        WHERE free.n <= free.capacity
-        ORDER BY free.rank, free.key
-        LIMIT $3::integer
-    ) AS within
-    GROUP BY within.action
+        WHERE free.n <= free.capacity ORDER BY free.rank, free.key LIMIT $3::integer
+    ) AS within GROUP BY within.action
 ), key AS MATERIALIZED (
     -- The keys with how many of their tasks are to be taken, and whether they are full with that.
     SELECT named.*, taken.tasks AS takes, taken.tasks >= named.most AS is_full FROM named
     CROSS JOIN LATERAL (
         SELECT CASE WHEN $11::integer > 0 THEN (
-                   SELECT count(*)
-                   FROM unnest(named.keys[1:named.most], named.ranks[1:named.most])
-                       AS of_key (key, rank)
+                   SELECT count(*) FROM unnest(
+                       named.keys[1:named.most], named.ranks[1:named.most]) AS of_key (key, rank)
                    WHERE ARRAY[of_key.rank, of_key.key] <= (
                        SELECT reach.last FROM reach WHERE reach.action = named.action)
                ) ELSE least(cardinality(named.keys), named.most) END::integer AS tasks
@@ -300,16 +324,14 @@ WITH asked AS MATERIALIZED (
     SELECT (SELECT count(*) FROM head) > (SELECT count(*) FROM offered)
            OR (SELECT true FROM offered WHERE offered.last < offered.hi LIMIT 1) IS NOT NULL AS yes
 ), met AS MATERIALIZED (
-    -- The spans of the head that are known to be of one key that is full: the tasks that they have
-    -- beyond those that are looked at are parked, too. But nothing is that comes behind the first
-    -- task whose key is not known: it may be an older one of the same key.
-    SELECT met.*
-    FROM (
+    -- The spans of the head that are known to be of one key that is full: what they have beyond
+    -- what is looked at is parked, too, but nothing behind the first task whose key is not known:
+    -- it may be an older one of the same key.
+    SELECT met.* FROM (
         SELECT one.*, bool_or(one.is_full) OVER (PARTITION BY one.action, one.limit_key) AS parks,
                min(CASE WHEN one.limit_key IS NULL AND one.last IS DISTINCT FROM one.hi
-                             AND ARRAY[one.rank, one.hi] >= one.seen
-                        THEN ARRAY[one.rank, one.hi] END)
-                   OVER (PARTITION BY one.action) AS unknown
+                             AND ARRAY[one.rank, one.hi] >= one.seen THEN ARRAY[one.rank, one.hi]
+                   END) OVER (PARTITION BY one.action) AS unknown
         FROM (
             -- seen is the last span of the action that is looked at. What comes before it and is
             -- not has been locked by somebody else.
@@ -319,14 +341,13 @@ WITH asked AS MATERIALIZED (
                        OVER (PARTITION BY span.action) AS seen,
                    false AS is_full
             FROM (
-                SELECT head.action, head.limit_key, head.rank, head.lo, head.hi,
-                       NULL::bigint AS last
+                SELECT head.action, head.limit_key, head.rank, head.lo, head.hi, NULL::bigint
                 FROM head WHERE head.keyed AND (SELECT beyond.yes FROM beyond)
                 UNION ALL
                 SELECT offered.action, offered.limit_key, offered.rank, offered.lo, offered.hi,
                        offered.last
                 FROM offered WHERE offered.keyed AND (SELECT beyond.yes FROM beyond)
-            ) AS span
+            ) AS span (action, limit_key, rank, lo, hi, last)
             UNION ALL
             SELECT key.action, key.limit_key, NULL, NULL, NULL, NULL, NULL, true
             FROM key WHERE key.is_full AND (SELECT beyond.yes FROM beyond)
@@ -340,16 +361,13 @@ WITH asked AS MATERIALIZED (
         SELECT ready AS span, ready.lo, ready.hi, ready.limit_key
         FROM stint.ready
         WHERE ready.action = met.action AND ready.rank = met.rank AND ready.hi = met.hi
-          AND ready.lo = met.lo
-        FOR UPDATE SKIP LOCKED
-    ) AS ready
-    WHERE met.last IS NULL
+          AND ready.lo = met.lo FOR UPDATE SKIP LOCKED
+    ) AS ready WHERE met.last IS NULL
 ), paid_key AS (
     -- Tokens are paid out of the bucket that was seen, or not at all.
     INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at, seen_at)
     SELECT key.action, key.limit_key, greatest(key.full_at, statement_timestamp())
-               + ceil(key.takes * key.each * 1000000) * interval '1 us',
-           key.full_at
+               + ceil(key.takes * key.each * 1000000) * interval '1 us', key.full_at
     FROM key WHERE key.each IS NOT NULL AND key.takes > 0
     ORDER BY key.action, key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
@@ -374,8 +392,7 @@ WITH asked AS MATERIALIZED (
            CASE WHEN wanted.known THEN (
                SELECT before.claim FROM stint.slots AS before
                WHERE before.action = wanted.action AND before.limit_key = wanted.limit_key
-                 AND before.slot = wanted.slot
-           ) END
+                 AND before.slot = wanted.slot) END
     FROM (
         SELECT key.action, key.limit_key, key.known, (free.n - 1)::integer AS slot, free.key
         FROM key CROSS JOIN LATERAL unnest(key.keys[1:key.takes]) WITH ORDINALITY AS free (key, n)
@@ -386,8 +403,7 @@ WITH asked AS MATERIALIZED (
             SELECT free.slot, row_number() OVER (ORDER BY free.slot) AS n
             FROM generate_series(0, cardinality(key.slots) + key.takes - 1) AS free (slot)
             WHERE free.slot <> ALL (key.slots)
-            ORDER BY free.slot
-            LIMIT key.takes
+            ORDER BY free.slot LIMIT key.takes
         ) AS free
         WHERE key.per_key IS NOT NULL AND key.slots <> '{}' AND key.takes > 0
     ) AS wanted
@@ -408,21 +424,19 @@ WITH asked AS MATERIALIZED (
                    SELECT reach.last FROM reach WHERE reach.action = task.action))
         UNION ALL
         SELECT unnest(key.keys[1:key.takes]) FROM key WHERE key.per_key IS NULL
-    ) AS one
-    WHERE one.key <> ALL ((SELECT unpaid.keys FROM unpaid)::bigint[])
+    ) AS one WHERE one.key <> ALL ((SELECT unpaid.keys FROM unpaid)::bigint[])
 ), all_taken AS MATERIALIZED (
     SELECT (SELECT count(*) FROM taken) = (SELECT count(*) FROM task) AS yes
 ), judged AS MATERIALIZED (
     -- Unless all tasks are taken: sorted by key, one that is taken or stays in the queue is
     -- followed by its key among those that are, or do; all others are to be parked. A join would
-    -- look at each of the ones for each of the others.
+    -- compare all pairs.
     SELECT judged.*, max(CASE WHEN judged.fate <> 'stays' THEN judged.key END)
                          OVER (PARTITION BY judged.span) AS last
     FROM (
         SELECT one.span, one.key, one.limit_key,
                CASE WHEN lead(one.key, 1, 0::bigint) OVER by_key = one.key
-                    THEN lead(one.fate) OVER by_key ELSE 'parked'
-               END AS fate
+                    THEN lead(one.fate) OVER by_key ELSE 'parked' END AS fate
         FROM (
             SELECT task.span, task.key, task.limit_key, NULL AS fate FROM task
             UNION ALL
@@ -438,8 +452,7 @@ WITH asked AS MATERIALIZED (
         ) AS one
         WHERE NOT (SELECT all_taken.yes FROM all_taken)
         WINDOW by_key AS (ORDER BY one.key, one.span)
-    ) AS judged
-    WHERE judged.span IS NOT NULL
+    ) AS judged WHERE judged.span IS NOT NULL
 ), part AS MATERIALIZED (
     -- The tasks of a span that follow one another and have the same fate, those to be parked with
     -- the same key; or all. Those that stay behind the last one that does not are left out.
@@ -449,30 +462,25 @@ WITH asked AS MATERIALIZED (
         SELECT judged.*, judged.key - row_number() OVER (
                    PARTITION BY judged.span, judged.fate,
                                 CASE WHEN judged.fate = 'parked' THEN judged.limit_key END
-                   ORDER BY judged.key
-               ) AS place
+                   ORDER BY judged.key) AS place
         FROM judged WHERE judged.key <= judged.last
     ) AS part
     GROUP BY part.span, part.fate, CASE WHEN part.fate = 'parked' THEN part.limit_key END,
              part.place
     UNION ALL
-    SELECT offered.lo, 'taken', NULL, offered.lo, offered.last, offered.last
-    FROM offered
+    SELECT offered.lo, 'taken', NULL, offered.lo, offered.last, offered.last FROM offered
     WHERE NOT offered.keyed AND $11::integer = 0 OR (SELECT all_taken.yes FROM all_taken)
     UNION ALL
-    SELECT behind.lo, 'parked', behind.limit_key, behind.lo, behind.hi, behind.hi
-    FROM behind
+    SELECT behind.lo, 'parked', behind.limit_key, behind.lo, behind.hi, behind.hi FROM behind
 ), run AS MATERIALIZED (
     -- Each part with its span, which is sorted ahead of its parts. With a key that is known to be
     -- that of the whole span, its rest is parked, too. is_full says that the rest, which goes back
     -- in two halves up to middle and behind it, is to be parked in any case.
     SELECT run.*,
            CASE WHEN run.fate = 'parked' AND run.stop = run.last AND run.known IS NOT NULL
-                THEN run.span_hi ELSE run.stop
-           END AS hi,
+                THEN run.span_hi ELSE run.stop END AS hi,
            CASE WHEN run.is_full THEN run.span_hi
-                ELSE (run.last + run.span_hi + 1) / 2
-           END AS middle
+                ELSE (run.last + run.span_hi + 1) / 2 END AS middle
     FROM (
         SELECT run.head, run.fate, run.lo, run.stop, run.last, run.limit_key, run.limited,
                coalesce(run.is_full, false) AS is_full, (run.span).hi AS span_hi,
@@ -495,19 +503,15 @@ WITH asked AS MATERIALIZED (
                 FROM met WHERE met.last IS NOT NULL
                 UNION ALL
                 SELECT part.span, part.lo, part.hi, part.last, part.fate, part.limit_key, false,
-                       false, NULL
-                FROM part
-            ) AS lined
-            WINDOW of_span AS (PARTITION BY lined.head ORDER BY lined.lo)
-        ) AS run
-        WHERE run.stop IS NOT NULL
+                       false, NULL FROM part
+            ) AS lined WINDOW of_span AS (PARTITION BY lined.head ORDER BY lined.lo)
+        ) AS run WHERE run.stop IS NOT NULL
     ) AS run
 ), gone AS (
     -- The row of a span goes if its first task is taken.
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(
-        SELECT run.lo FROM run WHERE run.fate = 'taken' AND run.lo = run.head
-    ))
+        SELECT run.lo FROM run WHERE run.fate = 'taken' AND run.lo = run.head))
 ), firsts AS MATERIALIZED (
     SELECT array_agg(run.lo ORDER BY run.lo) AS lo, array_agg(run.hi ORDER BY run.lo) AS hi,
            array_agg(run.fate = 'parked' ORDER BY run.lo) AS parks
@@ -521,13 +525,12 @@ WITH asked AS MATERIALIZED (
         hi = firsts.hi[width_bucket(ready.lo, firsts.lo)],
         limit_key = CASE WHEN firsts.parks[width_bucket(ready.lo, firsts.lo)]
                          THEN (SELECT tasks.limit_key FROM stint.tasks WHERE tasks.key = ready.lo)
-                         ELSE ready.limit_key
-                    END
+                         ELSE ready.limit_key END
     FROM firsts WHERE ready.lo = ANY (firsts.lo)
 ), rest AS (
     -- The other tasks that are not taken, and what is left of the span.
-    INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
-                             limit_key)
+    INSERT INTO stint.ready
+        (position, lo, hi, action, priority, tries, completed, aborted, limit_key)
     SELECT rest.position | CASE WHEN rest.parks THEN '-9223372036854775808'::bigint ELSE 0 END,
            rest.lo, rest.hi, rest.action, rest.priority, rest.tries, rest.completed, rest.aborted,
            rest.key
@@ -539,10 +542,8 @@ WITH asked AS MATERIALIZED (
         UNION ALL
         SELECT run.position, half.lo, half.hi, run.action, run.priority, run.tries, run.completed,
                run.aborted, run.is_full, run.known
-        FROM run
-        CROSS JOIN LATERAL (
-            VALUES (run.last + 1, run.middle), (run.middle + 1, run.span_hi)
-        ) AS half (lo, hi)
+        FROM run CROSS JOIN LATERAL (
+            VALUES (run.last + 1, run.middle), (run.middle + 1, run.span_hi)) AS half (lo, hi)
         WHERE run.hi = run.last AND half.lo <= half.hi
     ) AS rest
 ), paid AS (
@@ -553,12 +554,9 @@ WITH asked AS MATERIALIZED (
     FROM (
         SELECT asked.tokens, sum(run.hi - run.lo + 1) AS tasks,
                (SELECT limits.ctid FROM stint.limits WHERE limits.action = asked.action) AS tid
-        FROM asked
-        JOIN run ON run.action = asked.action AND run.fate = 'taken'
-        WHERE asked.tokens IS NOT NULL
-        GROUP BY asked.action, asked.tokens
-    ) AS paying
-    WHERE limits.ctid = paying.tid
+        FROM asked JOIN run ON run.action = asked.action AND run.fate = 'taken'
+        WHERE asked.tokens IS NOT NULL GROUP BY asked.action, asked.tokens
+    ) AS paying WHERE limits.ctid = paying.tid
 ), leased AS (
     -- limited_action counts the tasks towards the limits of their action, and says that somebody
     -- may be waiting for their return.
@@ -571,8 +569,7 @@ WITH asked AS MATERIALIZED (
     SELECT $1::bigint, $2::text, $6::bigint,
            coalesce(statement_timestamp() + $5::interval, 'infinity'),
            sum(run.hi - run.lo + 1), array_agg(ARRAY[run.lo, run.hi] ORDER BY run.rank, run.lo)
-    FROM run WHERE run.fate = 'taken'
-    HAVING count(*) > 0
+    FROM run WHERE run.fate = 'taken' HAVING count(*) > 0
 )
 SELECT run.lo, run.hi, run.rank, run.floor,
        (SELECT true FROM stint.edges WHERE edges.after BETWEEN run.lo AND run.hi
@@ -592,7 +589,10 @@ FROM (
 WHERE run.lo IS NOT NULL
 UNION ALL
 SELECT DISTINCT 0, 0, 0, NULL::bigint, NULL::boolean, coalesce(run.limit_key, run.known),
-       run.action, false, false, true, false, false
+       run.action, false, false, true, false,
+       (SELECT true FROM passed
+        WHERE passed.action = run.action
+          AND passed.limit_key = coalesce(run.limit_key, run.known)) IS NULL
 FROM run WHERE run.fate = 'parked' OR run.is_full AND run.last < run.span_hi
 UNION ALL
 SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,

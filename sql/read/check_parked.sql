@@ -6,8 +6,8 @@
 --
 --   $1 rows  integer: how many to return at most
 --
--- Only keys are looked at of which no task is in progress or about to be handed out, and which are
--- not paused and have a full bucket, so that there must be capacity. It reads whole tables, so it
+-- Only keys are looked at of which no task is in progress or about to be handed out, or holds its
+-- key in strict order, and which are not paused and have a full bucket, so that there must be capacity. It reads whole tables, so it
 -- runs with the planner's own choice of plans.
 WITH parked AS MATERIALIZED (
     SELECT ready.action, ready.limit_key,
@@ -24,6 +24,8 @@ WITH parked AS MATERIALIZED (
         FROM stint.leased
         CROSS JOIN LATERAL generate_series(leased.lo, leased.hi) AS span (key)
     ) AS owned ON owned.key = slots.key AND owned.claim = slots.claim
+    UNION
+    SELECT holders.action, holders.limit_key FROM stint.holders
 ), turn AS (
     SELECT DISTINCT turns.action, turns.limit_key FROM stint.turns
 )

@@ -10,7 +10,8 @@
 --   $2 rows   integer: how many rows of leased are counted
 --   $3 more   integer: how many parked rows, and how many turns
 SELECT limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per, limits.rate_burst,
-       limits.key_tasks, limits.key_per, limits.key_burst, limits.fair, limits.paused_at,
+       limits.key_tasks, limits.key_per, limits.key_burst, limits.fair, limits.ordered,
+       limits.paused_at,
        paused.since AS key_paused_at, owned.tasks AS in_progress, held.tasks AS key_in_progress,
        bucket.next_at, key_bucket.next_at AS key_next_at, parked.tasks AS key_waiting,
        limits.fair AND task.position <> 0 AND turn.held IS NOT TRUE AS waits_for_turn,

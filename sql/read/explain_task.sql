@@ -1,11 +1,11 @@
 -- name: explain_task
 --
 -- Returns a task (place 0) and up to $2 of the predecessors that it waits for, or because of which
--- it was aborted or skipped, or of the tasks that hold slots of its key while it is ready (place
--- 1), and up to $2 of those that count under the limit of its action meanwhile (place 2), each in
--- the form of get_tasks without body and result. With each come how many predecessors the task
--- waits for in all (0 for others), when somebody last asked for its action, what time it is, its
--- place, and of a blocked task whether the first of several starts it.
+-- it was aborted or skipped, or of the tasks that hold slots of its key, or the key, while it is
+-- ready (place 1), and up to $2 of those that count under the limit of its action meanwhile (place
+-- 2), each in the form of get_tasks without body and result. With each come how many predecessors
+-- the task waits for in all (0 for others), when somebody last asked for its action, what time it
+-- is, its place, and of a blocked task whether the first of several starts it.
 --
 --   $1 id     text
 --   $2 tasks  integer
@@ -99,7 +99,19 @@ WITH named AS MATERIALIZED (
             LIMIT 1
         ) AS leased
         WHERE leased.hi >= slot.key AND leased.claim = slot.claim
-        ORDER BY slot.key
+        UNION
+        -- In strict order, a task holds its key whatever its state.
+        SELECT holder.key
+        FROM named
+        CROSS JOIN LATERAL (
+            SELECT holders.key
+            FROM stint.holders
+            WHERE holders.action = named.action AND holders.limit_key = named.limit_key
+              AND named.is_ready
+            OFFSET 0
+        ) AS holder
+        WHERE holder.key <> named.key
+        ORDER BY key
         LIMIT $2::integer
     ) AS slot
     UNION ALL

@@ -1,8 +1,8 @@
 -- name: drop_slots
 --
 -- Looks at $4 slots behind the place $1, $2, $3, and drops those that are free, since the task that
--- held them is not owned any more. Returns how many it dropped, and the place of the last, null if
--- there are no more.
+-- held them is not owned any more, and does not hold its key in strict order either. Returns how
+-- many it dropped, and the place of the last, null if there are no more.
 --
 --   $1 action     text
 --   $2 limit_key  text
@@ -33,7 +33,12 @@ WITH seen AS MATERIALIZED (
           AND slots.slot = seen.slot AND slots.claim = seen.claim
         FOR UPDATE SKIP LOCKED
     ) AS slot
-    WHERE leased.hi < seen.key OR leased.claim <> seen.claim OR leased.hi IS NULL
+    WHERE (leased.hi < seen.key OR leased.claim <> seen.claim OR leased.hi IS NULL)
+      AND (SELECT true
+           FROM stint.holders
+           WHERE holders.action = seen.action AND holders.limit_key = seen.limit_key
+             AND holders.key = seen.key
+           LIMIT 1) IS NULL
 ), dropped AS (
     DELETE FROM stint.slots
     USING free

@@ -13,21 +13,23 @@
 --   $8 key_per      interval
 --   $9 key_burst    integer
 --   $10 fair        boolean
+--   $11 ordered     boolean
 WITH before AS (
-    SELECT limits.per_key, limits.key_tasks, limits.key_per, limits.key_burst, limits.fair
+    SELECT limits.per_key, limits.key_tasks, limits.key_per, limits.key_burst, limits.fair,
+           limits.ordered
     FROM stint.limits
     WHERE limits.action = $1::text
 )
 INSERT INTO stint.limits
     (action, concurrency, per_key, rate_tasks, rate_per, rate_burst, key_tasks, key_per, key_burst,
-     fair, tokens)
+     fair, ordered, tokens)
 VALUES ($1::text, $2::integer, $3::integer, $4::integer, $5::interval, $6::integer, $7::integer,
-        $8::interval, $9::integer, $10::boolean, coalesce($6::integer, 0))
+        $8::interval, $9::integer, $10::boolean, $11::boolean, coalesce($6::integer, 0))
 ON CONFLICT (action) DO UPDATE
 SET set_at = statement_timestamp(), concurrency = excluded.concurrency, per_key = excluded.per_key,
     rate_tasks = excluded.rate_tasks, rate_per = excluded.rate_per,
     rate_burst = excluded.rate_burst, key_tasks = excluded.key_tasks, key_per = excluded.key_per,
-    key_burst = excluded.key_burst, fair = excluded.fair,
+    key_burst = excluded.key_burst, fair = excluded.fair, ordered = excluded.ordered,
     -- A new bucket is full. One that is changed keeps what has come in until now, so that nobody
     -- gets tokens by setting limits again and again.
     tokens = CASE
@@ -42,5 +44,6 @@ SET set_at = statement_timestamp(), concurrency = excluded.concurrency, per_key 
     -- This statement may have waited for a hand-out that refilled the bucket later than it began.
     refilled_at = greatest(limits.refilled_at, statement_timestamp())
 RETURNING coalesce((SELECT before FROM before) IS NOT DISTINCT FROM
-                   ROW($3::integer, $7::integer, $8::interval, $9::integer, $10::boolean), false)
+                   ROW($3::integer, $7::integer, $8::interval, $9::integer, $10::boolean,
+                       $11::boolean), false)
               AS same

@@ -11,6 +11,7 @@
 --   $5 keys       text[]: element i is a key of action i
 --   $6 waking     text[]: actions of whose keys those are meant, too, for which tokens have come
 --   $7 briefly    boolean: the transaction is over soon
+--   $8 outcomes   smallint[], null: the tasks end. As in return_tasks
 --
 -- turn locks turns, and then waking locks buckets, each in the order of its keys, as all who lock
 -- them do, so that nobody deadlocks. Hand-outs wait for these locks. So if the transaction may
@@ -18,7 +19,9 @@
 --
 -- They come back to the very beginning of the queue, where each hand-out looks. The slots decide
 -- whether they are handed out; what was brought back in vain is parked again. Keys of fair actions
--- get their turns back instead.
+-- get their turns back instead. Of a key in strict order comes back the task that holds it, or the
+-- first one if none does or that ends: to where it was, since the order among those that are parked
+-- and those that are not must stay, and only if nobody is changing it.
 --
 -- Who parks a task does this for its key behind the commit, since somebody may have freed capacity
 -- before. One who frees capacity at that moment neither sees the parked task nor is seen, so it is
@@ -47,6 +50,24 @@ WITH owned AS MATERIALIZED (
     ) AS ready
     WHERE $3::bigint[] IS NULL
       AND (SELECT true FROM stint.limits WHERE limits.action = ready.action) IS NOT NULL
+    UNION ALL
+    -- So does one that holds a key, and waits for its next try.
+    SELECT holder.key, holder.key, task.action
+    FROM unnest($1::bigint[], $2::bigint[]) AS named (lo, hi)
+    CROSS JOIN LATERAL (
+        SELECT tasks.action, tasks.limit_key
+        FROM stint.tasks
+        WHERE tasks.key BETWEEN named.lo AND named.hi AND tasks.limit_key IS NOT NULL
+          AND $3::bigint[] IS NULL
+        OFFSET 0
+    ) AS task
+    CROSS JOIN LATERAL (
+        SELECT holders.key
+        FROM stint.holders
+        WHERE holders.action = task.action AND holders.limit_key = task.limit_key
+        OFFSET 0
+    ) AS holder
+    WHERE holder.key BETWEEN named.lo AND named.hi
 ), parking AS MATERIALIZED (
     -- The actions of which tasks are parked at all.
     SELECT array_agg(limited.action) AS actions
@@ -73,10 +94,14 @@ WITH owned AS MATERIALIZED (
     SELECT due.action, due.limit_key FROM due
 ), below AS MATERIALIZED (
     -- How much capacity there is for each key below its limit.
-    SELECT named.action, named.limit_key, coalesce(limits.per_key - held.tasks, 1000) AS capacity
+    SELECT named.action, named.limit_key, coalesce(limits.per_key - held.tasks, 1000) AS capacity,
+           limits.ordered
     FROM named
     LEFT JOIN LATERAL (
-        SELECT limits.per_key FROM stint.limits WHERE limits.action = named.action OFFSET 0
+        SELECT limits.per_key, limits.ordered
+        FROM stint.limits
+        WHERE limits.action = named.action
+        OFFSET 0
     ) AS limits ON true
     CROSS JOIN LATERAL (
         SELECT count(*) AS tasks
@@ -117,7 +142,9 @@ WITH owned AS MATERIALIZED (
         -- What was brought back before, and has not been handed out, is at the very beginning of
         -- the queue. A key that is named needs so many fewer.
         SELECT head.action, head.limit_key, 0, head.hi - head.lo + 1, false
-        FROM (SELECT DISTINCT below.action FROM below WHERE below.capacity > 0) AS named
+        FROM (
+            SELECT DISTINCT below.action, below.ordered FROM below WHERE below.capacity > 0
+        ) AS named
         CROSS JOIN LATERAL (
             SELECT ready.action, ready.limit_key, ready.position, ready.lo, ready.hi
             FROM stint.ready
@@ -125,7 +152,7 @@ WITH owned AS MATERIALIZED (
             ORDER BY ready.action, ready.rank, ready.hi
             LIMIT 1000
         ) AS head
-        WHERE head.position = 0
+        WHERE head.position = 0 OR named.ordered AND head.limit_key <> ''
     ) AS made
     GROUP BY made.action, made.limit_key
     HAVING sum(made.capacity) > 0
@@ -133,10 +160,12 @@ WITH owned AS MATERIALIZED (
     -- The keys of which tasks are parked, unless they are paused, with their tokens; each is how
     -- many seconds a token takes.
     SELECT made.action, made.limit_key, limits.fair, limits.key_burst, bucket.each, bucket.tokens,
-           least(made.capacity, floor(bucket.tokens))::bigint AS capacity, made.back::bigint AS back
+           least(made.capacity, floor(bucket.tokens), CASE WHEN limits.ordered THEN 1 END)::bigint
+               AS capacity,
+           CASE WHEN next.holds THEN 0 ELSE made.back END::bigint AS back, next.lo AS next
     FROM made
     LEFT JOIN LATERAL (
-        SELECT limits.fair, limits.key_burst,
+        SELECT limits.fair, limits.ordered, limits.key_burst,
                date_part('epoch', limits.key_per) / limits.key_tasks AS each
         FROM stint.limits
         WHERE limits.action = made.action
@@ -154,7 +183,44 @@ WITH owned AS MATERIALIZED (
         WHERE limits.each IS NOT NULL
         OFFSET 0
     ) AS bucket ON true
-    WHERE (SELECT limited_keys.paused_at
+    LEFT JOIN LATERAL (
+        -- Which task of a key in strict order may come back: null if one holds it that goes on, and
+        -- is not parked.
+        SELECT CASE WHEN held.goes_on THEN held.parked ELSE (
+                   SELECT ready.lo
+                   FROM stint.ready
+                   WHERE ready.action = made.action AND ready.limit_key = made.limit_key
+                     AND ready.position < 0
+                     AND coalesce(($2::bigint[])[width_bucket(ready.lo, $1::bigint[])], -1)
+                         < ready.lo
+                   ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
+                   LIMIT 1
+               ) END AS lo, held.goes_on AS holds
+        FROM (
+            -- position + 0: a planner that believes the table to be empty goes along ready_parked.
+            SELECT count(*) > 0 AS goes_on,
+                   min((SELECT ready.lo
+                        FROM stint.ready
+                        WHERE ready.lo = holder.key AND ready.position + 0 < 0)) AS parked
+            FROM (
+                SELECT holders.key, holders.max_tries,
+                       width_bucket(holders.key, $1::bigint[]) AS place
+                FROM stint.holders
+                WHERE holders.action = made.action AND holders.limit_key = made.limit_key
+                OFFSET 0
+            ) AS holder
+            -- It ends if it is among the tasks that the caller takes, unless it has tries left.
+            WHERE coalesce(($2::bigint[])[holder.place], -1) < holder.key
+               OR ($8::smallint[])[holder.place] > 2
+               OR ($8::smallint[])[holder.place] = 2
+                  AND (holder.max_tries = 0 OR holder.max_tries > (
+                      SELECT leased.tries FROM stint.leased WHERE leased.lo = holder.key))
+        ) AS held
+        WHERE limits.ordered
+        OFFSET 0
+    ) AS next ON true
+    WHERE (limits.ordered IS NOT TRUE OR next.lo IS NOT NULL)
+      AND (SELECT limited_keys.paused_at
            FROM stint.limited_keys
            WHERE limited_keys.action = made.action
              AND limited_keys.limit_key = made.limit_key) IS NULL
@@ -228,7 +294,8 @@ WITH owned AS MATERIALIZED (
     WHERE turns.held
     RETURNING turns.action
 ), back AS MATERIALIZED (
-    SELECT span.*, key.capacity - key.back AS capacity, span.hi - span.lo + 1 AS size
+    SELECT span.*, key.capacity - key.back AS capacity, span.hi - span.lo + 1 AS size,
+           false AS ordered
     FROM key
     CROSS JOIN LATERAL (
         SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
@@ -239,7 +306,18 @@ WITH owned AS MATERIALIZED (
         LIMIT key.capacity - key.back
         FOR UPDATE SKIP LOCKED
     ) AS span
-    WHERE key.fair IS NOT TRUE AND key.capacity > key.back
+    WHERE key.fair IS NOT TRUE AND key.capacity > key.back AND key.next IS NULL
+    UNION ALL
+    SELECT span.*, 1, span.hi - span.lo + 1, true
+    FROM key
+    CROSS JOIN LATERAL (
+        SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
+               ready.tries, ready.completed, ready.aborted, ready.limit_key, ready.rank
+        FROM stint.ready
+        WHERE ready.lo = key.next AND ready.position + 0 < 0
+        FOR UPDATE SKIP LOCKED
+    ) AS span
+    WHERE key.capacity > key.back
 ), part AS MATERIALIZED (
     -- Of each span the tasks up to last.
     SELECT counted.*, least(counted.hi, counted.lo + counted.capacity::bigint - counted.before - 1)
@@ -253,7 +331,10 @@ WITH owned AS MATERIALIZED (
 ), moved AS (
     -- By lo, not by place: the row may have a version that is younger than the snapshot.
     UPDATE stint.ready
-    SET position = 0,
+    SET position = CASE WHEN ready.lo = ANY (ARRAY(SELECT part.lo FROM part WHERE part.ordered))
+                        THEN ready.position & 9223372036854775807 /* all but the sign */
+                        ELSE 0
+                   END,
         hi = (ARRAY(SELECT part.last FROM part ORDER BY part.lo))[
             width_bucket(ready.lo, ARRAY(SELECT part.lo FROM part ORDER BY part.lo))]
     WHERE ready.lo = ANY (ARRAY(SELECT part.lo FROM part))
