@@ -21,6 +21,7 @@ func TestListLimits_IsThatOfTheStore(t *testing.T) {
 		RatePerKey: stint.Rate{Tasks: 1, Per: time.Millisecond},
 	}
 	wantErr(t, "SetLimits", r.SetLimits(ctx, "a", all), nil)
+	wantErr(t, "SetLimits", r.SetLimits(ctx, "in order", stint.Limits{Ordered: true}), nil)
 	wantErr(t, "SetLimits", r.SetLimits(ctx, "gone", all), nil)
 	wantErr(t, "SetLimits", r.SetLimits(ctx, "gone", stint.Limits{}), nil)
 	wantErr(t, "Pause", r.Pause(ctx, "a", "b", "c"), nil)

@@ -263,6 +263,7 @@ type limitForm struct {
 	InProgress int
 	Counted    bool
 	Fair       bool
+	Ordered    bool
 	Numbers    []numberField
 	Problem    string
 }
@@ -316,7 +317,8 @@ func (h *Handler) previewLimits(r *request) (previewData, error) {
 		"rate": {numberOf(l.Rate.Tasks)}, "burst": {numberOf(l.Rate.Burst)},
 		"rate-per": {perOf(l.Rate)}, "rate-key": {numberOf(l.RatePerKey.Tasks)},
 		"burst-key": {numberOf(l.RatePerKey.Burst)}, "rate-key-per": {perOf(l.RatePerKey)},
-		"fair": {strconv.FormatBool(l.Fair)}, "seen": {limitsText(l)},
+		"fair": {strconv.FormatBool(l.Fair)}, "ordered": {strconv.FormatBool(l.Ordered)},
+		"seen": {limitsText(l)},
 	}), nil
 }
 
@@ -345,6 +347,7 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 			InProgress: now.InProgress,
 			Counted:    now.Limits.Concurrency > 0 || now.Limits.ConcurrencyPerKey > 0,
 			Fair:       values.Get("fair") == "true",
+			Ordered:    values.Get("ordered") == "true",
 			Numbers: []numberField{
 				number("concurrency", "In progress at once"),
 				number("per-key", "In progress at once, of each key"),
@@ -420,6 +423,7 @@ func readLimits(form url.Values) (l stint.Limits, problem string) {
 		Rate:              rate("rate", "burst", "The hand-outs"),
 		RatePerKey:        rate("rate-key", "burst-key", "The hand-outs of each key"),
 		Fair:              form.Get("fair") == "true",
+		Ordered:           form.Get("ordered") == "true",
 	}
 	return l, problem
 }
@@ -462,8 +466,11 @@ func (h *Handler) setLimits(ctx context.Context, r *request) (made, error) {
 }
 
 // alike reports whether limits are what somebody wants. The store fills in a burst that is left
-// out.
+// out, and that one task of a key in strict order is in progress at a time.
 func alike(now, wanted stint.Limits) bool {
+	if wanted.Ordered && wanted.ConcurrencyPerKey == 0 {
+		now.ConcurrencyPerKey = 0
+	}
 	if wanted.Rate.Burst == 0 {
 		now.Rate.Burst = 0
 	}

@@ -106,6 +106,14 @@ func TestChange_SetsLimits(t *testing.T) {
 		if got := limitsOf(t, store, "mail").Limits; got != want {
 			t.Errorf("the limits are %+v, want %+v", got, want)
 		}
+		page = previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "limit"))
+		wantParts(t, agree(t, h, page, "fair", "", "ordered", "true"), "Set the limits of")
+		want.Fair, want.Ordered, want.ConcurrencyPerKey = false, true, 1
+		if got := limitsOf(t, store, "mail").Limits; got != want {
+			t.Errorf("the limits are %+v, want %+v", got, want)
+		}
+		wantParts(t, text(t, h, "/action?name=mail"), "tasks of a key one at a time")
+		wantParts(t, text(t, h, "/limits"), "ordered")
 	}
 }
 

@@ -194,7 +194,10 @@ func heldBy(e *stint.Explanation) []sentence {
 		add("the limit is full: ", outOf(l.InProgress, most), " tasks of ", action,
 			" are in progress.")
 	}
-	if most := l.Limits.ConcurrencyPerKey; most > 0 && l.KeyInProgress >= most {
+	switch most := l.Limits.ConcurrencyPerKey; {
+	case l.Limits.Ordered && len(l.KeyOwned) > 0:
+		add("tasks with the key " + key + " come one at a time, in order, and one has not ended.")
+	case most > 0 && l.KeyInProgress >= most:
 		add("the limit of its key is full: ", outOf(l.KeyInProgress, most),
 			" tasks with the key "+key+" are in progress.")
 	}

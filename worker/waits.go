@@ -222,7 +222,8 @@ func (l *waitLook) isHeld(why *stint.Explanation) bool {
 		by.NextAt.After(why.Now) || by.KeyNextAt.After(why.Now) ||
 		limits.Concurrency > 0 && by.InProgress >= limits.Concurrency && others(by.Owned) ||
 		limits.ConcurrencyPerKey > 0 && by.KeyInProgress >= limits.ConcurrencyPerKey &&
-			others(by.KeyOwned)
+			others(by.KeyOwned) ||
+		limits.Ordered && others(by.KeyOwned)
 }
 
 func (e *execution) warnOfWait(call *handlerWait, stuck stint.TaskInfo, waiting slotsWaiting) {

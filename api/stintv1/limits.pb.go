@@ -33,7 +33,10 @@ type Limits struct {
 	Rate              *Rate `protobuf:"bytes,3,opt,name=rate,proto3" json:"rate,omitempty"`
 	RatePerKey        *Rate `protobuf:"bytes,4,opt,name=rate_per_key,json=ratePerKey,proto3" json:"rate_per_key,omitempty"`
 	// Keys take turns, by weight, within a priority.
-	Fair          bool `protobuf:"varint,5,opt,name=fair,proto3" json:"fair,omitempty"`
+	Fair bool `protobuf:"varint,5,opt,name=fair,proto3" json:"fair,omitempty"`
+	// Tasks of each key are performed one at a time, in order: a task that was handed out holds its
+	// key until it has finished. concurrency_per_key is 1 then. Not together with fair.
+	Ordered       bool `protobuf:"varint,7,opt,name=ordered,proto3" json:"ordered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -99,6 +102,13 @@ func (x *Limits) GetRatePerKey() *Rate {
 func (x *Limits) GetFair() bool {
 	if x != nil {
 		return x.Fair
+	}
+	return false
+}
+
+func (x *Limits) GetOrdered() bool {
+	if x != nil {
+		return x.Ordered
 	}
 	return false
 }
@@ -1021,14 +1031,15 @@ var File_stint_v1_limits_proto protoreflect.FileDescriptor
 
 const file_stint_v1_limits_proto_rawDesc = "" +
 	"\n" +
-	"\x15stint/v1/limits.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc4\x01\n" +
+	"\x15stint/v1/limits.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xde\x01\n" +
 	"\x06Limits\x12 \n" +
 	"\vconcurrency\x18\x01 \x01(\x05R\vconcurrency\x12.\n" +
 	"\x13concurrency_per_key\x18\x02 \x01(\x05R\x11concurrencyPerKey\x12\"\n" +
 	"\x04rate\x18\x03 \x01(\v2\x0e.stint.v1.RateR\x04rate\x120\n" +
 	"\frate_per_key\x18\x04 \x01(\v2\x0e.stint.v1.RateR\n" +
 	"ratePerKey\x12\x12\n" +
-	"\x04fair\x18\x05 \x01(\bR\x04fair\"_\n" +
+	"\x04fair\x18\x05 \x01(\bR\x04fair\x12\x18\n" +
+	"\aordered\x18\a \x01(\bR\aordered\"_\n" +
 	"\x04Rate\x12\x14\n" +
 	"\x05tasks\x18\x01 \x01(\x05R\x05tasks\x12+\n" +
 	"\x03per\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03per\x12\x14\n" +

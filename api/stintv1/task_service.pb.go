@@ -2486,7 +2486,8 @@ type TaskLimits struct {
 	// Counted where concurrency and concurrency_per_key are set, up to 100,000 rows.
 	InProgress    int64 `protobuf:"varint,4,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
 	KeyInProgress int64 `protobuf:"varint,5,opt,name=key_in_progress,json=keyInProgress,proto3" json:"key_in_progress,omitempty"`
-	// Up to 100 of each.
+	// Up to 100 of each. With limits.ordered, key_owned is the task that holds the key, in progress or
+	// not.
 	Owned    []*TaskInfo `protobuf:"bytes,13,rep,name=owned,proto3" json:"owned,omitempty"`
 	KeyOwned []*TaskInfo `protobuf:"bytes,6,rep,name=key_owned,json=keyOwned,proto3" json:"key_owned,omitempty"`
 	// When the next tokens come; missing if there is one.

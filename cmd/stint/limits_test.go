@@ -46,12 +46,27 @@ func TestLimit_ChangesTheLimitsWhoseFlagsAreGiven(t *testing.T) {
 	limit(want, "--rate", "10/15m", "--rate-per-key", "0")
 	want.ConcurrencyPerKey, want.Fair = 0, false
 	limit(want, "--per-key", "0", "--fair=false")
+	want.Ordered, want.ConcurrencyPerKey = true, 1
+	limit(want, "--ordered")
+	limit(want, "--ordered", "--per-key", "1")
+	if r := db.run(t, "", "limits").wantExit(t, 0); !strings.Contains(r.stdout, "1, ordered") {
+		t.Errorf("stint limits: %s", r.stdout)
+	}
+	db.run(t, "", "limit", "mail", "--fair").wantExit(t, 2, "--fair must not be set with --ordered")
+	want.Ordered, want.ConcurrencyPerKey = false, 3
+	limit(want, "--ordered=false", "--per-key", "3")
+	want.Ordered, want.ConcurrencyPerKey = true, 1
+	limit(want, "--ordered")
+	want.Ordered, want.ConcurrencyPerKey = false, 0
+	limit(want, "--ordered=false")
 	db.run(t, "", "limit", "mail", "--none", "--json").wantExit(t, 0).
 		wantOutput(t, `{"action":"mail"}`)
 	db.run(t, "", "limits").wantExit(t, 0, "no limits")
 	db.run(t, "", "limit", "mail", "--rate", "2/h", "--json").wantExit(t, 0).
 		wantOutput(t, `{"action":"mail","limits":{"rate":{"tasks":2,"per_seconds":3600,`+
 			`"burst":1},"fair":false}}`)
+	db.run(t, "", "limit", "mail", "--rate", "0", "--ordered", "--json").wantExit(t, 0).
+		wantOutput(t, `{"action":"mail","limits":{"per_key":1,"fair":false,"ordered":true}}`)
 }
 
 func TestLimit_RefusesBadInput(t *testing.T) {

@@ -371,6 +371,7 @@ class Limits:
 
     concurrency, concurrency_per_key: how many may be in progress at once.
     fair: keys take turns, by weight, within a priority.
+    ordered: tasks of each key one at a time, in order, through all tries; concurrency_per_key is 1.
     """
 
     concurrency: int = 0
@@ -378,6 +379,7 @@ class Limits:
     rate: Optional[Rate] = None
     rate_per_key: Optional[Rate] = None
     fair: bool = False
+    ordered: bool = False
 
 
 @dataclass
@@ -387,7 +389,8 @@ class TaskLimits:
     limits: those of its action.
     paused_since, key_paused_since: None if the action and the task's key are not paused.
     in_progress, key_in_progress: counted where concurrency and concurrency_per_key are set.
-    owned, key_owned: up to 100 of these tasks each.
+    owned, key_owned: up to 100 of these tasks each; of an ordered action key_owned is the task that
+        holds the key, in progress or not.
     next_at, key_next_at: when the next tokens come; None if there is one.
     key_waiting: how many tasks with the key are parked, 10,000 if key_waiting_or_more.
     waits_for_turn: it waits for the turn of its key, and turns_ahead of others come first.
@@ -721,7 +724,7 @@ def from_limits(limits: Limits) -> Message:
     return message(
         concurrency=limits.concurrency, concurrency_per_key=limits.concurrency_per_key,
         rate=_from_rate(limits.rate), rate_per_key=_from_rate(limits.rate_per_key),
-        fair=limits.fair)
+        fair=limits.fair, ordered=limits.ordered)
 
 
 def _from_rate(rate: Optional[Rate]) -> Optional[Message]:
@@ -742,7 +745,7 @@ def _to_limits(m: Message) -> Limits:
         concurrency=int(m.get("concurrency", 0)),
         concurrency_per_key=int(m.get("concurrency_per_key", 0)),
         rate=_to_rate(m.get("rate")), rate_per_key=_to_rate(m.get("rate_per_key")),
-        fair=m.get("fair", False))
+        fair=m.get("fair", False), ordered=m.get("ordered", False))
 
 
 def to_task_limits(m: Optional[Message]) -> Optional[TaskLimits]:

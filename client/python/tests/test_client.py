@@ -292,6 +292,10 @@ class VerbsTest(ServiceTest):
         self.assertEqual(self.client.list_limits([action]), [])
         with self.assertRaises(stint.InvalidArgument):
             self.client.set_limits(action, stint.Limits(concurrency=-1))
+        limits = stint.Limits(concurrency_per_key=1, ordered=True)
+        self.client.set_limits(action, limits)
+        [got] = self.client.list_limits([action])
+        self.assertEqual(got.limits, limits)
 
     def test_a_task_says_which_limits_hold_it_up(self):
         self.insert("a", key="k")

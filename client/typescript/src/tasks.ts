@@ -351,6 +351,8 @@ export interface Limits {
   ratePerKey?: Rate | null;
   /** Keys take turns, by weight, within a priority. */
   fair?: boolean;
+  /** Tasks of each key one at a time, in order, through all tries; concurrencyPerKey is 1 then. */
+  ordered?: boolean;
 }
 
 /** How limits and pauses hold up a ready task. */
@@ -367,7 +369,7 @@ export interface TaskLimits {
   owned: TaskInfo[];
   /** Counted where concurrencyPerKey is set. */
   keyInProgress: number;
-  /** Up to 100 of these tasks. */
+  /** Up to 100 of these tasks; of an ordered action what holds the key, in progress or not. */
   keyOwned: TaskInfo[];
   /** When the next token comes; null if there is one. */
   nextAt: Date | null;

@@ -351,7 +351,7 @@ test("actions are limited and paused", async (t) => {
   const { action } = s;
   const limits: stint.Limits = {
     concurrency: 40, concurrencyPerKey: 2, rate: { tasks: 5, per: 60, burst: 3 },
-    ratePerKey: null, fair: true,
+    ratePerKey: null, fair: true, ordered: false,
   };
   await s.client.setLimits(action, limits);
   await s.client.pause(action);
@@ -368,6 +368,9 @@ test("actions are limited and paused", async (t) => {
   await s.client.setLimits(action);
   assert.deepEqual(await s.client.listLimits([action]), []);
   await assert.rejects(s.client.setLimits(action, { concurrency: -1 }), stint.InvalidArgument);
+  await s.client.setLimits(action, { ordered: true });
+  const [inOrder] = await s.client.listLimits([action]);
+  assert.deepEqual([inOrder!.limits.ordered, inOrder!.limits.concurrencyPerKey], [true, 1]);
 });
 
 test("a task says which limits hold it up", async (t) => {

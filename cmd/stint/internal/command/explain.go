@@ -26,7 +26,8 @@ limit), limits (what holds up a ready task; left out where there are neither lim
 pauses), asked_at (when somebody last asked for the action, to half a minute; left out if
 nobody has for a week), now. limits has limits and paused_since of the action, as stint
 limits, and key_paused_since; in_progress and key_in_progress, where those are limited, owned
-and key_owned (up to 100 of each); next_at and key_next_at, when the next tokens come
+and key_owned (up to 100 of each; of an ordered action, key_owned is the task that holds
+the key, in progress or not); next_at and key_next_at, when the next tokens come
 (left out if there are some); key_waiting (how many tasks with the key wait, 10,000 at
 most), waits_for_turn and then turns_ahead (how many turns of others come first, 10,000 at
 most).`,

@@ -21,7 +21,7 @@ const weightMax = 1000
 type limitFlags struct {
 	concurrency, perKey, burst, keyBurst int
 	rate, keyRate                        rateFlag
-	fair, none                           bool
+	fair, ordered, none                  bool
 }
 
 func (p *program) limitCommand() *cobra.Command {
@@ -32,6 +32,10 @@ func (p *program) limitCommand() *cobra.Command {
 		Long: `Set limits of an action, for all workers together, at once. Limits whose flags are
 not given stay as they are: the command reads them first. 0 removes a limit, --none all of
 them. Pauses and weights stay.
+
+With --ordered, the tasks of each key are performed one at a time, in the order in which
+they became ready: a task holds its key until it has ended, through all of its tries. To
+skip one that fails again and again: stint abort. Excludes --fair.
 
 A limit of tasks in progress takes nothing away from owners: if more are in progress, none
 is handed out until there is capacity. The command waits until the tasks that were handed out
@@ -60,6 +64,8 @@ With --json: action, and limits as in: stint limits.`,
 	set.Var(&flags.keyRate, "rate-per-key", "a `rate` for each key, such as 5/m")
 	set.IntVar(&flags.keyBurst, "burst-per-key", 0, "that many `tasks` of a key at once")
 	set.BoolVar(&flags.fair, "fair", false, "keys take turns within a priority (see: stint weight)")
+	set.BoolVar(&flags.ordered, "ordered", false,
+		"tasks of a key one at a time, in order, through all tries")
 	set.BoolVar(&flags.none, "none", false, "remove all limits")
 	return cmd
 }
@@ -69,6 +75,7 @@ func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) er
 	some := false
 	for _, flag := range []string{
 		"concurrency", "per-key", "rate", "burst", "rate-per-key", "burst-per-key", "fair",
+		"ordered",
 	} {
 		some = some || given(flag)
 	}
@@ -129,6 +136,7 @@ func flagsOf(err error) error {
 	}
 	names := strings.NewReplacer(
 		"Limits.ConcurrencyPerKey", "--per-key", "Limits.Concurrency", "--concurrency",
+		"Limits.Fair", "--fair", "Ordered", "--ordered",
 		"Limits.RatePerKey.Burst", "--burst-per-key", "Limits.Rate.Burst", "--burst",
 		"Limits.RatePerKey.Tasks", "--rate-per-key", "Limits.Rate.Tasks", "--rate",
 		"Limits.RatePerKey.Per", "--rate-per-key", "Limits.Rate.Per", "--rate",
@@ -155,11 +163,14 @@ func (f *limitFlags) change(limits *stint.Limits, given func(string) bool) error
 	if given("concurrency") {
 		limits.Concurrency = f.concurrency
 	}
-	if given("per-key") {
-		limits.ConcurrencyPerKey = f.perKey
-	}
 	if given("fair") {
 		limits.Fair = f.fair
+	}
+	if given("ordered") && f.ordered != limits.Ordered {
+		limits.Ordered, limits.ConcurrencyPerKey = f.ordered, 0
+	}
+	if given("per-key") {
+		limits.ConcurrencyPerKey = f.perKey
 	}
 	for _, rate := range []struct {
 		flag, burst string

@@ -25,7 +25,7 @@ their key, for the end of its pause, or for its turn. With actions named, paused
 weights follow, 100 of each at most.
 
 With --json, an action to a line: action, limits (concurrency, per_key, rate, rate_per_key,
-fair; of a rate, tasks, per_seconds and burst), set_at, paused_since, in_progress, parked,
+fair, ordered; of a rate, tasks, per_seconds and burst), set_at, paused_since, in_progress, parked,
 parked_or_more, tokens (of the rate, at this moment), next_at (when the next token comes, if
 there is none), paused_keys (each with a time), weights, keys_or_more (there are more than
 10,000 keys with a pause or a weight). What does not apply is missing.`,
@@ -114,6 +114,9 @@ func limitsRow(l *stint.ActionLimits, now time.Time) []string {
 	if l.Limits.ConcurrencyPerKey > 0 {
 		row[2] = display.Number(int64(l.Limits.ConcurrencyPerKey))
 	}
+	if l.Limits.Ordered {
+		row[2] += ", ordered"
+	}
 	if l.Limits.Fair {
 		row[6] = "yes"
 	}
@@ -169,6 +172,7 @@ type limitJSON struct {
 	Rate        *rateJSON `json:"rate,omitempty"`
 	RatePerKey  *rateJSON `json:"rate_per_key,omitempty"`
 	Fair        bool      `json:"fair"`
+	Ordered     bool      `json:"ordered,omitempty"`
 }
 
 type rateJSON struct {
@@ -203,6 +207,7 @@ func newLimitJSON(l stint.Limits) *limitJSON {
 	}
 	return &limitJSON{
 		l.Concurrency, l.ConcurrencyPerKey, newRateJSON(l.Rate), newRateJSON(l.RatePerKey), l.Fair,
+		l.Ordered,
 	}
 }
 
