@@ -421,7 +421,8 @@ func (c *Condition) check() error {
 	case len(c.Results) > resultsMax:
 		return tooLarge("Condition.Results", len(c.Results), resultsMax)
 	case len(c.Results) > 0 && len(c.States) > 0 && !slices.Contains(c.States, StateCompleted):
-		return argumentError("Condition.Results", "is about tasks that complete: add StateCompleted")
+		return argumentError("Condition.Results",
+			"is about tasks that complete: add StateCompleted")
 	}
 	for _, result := range c.Results {
 		if len(result) > resultBytesMax {

@@ -184,8 +184,8 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 	})
 }
 
-// insertMany inserts tasks through COPY, in the order of their IDs if sorted is set. into is that of
-// newInsertGraph.
+// insertMany inserts tasks through COPY, in the order of their IDs if sorted is set. into is that
+// of newInsertGraph.
 func (s *Store) insertMany(
 	ctx context.Context, tasks []Task, into map[Dependency]*network.Condition, sorted bool,
 ) error {
@@ -218,12 +218,12 @@ func readyNotices(tasks []Task, graph *insertGraph) *pg.Notices {
 // and returns their number. An error that the sequence yields ends the call; as after any other
 // error, and if the sequence panics, nothing is added.
 //
-// Dependencies are named by [Task.After], When and WhenAny, and lead to tasks that came earlier in the stream or are
-// in the store, however short the stream is; others are refused with [ErrTaskNotFound], also if the
-// task comes later. [Task.ToSignalAfter] is refused with an [*ArgumentError]. So there can be no
-// cycle. [ErrTaskExists] and [ErrTaskNotFound] name IDs among the last tasks read. A task without
-// an ID gets a random one, which the caller does not learn; so a call without IDs whose outcome is
-// unknown cannot be repeated safely.
+// Dependencies are named by [Task.After], When and WhenAny, and lead to tasks that came earlier in
+// the stream or are in the store, however short the stream is; others are refused with
+// [ErrTaskNotFound], also if the task comes later. [Task.ToSignalAfter] is refused with an
+// [*ArgumentError]. So there can be no cycle. [ErrTaskExists] and [ErrTaskNotFound] name IDs among
+// the last tasks read. A task without an ID gets a random one, which the caller does not learn; so
+// a call without IDs whose outcome is unknown cannot be repeated safely.
 func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {

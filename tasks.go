@@ -107,7 +107,8 @@ type Task struct {
 	WhenAny []Condition
 }
 
-// A Condition is a task that another waits for, and how it must end for the other one to start.
+// A Condition is a task that another waits for, and how it must end for the other one to start. If
+// it is aborted though the condition does not say so, the other one is, too, unless it runs anyway.
 type Condition struct {
 	// After is the task to wait for.
 	After TaskID

@@ -154,7 +154,8 @@ func hasCondition(task stint.Task, id stint.TaskID) bool {
 	})
 }
 
-// standFor lets a task, which waits for others, too, wait for its WhenAny through a spontaneous task.
+// standFor lets a task, which waits for others, too, wait for its WhenAny through a spontaneous
+// task.
 func (b *builder) standFor(task *stint.Task) {
 	gate := stint.Task{
 		ID:     b.newID(strconv.Itoa(len(b.tasks)) + "/any"),

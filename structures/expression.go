@@ -85,6 +85,7 @@ func Not(e Expression) Expression {
 		return Expression{leaf: e.leaf}
 	case isNever:
 		return Ended(e.leaf.After, endings...)
+	case isAll, isAny:
 	}
 	opposite := map[expressionKind]expressionKind{isAll: isAny, isAny: isAll}[e.kind]
 	parts := make([]Expression, len(e.parts))
@@ -94,11 +95,11 @@ func Not(e Expression) Expression {
 	return combine(opposite, parts)
 }
 
-// When makes a task wait for an expression, besides the tasks in its After: it starts as soon as the
-// expression holds, and is skipped as soon as it cannot hold any more; [stint.Condition] says what
-// an abort does that the expression does not mention. The result is the task, behind the spontaneous
-// tasks that stand for the parts of the expression that no condition can say, with the IDs
-// "id/when/0", "id/when/1" and so on. A task without an ID gets a random one.
+// When makes a task wait for an expression, besides the tasks in its After: it starts as soon as
+// the expression holds, and is skipped as soon as it cannot hold any more; [stint.Task.When] says
+// what an abort does that the expression does not mention. The result is the task, behind the
+// spontaneous tasks that stand for the parts of the expression that no condition can say, with the
+// IDs "id/when/0", "id/when/1" and so on. A task without an ID gets a random one.
 //
 // The error is an [*stint.ArgumentError] if the task has conditions already, or the expression has
 // an [Any] without parts, which never holds.

@@ -34,12 +34,12 @@ func policy(p stint.OnAbort) int {
 
 // A Task is a structure of one task: a composite literal, or a conversion of a [stint.Task].
 //
-// [Build] gives the task an ID if it has none, and adds to After. A task with WhenAny that follows
-// another waits for the former through a spontaneous task. Build keeps After, When, WhenAny and
-// ToSignalAfter of the task, as edges in addition to those of the structure. If these name a task of the
-// structure, they become an entry in After, as all edges within the structure are. However many
-// they are, no joins come in between. The Action must not be [stint.Spontaneous]
-// ([ErrReservedAction]).
+// [Build] gives the task an ID if it has none, and adds to After. It keeps After, When, WhenAny and
+// ToSignalAfter of the task, as edges in addition to those of the structure. If the last names a
+// task of the structure, it becomes an entry in After, as all edges within the structure are.
+// However many they are, no joins come in between; but a task with WhenAny that follows another
+// keeps the WhenAny in a spontaneous task, for which it waits. The Action must not be
+// [stint.Spontaneous] ([ErrReservedAction]).
 type Task stint.Task
 
 func (t Task) starts() byPolicy {

@@ -9,8 +9,8 @@ import (
 	"github.com/stint-tasks/stint/structures"
 )
 
-// An argoTask is a task of one of Argo's published workflows: its depends, or dependencies joined by
-// "&&", and its when, as in the file.
+// An argoTask is a task of one of Argo's published workflows: its depends, or dependencies joined
+// by "&&", and its when, as in the file.
 type argoTask struct{ name, depends, when string }
 
 // An argoWorkflow is one with the ends that its containers have. runs are the tasks that Argo runs;
@@ -29,7 +29,9 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "dag-enhanced-depends.yaml",
 		tasks: []argoTask{
-			{"A", "", ""}, {"B", "A", ""}, {"C", "A", ""},
+			{"A", "", ""},
+			{"B", "A", ""},
+			{"C", "A", ""},
 			{"should-execute-1", "A && (C.Succeeded || C.Failed)", ""},
 			{"should-execute-2", "B || C", ""},
 			{"should-not-execute", "B && C", ""},
@@ -48,7 +50,8 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "dag-conditional-parameters.yaml",
 		tasks: []argoTask{
-			{"flip-coin", "", ""}, {"heads", "flip-coin", "flip-coin == heads"},
+			{"flip-coin", "", ""},
+			{"heads", "flip-coin", "flip-coin == heads"},
 			{"tails", "flip-coin", "flip-coin == tails"},
 		},
 		results: map[stint.TaskID]string{"flip-coin": "tails"},
@@ -57,8 +60,10 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "conditionals-complex.yaml, heads and tails",
 		tasks: []argoTask{
-			{"flip-coin", "", ""}, {"heads", "flip-coin", "flip-coin == heads"},
-			{"tails", "flip-coin", "flip-coin == tails"}, {"flip-again", "heads && tails", ""},
+			{"flip-coin", "", ""},
+			{"heads", "flip-coin", "flip-coin == heads"},
+			{"tails", "flip-coin", "flip-coin == tails"},
+			{"flip-again", "heads && tails", ""},
 			{
 				"complex-condition", "flip-again", "flip-coin == heads && flip-again == tails || " +
 					"flip-coin == tails && flip-again == tails",
@@ -70,8 +75,10 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "conditionals-complex.yaml, heads twice",
 		tasks: []argoTask{
-			{"flip-coin", "", ""}, {"heads", "flip-coin", "flip-coin == heads"},
-			{"tails", "flip-coin", "flip-coin == tails"}, {"flip-again", "heads && tails", ""},
+			{"flip-coin", "", ""},
+			{"heads", "flip-coin", "flip-coin == heads"},
+			{"tails", "flip-coin", "flip-coin == tails"},
+			{"flip-again", "heads && tails", ""},
 			{
 				"complex-condition", "flip-again", "flip-coin == heads && flip-again == tails || " +
 					"flip-coin == tails && flip-again == tails",
@@ -83,8 +90,13 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "dag-continue-on-fail.yaml",
 		tasks: []argoTask{
-			{"A", "", ""}, {"B", "A", ""}, {"C", "A", ""}, {"D", "B.Failed && C", ""},
-			{"E", "A", ""}, {"F", "A", ""}, {"G", "E && F", ""},
+			{"A", "", ""},
+			{"B", "A", ""},
+			{"C", "A", ""},
+			{"D", "B.Failed && C", ""},
+			{"E", "A", ""},
+			{"F", "A", ""},
+			{"G", "E && F", ""},
 		},
 		fails: []stint.TaskID{"B", "E"},
 		runs:  "A B C D E F",
@@ -100,7 +112,8 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "status-reference.yaml, failed",
 		tasks: []argoTask{
-			{"flakey-container", "", ""}, {"failed", "flakey-container.Failed", ""},
+			{"flakey-container", "", ""},
+			{"failed", "flakey-container.Failed", ""},
 			{"succeeded", "flakey-container.Succeeded", ""},
 		},
 		fails: []stint.TaskID{"flakey-container"},
@@ -109,7 +122,8 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "status-reference.yaml, succeeded",
 		tasks: []argoTask{
-			{"flakey-container", "", ""}, {"failed", "flakey-container.Failed", ""},
+			{"flakey-container", "", ""},
+			{"failed", "flakey-container.Failed", ""},
 			{"succeeded", "flakey-container.Succeeded", ""},
 		},
 		runs: "flakey-container succeeded",
@@ -125,7 +139,9 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "depends, an unspecified result",
 		tasks: []argoTask{
-			{"task-0", "", ""}, {"task", "task-0", "task-0 == never"}, {"task-2", "", ""},
+			{"task-0", "", ""},
+			{"task", "task-0", "task-0 == never"},
+			{"task-2", "", ""},
 			{"last", "task || task-2.Failed", ""},
 		},
 		runs: "task-0 task-2 last",
@@ -133,7 +149,8 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "depends, what failed is not succeeded",
 		tasks: []argoTask{
-			{"task-2", "", ""}, {"task-3", "", ""},
+			{"task-2", "", ""},
+			{"task-3", "", ""},
 			{"last", "(task-2.Succeeded || task-2.Skipped) && !task-3.Failed", ""},
 		},
 		fails: []stint.TaskID{"task-3"},
@@ -142,7 +159,8 @@ var argoWorkflows = []argoWorkflow{
 	{
 		name: "depends, what was skipped has not failed",
 		tasks: []argoTask{
-			{"task-1", "", ""}, {"task-2", "task-1", "task-1 == never"},
+			{"task-1", "", ""},
+			{"task-2", "task-1", "task-1 == never"},
 			{"task-3", "task-1", "task-1 == never"},
 			{"last", "(task-2.Succeeded || task-2.Skipped) && !task-3.Failed", ""},
 		},
@@ -152,7 +170,10 @@ var argoWorkflows = []argoWorkflow{
 		// With items: task-1(0:a) and so on are tasks of their own.
 		name: "depends, any succeeded and all failed",
 		tasks: []argoTask{
-			{"task-1a", "", ""}, {"task-1b", "", ""}, {"task-2a", "", ""}, {"task-2b", "", ""},
+			{"task-1a", "", ""},
+			{"task-1b", "", ""},
+			{"task-2a", "", ""},
+			{"task-2b", "", ""},
 			{"either", "task-1a.Succeeded || task-1b.Succeeded", ""},
 			{"all", "task-2a.Failed && task-2b.Failed", ""},
 			{"not", "task-1a.Failed && task-1b.Failed", ""},

@@ -58,6 +58,7 @@ func conditionedNetwork(random *rand.Rand, name string, n int) []stint.Task {
 
 // performAtRandom performs tasks until there has been none for a while, and aborts some that wait.
 func performAtRandom(t *testing.T, store *stint.Store, random *rand.Rand, all []stint.Task) error {
+	t.Helper()
 	for idle := 0; idle < 3; {
 		owned, err := store.OwnTasks(t.Context(), "actor", 1+random.IntN(6), []string{"act"},
 			time.Hour)

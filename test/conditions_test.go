@@ -119,7 +119,8 @@ var conditionals = []conditional{
 		tasks: []stint.Task{
 			after("flip"), when("heads", answers("flip", "heads")),
 			when("tails", answers("flip", "tails")),
-			when("join", ended("heads", isCompleted, isSkipped), ended("tails", isCompleted, isSkipped)),
+			when("join", ended("heads", isCompleted, isSkipped),
+				ended("tails", isCompleted, isSkipped)),
 		},
 		results: map[stint.TaskID]string{"flip": "tails"},
 		want:    map[stint.TaskID]stint.State{"heads": isSkipped, "join": isCompleted},
@@ -129,7 +130,8 @@ var conditionals = []conditional{
 		tasks: []stint.Task{
 			after("flip"), when("heads", answers("flip", "heads")),
 			when("tails", answers("flip", "tails")),
-			when("join", ended("heads", isCompleted, isSkipped), ended("tails", isCompleted, isSkipped)),
+			when("join", ended("heads", isCompleted, isSkipped),
+				ended("tails", isCompleted, isSkipped)),
 		},
 		results: map[stint.TaskID]string{"flip": "tails"},
 		fails:   []stint.TaskID{"tails"},
@@ -277,25 +279,31 @@ func TestConditions_CountForWhatHasEnded(t *testing.T) {
 	}
 	for name, add := range map[string]func(t *testing.T, store *stint.Store) error{
 		"InsertTasks": func(t *testing.T, store *stint.Store) error {
+			t.Helper()
 			return store.InsertTasks(t.Context(), behind())
 		},
 		"InsertTasks one by one": func(t *testing.T, store *stint.Store) error {
+			t.Helper()
 			for _, task := range behind() {
 				insert(t, store, task)
 			}
 			return nil
 		},
 		"many": func(t *testing.T, store *stint.Store) error {
+			t.Helper()
 			return store.InsertTasks(t.Context(), append(behind(), numbered("n", 2000)...))
 		},
 		"InsertTasksFrom": func(t *testing.T, store *stint.Store) error {
+			t.Helper()
 			return errOf(store.InsertTasksFrom(t.Context(), stream(behind(), nil)))
 		},
 		"EnsureTasks": func(t *testing.T, store *stint.Store) error {
+			t.Helper()
 			tasks := append([]stint.Task{after("flip")}, behind()...)
 			return errOf(store.EnsureTasks(t.Context(), tasks))
 		},
 		"ReplaceTasks": func(t *testing.T, store *stint.Store) error {
+			t.Helper()
 			insert(t, store, after("heads"), after("mend"))
 			return store.ReplaceTasks(t.Context(), behind())
 		},

@@ -50,8 +50,8 @@ type referenceTask struct {
 	// moved says that the task was ready while its action had limits, or was paused: its place in
 	// the queue may be another then.
 	moved bool
-	// holds says that the task was handed out when its action was in strict order, and has not ended
-	// since: it holds its key.
+	// holds says that the task was handed out when its action was in strict order, and has not
+	// ended since: it holds its key.
 	holds bool
 	// token is that of the last owner, unless the task ended without an owner's doing.
 	token stint.Token

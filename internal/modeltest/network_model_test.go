@@ -152,8 +152,11 @@ func drawConditions(t *rapid.T, task *stint.Task) {
 	anyOf := one(t, 3, "any of")
 	for _, id := range after {
 		condition := stint.Condition{After: id, States: rapid.SampledFrom([][]stint.State{
-			nil, nil, {stint.StateCompleted, stint.StateSkipped}, {stint.StateAborted},
-			{stint.StateSkipped}, {stint.StateCompleted, stint.StateAborted},
+			nil, nil,
+			{stint.StateCompleted, stint.StateSkipped},
+			{stint.StateAborted},
+			{stint.StateSkipped},
+			{stint.StateCompleted, stint.StateAborted},
 			{stint.StateAborted, stint.StateSkipped},
 		}).Draw(t, "states")}
 		completes := len(condition.States) == 0 || condition.States[0] == stint.StateCompleted

@@ -56,7 +56,8 @@ func (r *netReference) bringDown() (some bool) {
 func (r *netReference) level() (some bool) {
 	var decided []func()
 	for _, task := range r.tasks {
-		if task.final() || !task.waits() && !task.fresh && !(task.joins() && task.isFree()) {
+		completes := task.joins() && task.isFree()
+		if task.final() || !task.waits() && !task.fresh && !completes {
 			continue
 		}
 		took, unmet := r.take(task)

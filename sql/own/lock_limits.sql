@@ -1,9 +1,9 @@
 -- name: lock_limits
 --
 -- Locks the limits of the actions $1 that count all tasks with an action, or all hand-outs, give
--- turns to keys or keep their order, ahead of own_limited: one hand-out at a time. It is a statement of its own, since
--- what own_limited counts must have been committed before the lock was there. Actions that are
--- paused are locked, too: they may be resumed before own_limited looks.
+-- turns to keys or keep their order, ahead of own_limited: one hand-out at a time. It is a
+-- statement of its own, since what own_limited counts must have been committed before the lock was
+-- there. Actions that are paused are locked, too: they may be resumed before own_limited looks.
 --
 --   $1 actions  text[]
 SELECT limits.action

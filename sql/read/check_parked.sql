@@ -7,8 +7,8 @@
 --   $1 rows  integer: how many to return at most
 --
 -- Only keys are looked at of which no task is in progress or about to be handed out, or holds its
--- key in strict order, and which are not paused and have a full bucket, so that there must be capacity. It reads whole tables, so it
--- runs with the planner's own choice of plans.
+-- key in strict order, and which are not paused and have a full bucket, so that there must be
+-- capacity. It reads whole tables, so it runs with the planner's own choice of plans.
 WITH parked AS MATERIALIZED (
     SELECT ready.action, ready.limit_key,
            min(ready.lo) FILTER (WHERE ready.position < 0) AS key
