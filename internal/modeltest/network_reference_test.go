@@ -32,8 +32,8 @@ type netTask struct {
 	told  signals
 
 	// conditions are those of edges in after. any says that the first to be met starts the task,
-	// chosen that one has, and fresh that this was just now, so that signals still count. falls says
-	// that none of several was met, and some were aborted.
+	// chosen that one has, and fresh that this was just now, so that signals still count. falls
+	// says that none of several was met, and some were aborted.
 	conditions                map[stint.TaskID]stint.Condition
 	into                      map[stint.TaskID]stint.Condition // of edges in ToSignalAfter
 	any, chosen, fresh, falls bool
