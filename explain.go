@@ -436,6 +436,16 @@ type Graph struct {
 	Tasks        []TaskInfo   // about in the order of insertion, without bodies and results
 	Dependencies []Dependency // those between these tasks
 	Cut          bool         // the network goes on beyond these tasks
+
+	// Conditions are those of the dependencies that have one, in the order of the dependencies.
+	Conditions []EdgeCondition
+}
+
+// An EdgeCondition is the condition of a dependency.
+type EdgeCondition struct {
+	Dependent TaskID
+	Condition
+	Any bool // it is in [Task.WhenAny]
 }
 
 // graphTasksMax is how many tasks a graph holds.

@@ -110,15 +110,15 @@ type Task struct {
 // A Condition is a task that another waits for, and how it must end for the other one to start.
 type Condition struct {
 	// After is the task to wait for.
-	After TaskID
+	After TaskID `json:"after"`
 
 	// States are the ends that meet the condition: StateCompleted, StateAborted, StateSkipped.
 	// Default: StateCompleted.
-	States []State
+	States []State `json:"states,omitempty"`
 
 	// Results narrow StateCompleted down: the result of the task must be one of these, byte by
 	// byte; none is as an empty one. At most 32, of 255 bytes each. Default: any result.
-	Results []string
+	Results []string `json:"results,omitempty"`
 }
 
 // conditions are all conditions of the task.

@@ -302,6 +302,7 @@ func (c *Client) Graph(ctx context.Context, id stint.TaskID) (graph *stint.Graph
 		graph = &stint.Graph{
 			Tasks: wire.ToInfos(r.GetTasks()), Cut: r.GetCut(),
 			Dependencies: wire.ToDependencies(r.GetDependencies()),
+			Conditions:   wire.ToEdgeConditions(r.GetConditions()),
 		}
 		return nil
 	})
@@ -323,7 +324,7 @@ func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
 			stats.Actions = append(stats.Actions, stint.ActionStats{
 				Action: a.GetAction(), Blocked: a.GetBlocked(), Scheduled: a.GetScheduled(),
 				Ready: a.GetReady(), InProgress: a.GetInProgress(), Completed: a.GetCompleted(),
-				Aborted: a.GetAborted(), OldestReady: a.GetOldestReady().AsDuration(),
+				Aborted: a.GetAborted(), Skipped: a.GetSkipped(), OldestReady: a.GetOldestReady().AsDuration(),
 				Tries: a.GetTries(), Retries: a.GetRetries(),
 				Parked: a.GetParked(), Limited: a.GetLimited(), Paused: a.GetPaused(),
 				Concurrency: int(a.GetConcurrency()),
@@ -452,6 +453,9 @@ func checkText(task *stint.Task, index int) error {
 		argument = "Task.After"
 	case slices.ContainsFunc(task.ToSignalAfter, invalid):
 		argument = "Task.ToSignalAfter"
+	case slices.ContainsFunc(slices.Concat(task.When, task.WhenAny),
+		func(c stint.Condition) bool { return invalid(c.After) }):
+		argument = "Condition.After"
 	default:
 		return nil
 	}
