@@ -332,7 +332,8 @@ class Client:
         answer = self._call("TaskService/GetGraph", {"id": id})
         return t.Graph(
             tasks=t.to_infos(answer.get("tasks")), cut=answer.get("cut", False),
-            dependencies=t.to_dependencies(answer.get("dependencies", ())))
+            dependencies=t.to_dependencies(answer.get("dependencies", ())),
+            conditions=t.to_edge_conditions(answer.get("conditions", ())))
 
     def stats(self) -> t.Stats:
         """Counts tasks by action and state."""
