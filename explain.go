@@ -522,9 +522,15 @@ func (g *Graph) drawing() *graphtext.Drawing {
 			Cause: string(task.AbortCause), Round: task.Action == Spontaneous,
 		})
 	}
+	conditions := make(map[Dependency]string, len(g.Conditions))
+	for _, c := range g.Conditions {
+		conditions[Dependency{c.After, c.Dependent}] = graphtext.Condition(c.States, c.Results, c.Any)
+	}
 	for _, dependency := range g.Dependencies {
-		d.Edges = append(d.Edges,
-			[2]int{places[dependency.Predecessor], places[dependency.Dependent]})
+		d.Edges = append(d.Edges, graphtext.Edge{
+			From: places[dependency.Predecessor], To: places[dependency.Dependent],
+			Condition: conditions[dependency],
+		})
 	}
 	return &d
 }

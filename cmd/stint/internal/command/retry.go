@@ -14,7 +14,7 @@ func (p *program) retryCommand() *cobra.Command {
 	retry := &change{
 		verb: "retry", done: "retried", unchanged: "had not finished",
 		states: []stint.State{stint.StateAborted},
-		also:   []stint.State{stint.StateCompleted},
+		also:   []stint.State{stint.StateCompleted, stint.StateSkipped},
 		do: func(
 			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {
@@ -36,7 +36,7 @@ Nothing is changed if one of the IDs has no task, if a predecessor of one of the
 aborted and is not named too, or if tasks would wait for each other.
 
 Instead of IDs, filters choose the tasks, as in ls: aborted ones unless --state says
-completed, but not those that were aborted because of others: they are opened with these
+completed or skipped, but not those that were aborted because of others: they are opened with these
 others. The command says how many they are and asks for confirmation, unless --yes is
 given. It retries 10,000 of them at a time, or more that depend on one another, and says how
 many so far. If it is interrupted, these stay retried; run it again for the rest. With

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/graphtext"
 	"github.com/stint-tasks/stint/internal/layout"
 )
 
@@ -94,6 +95,7 @@ type picture struct {
 	tasks              []stint.TaskInfo
 	asked              int // the index of the task that was asked for
 	edges              []layout.Edge
+	conditions         []string // of the edges
 	labels             []label
 	box, width, height int
 	top                int
@@ -107,11 +109,18 @@ func newPicture(graph *stint.Graph, asked stint.TaskID) *picture {
 		p.labels = append(p.labels, newLabel(&graph.Tasks[i]))
 		p.box = max(p.box, p.labels[i].width()+2*padding)
 	}
+	conditions := make(map[stint.Dependency]string, len(graph.Conditions))
+	for _, c := range graph.Conditions {
+		of := stint.Dependency{Predecessor: c.After, Dependent: c.Dependent}
+		conditions[of] = graphtext.Condition(c.States, c.Results, c.Any)
+	}
 	p.edges = make([]layout.Edge, len(graph.Dependencies))
+	p.conditions = make([]string, len(p.edges))
 	for i, dependency := range graph.Dependencies {
 		p.edges[i] = layout.Edge{
 			From: index[dependency.Predecessor], To: index[dependency.Dependent],
 		}
+		p.conditions[i] = conditions[dependency]
 	}
 	p.asked = slices.IndexFunc(p.tasks, func(task stint.TaskInfo) bool { return task.ID == asked })
 	p.Picture = layout.Of(len(graph.Tasks), p.edges, layout.Sizes{
