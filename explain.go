@@ -154,6 +154,10 @@ func (e Explanation) String() string {
 	case StateCompleted:
 		fmt.Fprintf(&text, "completed at %s", stamp(e.Task.FinishedAt))
 		return text.String()
+	case StateSkipped:
+		fmt.Fprintf(&text, "was skipped at %s: what it waited for did not end as it needs",
+			stamp(e.Task.FinishedAt))
+		return text.String()
 	case StateAborted:
 		fmt.Fprintf(&text, "was aborted at %s: %s", stamp(e.Task.FinishedAt),
 			e.Task.AbortCause.sentence())
@@ -448,6 +452,11 @@ type EdgeCondition struct {
 	Any bool // it is in [Task.WhenAny]
 }
 
+// String says in a few words how the predecessor must end: "if aborted".
+func (c EdgeCondition) String() string {
+	return graphtext.Condition(c.States, c.Results, c.Any)
+}
+
 // graphTasksMax is how many tasks a graph holds.
 const graphTasksMax = 10_000
 
@@ -524,7 +533,7 @@ func (g *Graph) drawing() *graphtext.Drawing {
 	}
 	conditions := make(map[Dependency]string, len(g.Conditions))
 	for _, c := range g.Conditions {
-		conditions[Dependency{c.After, c.Dependent}] = graphtext.Condition(c.States, c.Results, c.Any)
+		conditions[Dependency{c.After, c.Dependent}] = c.String()
 	}
 	for _, dependency := range g.Dependencies {
 		d.Edges = append(d.Edges, graphtext.Edge{

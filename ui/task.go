@@ -47,9 +47,10 @@ type fact struct {
 
 // neighbours are tasks that a task waits for, or that wait for it.
 type neighbours struct {
-	Tasks  []stint.TaskInfo
-	Counts []tally // by state, of all
-	All    int
+	Conditions map[stint.TaskID]string // of those that have one
+	Tasks      []stint.TaskInfo
+	Counts     []tally // by state, of all
+	All        int
 }
 
 // More is how many there are that are not named.
@@ -262,6 +263,11 @@ func timeline(e *stint.Explanation, found *taskAnswer) ([]event, bool) {
 				What: say("Completed"), Key: "ended",
 			})
 		}
+	case stint.StateSkipped:
+		all = append(all, event{
+			At: newMoment(task.FinishedAt, now), Icon: string(stint.StateSkipped),
+			What: say("Skipped"), Key: "ended",
+		})
 	case stint.StateBlocked, stint.StateReady:
 	}
 	past := task.Tries
@@ -330,6 +336,15 @@ func around(graph *stint.Graph, id stint.TaskID) (before, after neighbours) {
 			after.add(byID[d.Dependent])
 		}
 	}
+	before.Conditions, after.Conditions = map[stint.TaskID]string{}, map[stint.TaskID]string{}
+	for _, c := range graph.Conditions {
+		if c.Dependent == id {
+			before.Conditions[c.After] = c.String()
+		}
+		if c.After == id {
+			after.Conditions[c.Dependent] = c.String()
+		}
+	}
 	return before, after
 }
 
@@ -349,8 +364,7 @@ func (d *taskData) addOrigins(graph *stint.Graph) {
 	}
 	found := origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
 		if d.Task.State == stint.StateBlocked {
-			ended := task.State == stint.StateCompleted || task.State == stint.StateAborted
-			return task.State == stint.StateBlocked, !ended && task.State != stint.StateBlocked
+			return task.State == stint.StateBlocked, !isFinal(task.State) && task.State != stint.StateBlocked
 		}
 		through := task.AbortCause == stint.CauseDependency
 		return through, task.State == stint.StateAborted && !through
@@ -432,7 +446,7 @@ func commandsFor(task *stint.TaskInfo) []string {
 	}
 	lines := []string{"stint explain " + id, "stint show " + id}
 	switch task.State {
-	case stint.StateCompleted, stint.StateAborted:
+	case stint.StateCompleted, stint.StateAborted, stint.StateSkipped:
 		return append(lines, "stint retry "+id)
 	case stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress:
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/internal/graphtext"
 	"github.com/stint-tasks/stint/internal/layout"
 )
 
@@ -34,6 +33,8 @@ const (
 	cut = `<text x="%d" y="%d">The network goes on; these are the %s that are nearest.</text>
 `
 	edges = `<g class="edges" marker-end="url(#arrow)" transform="translate(%d %d)">
+`
+	condition = `<text class="condition" x="%d" y="%d" dy="4">%s</text>
 `
 	task = `<g class="task %s" transform="translate(%d %d)">
 <title>%s</title>
@@ -112,7 +113,7 @@ func newPicture(graph *stint.Graph, asked stint.TaskID) *picture {
 	conditions := make(map[stint.Dependency]string, len(graph.Conditions))
 	for _, c := range graph.Conditions {
 		of := stint.Dependency{Predecessor: c.After, Dependent: c.Dependent}
-		conditions[of] = graphtext.Condition(c.States, c.Results, c.Any)
+		conditions[of] = c.String()
 	}
 	p.edges = make([]layout.Edge, len(graph.Dependencies))
 	p.conditions = make([]string, len(p.edges))
@@ -124,7 +125,8 @@ func newPicture(graph *stint.Graph, asked stint.TaskID) *picture {
 	}
 	p.asked = slices.IndexFunc(p.tasks, func(task stint.TaskInfo) bool { return task.ID == asked })
 	p.Picture = layout.Of(len(graph.Tasks), p.edges, layout.Sizes{
-		BoxWidth: p.box, BoxHeight: boxHeight, BoxGap: boxGap, GapMin: gapMin, GapMax: gapMax,
+		BoxWidth: p.box, BoxHeight: boxHeight, BoxGap: boxGap, GapMax: gapMax,
+		GapMin: max(gapMin, layout.RoomFor(p.conditions)),
 	})
 	if graph.Cut {
 		p.top += noteHeight
@@ -138,7 +140,10 @@ func (p *picture) writeEdges(svg *strings.Builder) {
 	fmt.Fprintf(svg, edges, margin, p.top)
 	for i, edge := range p.edges {
 		svg.WriteString("<path")
-		if p.tasks[edge.To].OnAbort == stint.RunAnyway {
+		switch {
+		case p.conditions[i] != "":
+			svg.WriteString(` class="when"`)
+		case p.tasks[edge.To].OnAbort == stint.RunAnyway:
 			svg.WriteString(` class="anyway"`)
 		}
 		awayFrom, awayTo := 0, arrow
@@ -151,6 +156,12 @@ func (p *picture) writeEdges(svg *strings.Builder) {
 		fmt.Fprintf(svg, " d=\"%s\"/>\n", p.Routes[i].Path(awayFrom, awayTo))
 	}
 	svg.WriteString("</g>\n")
+	for i, text := range p.conditions {
+		if text != "" {
+			at := p.Routes[i].Middle()
+			fmt.Fprintf(svg, condition, margin+at.X, p.top+at.Y, escape(text))
+		}
+	}
 }
 
 // These are heights within a box: of lines of text, and of what is above the line of the state.
