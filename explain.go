@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/graphtext"
 	"github.com/stint-tasks/stint/internal/limit"
+	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -441,7 +442,7 @@ type Graph struct {
 	Dependencies []Dependency // those between these tasks
 	Cut          bool         // the network goes on beyond these tasks
 
-	// Conditions are those of the dependencies that have one, in the order of the dependencies.
+	// Conditions are those of the dependencies that have one.
 	Conditions []EdgeCondition
 }
 
@@ -477,21 +478,23 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	}
 	graph := &Graph{}
 	names := map[int64]TaskID{}
-	var before [][]int64 // the predecessors of each task
+	var before [][]int64 // the predecessors of each task, and the conditions of these edges
+	var conditions [][]network.EdgeCondition
 	err := s.db.Run(ctx, pg.Step{
 		Name: "graph_tasks", Args: []any{string(id), graphTasksMax},
 		Read: func(rows pgx.Rows) error {
-			graph, before = &Graph{}, nil // drops an answer that was cut off
+			graph, before, conditions = &Graph{}, nil, nil // drops an answer that was cut off
 			for rows.Next() {
 				var key int64
 				var predecessors []int64
-				info, err := readInfo(rows, &key, &predecessors, &graph.Cut)
+				var met []network.EdgeCondition
+				info, err := readInfo(rows, &key, &predecessors, &met, &graph.Cut)
 				if err != nil {
 					return err
 				}
 				names[key] = info.ID
 				graph.Tasks = append(graph.Tasks, info)
-				before = append(before, predecessors)
+				before, conditions = append(before, predecessors), append(conditions, met)
 			}
 			return rows.Err()
 		},
@@ -503,6 +506,12 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 		return nil, &TaskError{IDs: []TaskID{id}, Err: ErrTaskNotFound}
 	}
 	for i, predecessors := range before {
+		for _, c := range conditions[i] {
+			if after, ok := names[c.After]; ok {
+				graph.Conditions = append(graph.Conditions,
+					edgeCondition(c, after, graph.Tasks[i].ID))
+			}
+		}
 		slices.Sort(predecessors)
 		for _, key := range predecessors {
 			if after, ok := names[key]; ok {
@@ -512,6 +521,17 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 		}
 	}
 	return graph, nil
+}
+
+func edgeCondition(c network.EdgeCondition, after, run TaskID) EdgeCondition {
+	found := EdgeCondition{
+		Dependent: run, Condition: Condition{After: after, Results: c.Texts()},
+		Any: c.Accepts&network.OneOfSeveral != 0,
+	}
+	for _, state := range c.Ends() {
+		found.States = append(found.States, State(state))
+	}
+	return found
 }
 
 // WriteDOT writes the graph in the language of Graphviz: tasks as boxes, spontaneous ones as
