@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -18,9 +19,9 @@ import (
 type Answer struct {
 	ID     TaskID
 	Key    AnswerKey  // that of the task; empty if the task has none
-	Code   StatusCode // completed or aborted
+	Code   StatusCode // completed, aborted or skipped
 	Status string     // a text for people to read, cut at 64 KiB
-	Result []byte     // for dependents and waiters, at most 64 MiB
+	Result []byte     // for dependents and waiters, at most 64 MiB; none if the task is skipped
 }
 
 // AnswerTasks ends tasks whose action is [External], as [Store.ReturnTasks] ends tasks in progress,
@@ -87,8 +88,12 @@ func (s *Store) answerTasks(
 		if err != nil {
 			return nil, err
 		}
-		if err := s.settleAnswers(ctx, actor, batch); err != nil {
+		skipped, err := s.settleAnswers(ctx, actor, batch)
+		if err != nil {
 			return nil, err
+		}
+		for _, id := range skipped {
+			delete(first, id)
 		}
 		for n, i := range batch.chosen {
 			if batch.settled[n] {
@@ -118,7 +123,8 @@ func (s *Store) endOverdue(ctx context.Context, keys []int64) {
 // are the keys of tasks that have not finished, though their deadline has passed.
 func (s *Store) readyToAnswer(
 	ctx context.Context, places map[TaskID]int, answers []Answer, verdicts []error,
-) (batch *returnBatch, late []int64, err error) {
+) (batch *answerBatch, late []int64, err error) {
+	skips := map[int64]string{}
 	claim, err := newClaim()
 	if err != nil {
 		return nil, nil, err
@@ -144,15 +150,75 @@ func (s *Store) readyToAnswer(
 			}
 			continue
 		}
+		if answers[i].Code == StatusSkipped {
+			skips[task.key] = answers[i].Status
+			continue
+		}
 		answered := answers[i].asReturn()
 		answered.Token = newToken(claim, task.key, id, hints{Signals: true, Posts: task.posts})
 		chosen, returns = append(chosen, len(returns)), append(returns, answered)
 	}
-	return newReturnBatch(returns, chosen, false), late, nil
+	return &answerBatch{newReturnBatch(returns, chosen, false), skips}, late, nil
 }
 
-// settleAnswers takes the tasks of a batch and returns them.
-func (s *Store) settleAnswers(ctx context.Context, actor ActorID, batch *returnBatch) error {
+// An answerBatch is answers that can take effect: returns, and the texts of tasks to skip by their
+// keys.
+type answerBatch struct {
+	*returnBatch
+
+	skips map[int64]string
+}
+
+// settleAnswers settles the answers of a batch, all or none. It returns the tasks that it skipped.
+func (s *Store) settleAnswers(
+	ctx context.Context, actor ActorID, batch *answerBatch,
+) (skipped []TaskID, err error) {
+	if len(batch.skips) == 0 {
+		return nil, s.returnAnswers(ctx, actor, batch.returnBatch)
+	}
+	err = s.transact(ctx, func(s *Store) (err error) {
+		if skipped, err = s.skipTasks(ctx, batch.skips); err != nil {
+			return err
+		}
+		return s.returnAnswers(ctx, actor, batch.returnBatch)
+	})
+	return skipped, err
+}
+
+// skipTasks skips ready tasks, with their texts, and returns their IDs: none, if some have moved on
+// meanwhile.
+func (s *Store) skipTasks(ctx context.Context, texts map[int64]string) (ids []TaskID, err error) {
+	keys := slices.Sorted(maps.Keys(texts))
+	undone := errors.New("a task has moved on")
+	err = s.transact(ctx, func(s *Store) error {
+		tasks, err := s.withdrawKeys(ctx, keys)
+		if err != nil {
+			return err
+		}
+		for _, task := range tasks {
+			if task.state != stateReady {
+				return undone
+			}
+		}
+		if _, err := changes.Tasks(ctx, s.db, "AnswerTasks", keys); err != nil {
+			return err
+		}
+		for _, task := range tasks {
+			if _, err = s.end(ctx, []withdrawn{task}, causeSkipped, texts[task.key]); err != nil {
+				return err
+			}
+		}
+		ids = slices.Collect(idsOf(tasks))
+		return nil
+	})
+	if errors.Is(err, undone) {
+		return nil, nil
+	}
+	return ids, err
+}
+
+// returnAnswers takes the tasks of a batch and returns them.
+func (s *Store) returnAnswers(ctx context.Context, actor ActorID, batch *returnBatch) error {
 	if len(batch.chosen) == 0 {
 		return nil
 	}
@@ -222,16 +288,22 @@ func (a *Answer) asReturn() Return {
 }
 
 func (a *Answer) check() error {
-	if a.Code != StatusCompleted && a.Code != StatusAborted {
+	returned := a.asReturn()
+	switch a.Code {
+	case StatusCompleted, StatusAborted:
+	case StatusSkipped:
+		if returned.Code = StatusCompleted; a.Result != nil {
+			return argumentError("Answer.Result", "must be nil: a skipped task has none")
+		}
+	default:
 		return argumentError("Answer.Code",
-			fmt.Sprintf("must be completed or aborted, not %.40q", string(a.Code)))
+			fmt.Sprintf("must be completed, aborted or skipped, not %.40q", string(a.Code)))
 	}
 	if a.Key != "" {
 		if err := a.Key.check("Answer.Key"); err != nil {
 			return err
 		}
 	}
-	returned := a.asReturn()
 	err := returned.check()
 	var argument *ArgumentError
 	if errors.As(err, &argument) { // it is named after a return
