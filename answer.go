@@ -292,8 +292,8 @@ func (a *Answer) check() error {
 	switch a.Code {
 	case StatusCompleted, StatusAborted:
 	case StatusSkipped:
-		if returned.Code = StatusCompleted; a.Result != nil {
-			return argumentError("Answer.Result", "must be nil: a skipped task has none")
+		if returned.Code = StatusCompleted; len(a.Result) > 0 {
+			return argumentError("Answer.Result", "must be empty: a skipped task has none")
 		}
 	default:
 		return argumentError("Answer.Code",

@@ -353,7 +353,8 @@ func (t *tasks) GetStats(
 		response.Actions = append(response.Actions, &stintv1.ActionStats{
 			Action: a.Action, Blocked: a.Blocked, Scheduled: a.Scheduled, Ready: a.Ready,
 			InProgress: a.InProgress, Completed: a.Completed, Aborted: a.Aborted,
-			Skipped: a.Skipped, OldestReady: durationpb.New(a.OldestReady), Tries: a.Tries, Retries: a.Retries,
+			Skipped: a.Skipped, OldestReady: durationpb.New(a.OldestReady),
+			Tries: a.Tries, Retries: a.Retries,
 			Parked: a.Parked, Limited: a.Limited, Paused: a.Paused,
 			Concurrency: wire.Int32(a.Concurrency),
 		})

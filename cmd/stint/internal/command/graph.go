@@ -20,15 +20,16 @@ func (p *program) graphCommand() *cobra.Command {
 		Long: `Draw the predecessors and dependents of a task, then theirs, and so on, up to 10,000
 tasks: in the language of Graphviz or of Mermaid, or as an SVG picture, which browsers
 show without further tools. Boxes are tasks, rounded boxes spontaneous tasks; the task you
-named is outlined. Dashed arrows lead to tasks that run even if a predecessor is aborted; dotted arrows have a
-condition, and say which: if aborted, if "heads", any of.
-IDs are shortened; the mouse shows them in full. With --topology the network goes from shard
-to shard; of a shard that is away, the tasks that others wait for are there, in the state
+named is outlined. Dashed arrows lead to tasks that run even if a predecessor is aborted;
+dotted ones have a condition, and say which: if aborted, if "heads", any of. IDs are
+shortened; the mouse shows them in full. With --topology the network goes from shard to
+shard; of a shard that is away, the tasks that others wait for are there, in the state
 unknown.
 
 With --json: tasks (see: stint help json), dependencies (predecessor and dependent, the
 IDs of two tasks; where there is a condition also states and results, those that meet it,
-and any, true where it is one of several of which one is enough), cut (true if the network is larger).`,
+and any, true where it is one of several of which one is enough), cut (true if the network
+is larger).`,
 		Example: `  stint graph export/main/end --format svg > network.svg
   stint graph export/main/end --format mermaid
   stint graph export/main/end | dot -Tpdf > network.pdf`,

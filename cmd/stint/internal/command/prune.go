@@ -20,8 +20,8 @@ func (p *program) pruneCommand() *cobra.Command {
 		Use:   "prune",
 		Short: "Delete tasks that finished long ago",
 		Long: `Delete completed or aborted tasks that finished at least as long ago as the flags
-say, which frees their IDs. Skipped tasks go with the aborted ones. Workers do this automatically, at the ages of their
-Options.Retention.
+say, which frees their IDs. Skipped tasks go with the aborted ones. Workers do this
+automatically, at the ages of their Options.Retention.
 
 The command says how many finished tasks stay. Besides those that are not old enough, these
 are tasks that somebody may still ask for, however old: the predecessors of tasks that
