@@ -155,10 +155,6 @@ func (e Explanation) String() string {
 	case StateCompleted:
 		fmt.Fprintf(&text, "completed at %s", stamp(e.Task.FinishedAt))
 		return text.String()
-	case StateSkipped:
-		fmt.Fprintf(&text, "was skipped at %s: what it waited for did not end as it needs",
-			stamp(e.Task.FinishedAt))
-		return text.String()
 	case StateAborted:
 		fmt.Fprintf(&text, "was aborted at %s: %s", stamp(e.Task.FinishedAt),
 			e.Task.AbortCause.sentence())

@@ -31,6 +31,10 @@ func TestClient_CarriesConditions(t *testing.T) {
 	if len(graph.Conditions) != 4 {
 		t.Errorf("the conditions are %v", graph.Conditions)
 	}
+	why, err := r.Explain(ctx, "d")
+	if err != nil || !why.AnyOf || why.Missing != 2 {
+		t.Errorf("Explain = %+v, %v", why, err)
+	}
 	owned := r.own(t, 1)[0]
 	verdicts, err := r.ReturnTasks(ctx, []stint.Return{{
 		ID: "a", Token: owned.Token, Code: stint.StatusCompleted, Result: []byte("\xff\x00"),

@@ -265,7 +265,7 @@ func (c *Client) Explain(
 		why = stint.Explanation{
 			Task: wire.ToInfo(r.GetTask()), Missing: int(r.GetMissing()),
 			WaitsFor: wire.ToInfos(r.GetWaitsFor()), BecauseOf: wire.ToInfos(r.GetBecauseOf()),
-			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(),
+			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(), AnyOf: r.GetAnyOf(),
 			Limits: wire.ToTaskLimits(r.GetLimits()), Steps: wire.ToStepInfos(r.GetSteps()),
 		}
 		if r.GetAskedAt() != nil {

@@ -304,9 +304,9 @@ func (t *tasks) ExplainTask(
 		Missing:   wire.Int32(why.Missing),
 		WaitsFor:  wire.FromInfos(why.WaitsFor, false),
 		BecauseOf: wire.FromInfos(why.BecauseOf, false), Steps: wire.FromStepInfos(why.Steps),
-		TriesLeft: wire.Int32(why.TriesLeft),
-		Now:       timestamppb.New(why.Now),
-		Limits:    wire.FromTaskLimits(why.Limits),
+		TriesLeft: wire.Int32(why.TriesLeft), AnyOf: why.AnyOf,
+		Now:    timestamppb.New(why.Now),
+		Limits: wire.FromTaskLimits(why.Limits),
 	}
 	if !why.AskedAt.IsZero() {
 		response.AskedAt = timestamppb.New(why.AskedAt)

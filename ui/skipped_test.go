@@ -94,7 +94,7 @@ func TestPages_TellOfSkippedTasks(t *testing.T) {
 	wantNil(t, errors.Join(append(verdicts, err)...))
 	h = ui.New(store, ui.Options{}) // the other one remembers its answers for a while
 	wantParts(t, text(t, h, "/task?id=mend"), `<section class="why skipped">`, "Skipped ",
-		"what it waited for did not end as it needs.", `<use href="#i-skipped"/>`,
+		"its condition cannot be met.", "<h2>Because of</h2>", `<use href="#i-skipped"/>`,
 		"stint retry mend")
 	wantParts(t, text(t, h, "/tasks?state=skipped"), "behind", "mend", "state skipped")
 	if page := text(t, h, "/tasks?state=aborted"); strings.Contains(page, "task?id=mend") {

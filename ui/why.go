@@ -72,9 +72,14 @@ func why(e *stint.Explanation) reason {
 		r.Others, r.OthersAre = e.BecauseOf, "Because of"
 	case stint.StateSkipped:
 		r.Headline = say("Skipped ", newMoment(task.FinishedAt, e.Now),
-			": what it waited for did not end as it needs.")
+			": its condition cannot be met.")
+		r.Others, r.OthersAre = e.BecauseOf, "Because of"
 	case stint.StateBlocked:
 		r.Headline = say("Blocked: it waits for ", display.Count(int64(e.Missing), "task"), ".")
+		if e.AnyOf {
+			r.Headline = say("Blocked: it waits for the first of ",
+				display.Count(int64(e.Missing), "task"), ".")
+		}
 		r.Others, r.OthersAre = e.WaitsFor, "Waits for"
 		r.More = e.Missing - len(e.WaitsFor)
 		if !task.NotBefore.IsZero() {

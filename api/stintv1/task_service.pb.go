@@ -1882,7 +1882,9 @@ type ExplainTaskResponse struct {
 	// Missing unless the task is ready, and its action has limits, or it or one of its keys is paused.
 	Limits *TaskLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
 	// In the order in which they were recorded.
-	Steps         []*StepInfo `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
+	Steps []*StepInfo `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
+	// Whether the first of the tasks that it waits for to meet its condition starts it (when_any).
+	AnyOf         bool `protobuf:"varint,10,opt,name=any_of,json=anyOf,proto3" json:"any_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1978,6 +1980,13 @@ func (x *ExplainTaskResponse) GetSteps() []*StepInfo {
 		return x.Steps
 	}
 	return nil
+}
+
+func (x *ExplainTaskResponse) GetAnyOf() bool {
+	if x != nil {
+		return x.AnyOf
+	}
+	return false
 }
 
 // A StepInfo is a recorded step of a task, without its result.
@@ -3949,7 +3958,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x16\n" +
 	"\x06looked\x18\x03 \x01(\x05R\x06looked\"$\n" +
 	"\x12ExplainTaskRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\x97\x03\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xae\x03\n" +
 	"\x13ExplainTaskResponse\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.stint.v1.TaskInfoR\x04task\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\x05R\amissing\x12/\n" +
@@ -3961,7 +3970,9 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\basked_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aaskedAt\x12,\n" +
 	"\x03now\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12,\n" +
 	"\x06limits\x18\b \x01(\v2\x14.stint.v1.TaskLimitsR\x06limits\x12(\n" +
-	"\x05steps\x18\t \x03(\v2\x12.stint.v1.StepInfoR\x05steps\"q\n" +
+	"\x05steps\x18\t \x03(\v2\x12.stint.v1.StepInfoR\x05steps\x12\x15\n" +
+	"\x06any_of\x18\n" +
+	" \x01(\bR\x05anyOf\"q\n" +
 	"\bStepInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\vrecorded_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +

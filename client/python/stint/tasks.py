@@ -245,9 +245,10 @@ class Input:
 
 @dataclass
 class Explanation:
-    """Why a task does not run, or because of which others it was aborted.
+    """Why a task does not run, or because of which others it was aborted or skipped.
 
     missing: how many tasks it waits for.
+    any_of: whether the first of these to meet its condition starts it.
     tries_left: -1 is no limit.
     asked_at: when somebody last asked for tasks of its action; None if nobody has.
     now: the time on the database's clock.
@@ -264,6 +265,7 @@ class Explanation:
     now: Optional[datetime] = None
     limits: "Optional[TaskLimits]" = None
     steps: "Sequence[StepInfo]" = ()
+    any_of: bool = False
 
 
 @dataclass(frozen=True)

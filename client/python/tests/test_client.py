@@ -231,6 +231,8 @@ class VerbsTest(ServiceTest):
             b, stint.Condition(a, ["completed"], [b"heads", b"\xff"])))
         self.assertEqual(conditions[b, self.name("e")].any, True)
         self.assertEqual(len(conditions), 4)
+        self.assertEqual([self.client.explain(self.name(short)).any_of for short in "be"],
+                         [False, True])
         [task] = self.own()
         self.client.return_tasks(Return.of(task, result=b"\xff"))
         self.assertEqual([self.info(short).state for short in "abcde"],

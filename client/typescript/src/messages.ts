@@ -245,7 +245,7 @@ const actionLimitsFields: Fields = {
 };
 const explanationFields: Fields = {
   task: whole(infoFields), missing: number, waitsFor: many(infoFields),
-  becauseOf: many(infoFields), triesLeft: number, askedAt: time, now: time,
+  becauseOf: many(infoFields), anyOf: flag, triesLeft: number, askedAt: time, now: time,
   limits: nested(taskLimitsFields), steps: many(stepInfoFields),
 };
 const historyFields: Fields = { tries: many(tryFields), steps: many(stepInfoFields) };

@@ -243,12 +243,14 @@ export interface Input {
   result: Uint8Array | null;
 }
 
-/** Why a task does not run, or because of which others it was aborted. */
+/** Why a task does not run, or because of which others it was aborted or skipped. */
 export interface Explanation {
   task: TaskInfo;
   /** How many tasks it waits for. */
   missing: number;
   waitsFor: TaskInfo[];
+  /** The first of these to meet its condition starts it. */
+  anyOf: boolean;
   becauseOf: TaskInfo[];
   /** -1 is no limit. */
   triesLeft: number;

@@ -281,6 +281,7 @@ test("a task starts as its conditions say, or is skipped", async (t) => {
   });
   assert.deepEqual(conditions.filter((each) => each.any).length, 2);
   assert.equal(conditions.length, 4);
+  assert.equal((await s.client.explain(s.name("e"))).anyOf, true);
   const [task] = await s.own();
   await s.client.returnTasks(returnOf(task!, { result: Uint8Array.of(255) }));
   assert.deepEqual(await Promise.all(["a", "b", "c", "d", "e"].map((short) => s.state(short))),
@@ -305,7 +306,8 @@ test("schedules keep conditions", async (t) => {
   const [found] = await s.client.listSchedules(name);
   const [, b, c] = found!.schedule.tasks as stint.Task[];
   assert.deepEqual([b!.whenAny, c!.when], [
-    [{ after, states: ["aborted"], results: [] }], [{ after, states: [], results: [bytes("heads")] }],
+    [{ after, states: ["aborted"], results: [] }],
+    [{ after, states: [], results: [bytes("heads")] }],
   ]);
   await s.client.deleteSchedules(name);
 });
