@@ -1,6 +1,7 @@
 package shards_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -91,4 +92,33 @@ func TestInsertTasks_RefusesConditionsThatCannotBeKept(t *testing.T) {
 	})
 	wantErr(t, "InsertTasks", err, stint.ErrCycle)
 	d.awaitState(t, "us/early", "none")
+}
+
+// A task that was skipped, and that is retried and completed then, has what was skipped because of
+// it on other shards opened.
+// Proves R23, G270.
+func TestRetryTasks_OpensWhatWasSkippedOnOtherShards(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "eu", "us")
+	d.relay(t, shards.Options{})
+	cluster := d.cluster(t, shards.Options{})
+	ask := task("us/ask")
+	ask.Task.Action = stint.External
+	wantErr(t, "InsertTasks", cluster.InsertTasks(t.Context(), []shards.Task{
+		ask, task("eu/next", "us/ask"),
+	}), nil)
+	answer := func(code stint.StatusCode) {
+		t.Helper()
+		d.awaitState(t, "us/ask", "ready")
+		verdicts, err := d.stores["us"].AnswerTasks(t.Context(), "ann", []stint.Answer{
+			{ID: "ask", Code: code, Status: "so be it"},
+		})
+		wantErr(t, "AnswerTasks", errors.Join(append(verdicts, err)...), nil)
+	}
+	answer(stint.StatusSkipped)
+	d.awaitState(t, "eu/next", "skipped")
+	_, err := cluster.RetryTasks(t.Context(), []shards.ID{idOf("us/ask")})
+	wantErr(t, "RetryTasks", err, nil)
+	answer(stint.StatusCompleted)
+	d.awaitState(t, "eu/next", "ready")
 }
