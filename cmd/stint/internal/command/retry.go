@@ -37,10 +37,10 @@ aborted and is not named too, or if tasks would wait for each other.
 
 Instead of IDs, filters choose the tasks, as in ls: aborted ones unless --state says
 completed or skipped, but not those that were aborted because of others: they are opened
-with these others. The command says how many they are and asks for confirmation, unless --yes is
-given. It retries 10,000 of them at a time, or more that depend on one another, and says how
-many so far. If it is interrupted, these stay retried; run it again for the rest. With
---server all are in one request.
+with these others. The command says how many they are and asks for confirmation, unless
+--yes is given. It retries 10,000 of them at a time, or more that depend on one another, and
+says how many so far. If it is interrupted, these stay retried; run it again for the rest.
+With --server all are in one request.
 
 --dry-run does the work in one transaction and undoes it: it writes as much and, while it
 runs, holds the tasks. So does the question, of up to 10,000 tasks, to say how many go with
