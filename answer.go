@@ -89,7 +89,10 @@ func (s *Store) answerTasks(
 			return nil, err
 		}
 		skipped, err := s.settleAnswers(ctx, actor, batch)
-		if err != nil {
+		switch {
+		case errors.Is(err, errUnstable):
+			continue
+		case err != nil:
 			return nil, err
 		}
 		for _, id := range skipped {
@@ -169,52 +172,31 @@ type answerBatch struct {
 	skips map[int64]string
 }
 
-// settleAnswers settles the answers of a batch, all or none. It returns the tasks that it skipped.
+// settleAnswers settles the answers of a batch, all or none, and returns the tasks that it skipped.
+// If one of these has moved on meanwhile, the error is errUnstable.
 func (s *Store) settleAnswers(
 	ctx context.Context, actor ActorID, batch *answerBatch,
 ) (skipped []TaskID, err error) {
-	if len(batch.skips) == 0 {
+	keys := slices.Sorted(maps.Keys(batch.skips))
+	if len(keys) == 0 {
 		return nil, s.returnAnswers(ctx, actor, batch.returnBatch)
 	}
-	err = s.transact(ctx, func(s *Store) (err error) {
-		if skipped, err = s.skipTasks(ctx, batch.skips); err != nil {
+	err = s.transact(ctx, func(s *Store) error {
+		tasks, err := s.withdrawKeys(ctx, keys)
+		if err == nil {
+			_, err = changes.Tasks(ctx, s.db, "AnswerTasks", keys)
+		}
+		for i := 0; i < len(tasks) && err == nil; i++ {
+			if err = errUnstable; tasks[i].state == stateReady {
+				_, err = s.end(ctx, tasks[i:i+1], causeSkipped, batch.skips[tasks[i].key])
+			}
+		}
+		if skipped = slices.Collect(idsOf(tasks)); err != nil {
 			return err
 		}
 		return s.returnAnswers(ctx, actor, batch.returnBatch)
 	})
 	return skipped, err
-}
-
-// skipTasks skips ready tasks, with their texts, and returns their IDs: none, if some have moved on
-// meanwhile.
-func (s *Store) skipTasks(ctx context.Context, texts map[int64]string) (ids []TaskID, err error) {
-	keys := slices.Sorted(maps.Keys(texts))
-	undone := errors.New("a task has moved on")
-	err = s.transact(ctx, func(s *Store) error {
-		tasks, err := s.withdrawKeys(ctx, keys)
-		if err != nil {
-			return err
-		}
-		for _, task := range tasks {
-			if task.state != stateReady {
-				return undone
-			}
-		}
-		if _, err := changes.Tasks(ctx, s.db, "AnswerTasks", keys); err != nil {
-			return err
-		}
-		for _, task := range tasks {
-			if _, err = s.end(ctx, []withdrawn{task}, causeSkipped, texts[task.key]); err != nil {
-				return err
-			}
-		}
-		ids = slices.Collect(idsOf(tasks))
-		return nil
-	})
-	if errors.Is(err, undone) {
-		return nil, nil
-	}
-	return ids, err
 }
 
 // returnAnswers takes the tasks of a batch and returns them.

@@ -377,45 +377,19 @@ func (e Explanation) describeReady(text *strings.Builder) {
 
 // reasons are what holds the task up, a sentence each.
 func (l *TaskLimits) reasons(action, key string) []string {
-	var reasons []string
-	say := func(format string, args ...any) {
-		reasons = append(reasons, fmt.Sprintf(format, args...))
+	held := limit.Held{
+		Action: action, Key: key, PausedSince: l.PausedSince, KeyPausedSince: l.KeyPausedSince,
+		NextAt: l.NextAt, KeyNextAt: l.KeyNextAt, InProgress: l.InProgress,
+		Most: l.Limits.Concurrency, Owners: ownersOf(l.InProgress, l.Owned),
+		KeyInProgress: l.KeyInProgress, KeyMost: l.Limits.ConcurrencyPerKey,
+		KeyOwners:  ownersOf(l.KeyInProgress, l.KeyOwned),
+		KeyWaiting: l.KeyWaiting, KeyWaitingOrMore: l.KeyWaitingOrMore,
+		WaitsForTurn: l.WaitsForTurn, TurnsAhead: l.TurnsAhead, TurnsMax: explainedWaitingMax,
 	}
-	if !l.PausedSince.IsZero() {
-		say("%q has been paused since %s", action, stamp(l.PausedSince))
+	if l.Limits.Ordered {
+		held.Holder = ownersOf(len(l.KeyOwned), l.KeyOwned)
 	}
-	if most := l.Limits.Concurrency; most > 0 && l.InProgress >= most {
-		say("%d of %d %q tasks are in progress%s", l.InProgress, most, action,
-			ownersOf(l.InProgress, l.Owned))
-	}
-	if !l.NextAt.IsZero() {
-		say("the next token of %q comes at %s", action, stamp(l.NextAt))
-	}
-	if !l.KeyPausedSince.IsZero() {
-		say("key %q has been paused since %s", key, stamp(l.KeyPausedSince))
-	}
-	switch most := l.Limits.ConcurrencyPerKey; {
-	case l.Limits.Ordered && len(l.KeyOwned) > 0:
-		say("tasks with key %q come one at a time, in order, and one has not ended%s", key,
-			ownersOf(len(l.KeyOwned), l.KeyOwned))
-	case most > 0 && l.KeyInProgress >= most:
-		say("%d of %d tasks with key %q are in progress%s", l.KeyInProgress, most, key,
-			ownersOf(l.KeyInProgress, l.KeyOwned))
-	}
-	if !l.KeyNextAt.IsZero() {
-		say("the next token of key %q comes at %s", key, stamp(l.KeyNextAt))
-	}
-	if l.WaitsForTurn && l.PausedSince.IsZero() && l.KeyPausedSince.IsZero() {
-		say("%s", limit.Turn(key, l.TurnsAhead, explainedWaitingMax))
-	}
-	if len(reasons) > 0 && l.KeyWaiting > 0 && key != "" {
-		more := ""
-		if l.KeyWaitingOrMore {
-			more = " or more"
-		}
-		say("tasks with key %q that wait: %d%s", key, l.KeyWaiting, more)
-	}
-	return reasons
+	return held.Reasons()
 }
 
 // ownersOf names the first of some tasks in progress, and who owns them.

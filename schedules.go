@@ -220,22 +220,17 @@ func (d *Schedule) checkTasks() error {
 		return tooLarge("Schedule.Tasks bytes of bodies", bytes, scheduleBodiesMax)
 	}
 	for i := range d.Tasks {
-		for _, ids := range [][]TaskID{d.Tasks[i].After, d.Tasks[i].ToSignalAfter} {
-			for _, id := range ids {
-				if !known[id] {
-					return at(argumentError("Task.After and ToSignalAfter", fmt.Sprintf(
-						"must name tasks of the schedule, not %.40q", id)), i, d.Tasks[i].ID)
-				}
+		task := &d.Tasks[i]
+		for _, id := range slices.AppendSeq(slices.Clone(task.ToSignalAfter), task.predecessors()) {
+			if !known[id] {
+				return at(argumentError("Task.After, ToSignalAfter, When and WhenAny", fmt.Sprintf(
+					"must name tasks of the schedule, not %.40q", id)), i, task.ID)
 			}
 		}
-		for _, c := range d.Tasks[i].conditions() {
-			switch {
-			case !known[c.After]:
-				return at(argumentError("Condition.After", fmt.Sprintf(
-					"must name a task of the schedule, not %.40q", c.After)), i, d.Tasks[i].ID)
-			case !utf8.ValidString(strings.Join(c.Results, "")):
+		for _, c := range task.conditions() {
+			if !utf8.ValidString(strings.Join(c.Results, "")) {
 				return at(argumentError("Condition.Results", "must be valid UTF-8 in a schedule"),
-					i, d.Tasks[i].ID)
+					i, task.ID)
 			}
 		}
 	}
