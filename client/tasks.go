@@ -324,8 +324,9 @@ func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
 			stats.Actions = append(stats.Actions, stint.ActionStats{
 				Action: a.GetAction(), Blocked: a.GetBlocked(), Scheduled: a.GetScheduled(),
 				Ready: a.GetReady(), InProgress: a.GetInProgress(), Completed: a.GetCompleted(),
-				Aborted: a.GetAborted(), Skipped: a.GetSkipped(), OldestReady: a.GetOldestReady().AsDuration(),
-				Tries: a.GetTries(), Retries: a.GetRetries(),
+				Aborted: a.GetAborted(), Skipped: a.GetSkipped(),
+				OldestReady: a.GetOldestReady().AsDuration(),
+				Tries:       a.GetTries(), Retries: a.GetRetries(),
 				Parked: a.GetParked(), Limited: a.GetLimited(), Paused: a.GetPaused(),
 				Concurrency: int(a.GetConcurrency()),
 			})

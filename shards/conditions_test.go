@@ -31,13 +31,13 @@ func TestInsertTasks_CarriesConditionsFromShardToShard(t *testing.T) {
 	d := newDatabases(t, "eu", "us")
 	d.relay(t, shards.Options{})
 	cluster := d.cluster(t, shards.Options{})
-	any := task("eu/any", "us/heads")
-	any.Task.OnAbort = stint.RunAnyway
+	anyway := task("eu/any", "us/heads")
+	anyway.Task.OnAbort = stint.RunAnyway
 	first := task("us/first")
 	first.WhenAny = []shards.Condition{ends("eu/flip", stint.StateAborted), ends("us/tails")}
 	tasks := []shards.Task{
 		task("eu/flip"), when("us/heads", answers("eu/flip", "heads")),
-		when("us/tails", answers("eu/flip", "tails")), task("eu/next", "us/heads"), any,
+		when("us/tails", answers("eu/flip", "tails")), task("eu/next", "us/heads"), anyway,
 		when("eu/join", ends("us/heads", stint.StateCompleted, stint.StateSkipped),
 			ends("us/tails", stint.StateCompleted, stint.StateSkipped)),
 		when("eu/mend", ends("us/heads", stint.StateAborted)), first,
@@ -55,7 +55,7 @@ func TestInsertTasks_CarriesConditionsFromShardToShard(t *testing.T) {
 	wantErr(t, "Graph", err, nil)
 	said := map[string]string{}
 	for _, c := range graph.Conditions {
-		said[c.Condition.After.String()+" "+c.Dependent.String()] = stint.EdgeCondition{
+		said[c.After.String()+" "+c.Dependent.String()] = stint.EdgeCondition{
 			Condition: stint.Condition{States: c.States, Results: c.Results}, Any: c.Any,
 		}.String()
 	}

@@ -187,7 +187,7 @@ func (m *Merged) Graph(ctx context.Context, name stint.TaskID) (*stint.Graph, er
 		graph.Conditions = append(graph.Conditions, stint.EdgeCondition{
 			Dependent: stint.TaskID(c.Dependent.String()), Any: c.Any,
 			Condition: stint.Condition{
-				After: stint.TaskID(c.Condition.After.String()), States: c.States,
+				After: stint.TaskID(c.After.String()), States: c.States,
 				Results: c.Results,
 			},
 		})

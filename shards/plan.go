@@ -228,8 +228,8 @@ func (t *Task) after() (ordinary, others []ID) {
 	for _, before := range t.Task.After {
 		ordinary = append(ordinary, ID{t.Shard, before})
 	}
-	add := func(before ID, states []stint.State, any bool) {
-		if any || slices.Contains(states, stint.StateAborted) {
+	add := func(before ID, states []stint.State, anyOf bool) {
+		if anyOf || slices.Contains(states, stint.StateAborted) {
 			others = append(others, before)
 		} else {
 			ordinary = append(ordinary, before)

@@ -28,8 +28,9 @@ func TestAnswerTasks_SkipTasks(t *testing.T) {
 	wrong := skip("c")
 	wrong.Result = []byte("x")
 	verdicts, err := store.AnswerTasks(t.Context(), "ann", []stint.Answer{
-		skip("a"), {ID: "b", Code: stint.StatusAborted}, wrong, skip("locked"), skip("late"),
-		skip("none"), skip("act"),
+		skip("a"),
+		{ID: "b", Code: stint.StatusAborted},
+		wrong, skip("locked"), skip("late"), skip("none"), skip("act"),
 	})
 	wantErr(t, "AnswerTasks", err, nil)
 	for i, want := range []error{

@@ -195,7 +195,8 @@ func TestSchedules_KeepConditions(t *testing.T) {
 	} {
 		bad := schedule
 		bad.Tasks = []stint.Task{after("flip"), when("x", condition)}
-		wantErr(t, what, store.PutSchedules(t.Context(), []stint.Schedule{bad}), stint.ErrInvalidArgument)
+		err := store.PutSchedules(t.Context(), []stint.Schedule{bad})
+		wantErr(t, what, err, stint.ErrInvalidArgument)
 	}
 	task := when("deb", ended("flip"))
 	wantErr(t, "Debounce", store.Debounce(t.Context(), task, time.Second, time.Second),

@@ -364,7 +364,8 @@ func (d *taskData) addOrigins(graph *stint.Graph) {
 	}
 	found := origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
 		if d.Task.State == stint.StateBlocked {
-			return task.State == stint.StateBlocked, !isFinal(task.State) && task.State != stint.StateBlocked
+			blocked := task.State == stint.StateBlocked
+			return blocked, !isFinal(task.State) && !blocked
 		}
 		through := task.AbortCause == stint.CauseDependency
 		return through, task.State == stint.StateAborted && !through

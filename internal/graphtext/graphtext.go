@@ -24,8 +24,9 @@ type Edge struct {
 }
 
 // Condition says in a few words how a predecessor must end: in one of these states or, if results
-// are given, completed with one of these. any says that it is one of several of which one is enough.
-func Condition[State ~string](states []State, results []string, any bool) string {
+// are given, completed with one of these. anyOf says that it is one of several of which one is
+// enough.
+func Condition[State ~string](states []State, results []string, anyOf bool) string {
 	const completed, runesMax, namedMax = "completed", 24, 3
 	var ends []string
 	for i, result := range results {
@@ -49,9 +50,9 @@ func Condition[State ~string](states []State, results []string, any bool) string
 	}
 	said := "if " + strings.Join(ends, " or ")
 	switch {
-	case any && said == "if completed":
+	case anyOf && said == "if completed":
 		return "any of"
-	case any:
+	case anyOf:
 		return "any of, " + said
 	}
 	return said

@@ -110,7 +110,7 @@ func (r Route) Middle() Point {
 	return Point{(from.X + to.X) / 2, (from.Y + to.Y) / 2}
 }
 
-// RoomFor is how wide a gap must be for the longest of some texts on its edges, 0 if there are none.
+// RoomFor is how wide a gap must be for the longest of some texts on its edges.
 func RoomFor(texts []string) int {
 	const letter, around = 6, 24
 	room := 0

@@ -13,7 +13,10 @@ func TestParse_KnowsConditions(t *testing.T) {
 	t.Parallel()
 	p := plan(t, `
 - {name: a, action: x}
-- {name: b, action: x, value: {$result: a}, when: [{after: a, states: [aborted, skipped]}, {after: c}]}
+- name: b
+  action: x
+  value: {$result: a}
+  when: [{after: a, states: [aborted, skipped]}, {after: c}]
 - {name: c, action: x, when_any: [{after: a, results: [heads, "1"]}]}
 `)
 	if want := []stint.Condition{
@@ -32,14 +35,14 @@ func TestParse_KnowsConditions(t *testing.T) {
 func TestParse_RefusesBadConditions(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
-		"[{name: a, action: x, when: {after: b}}]":                    "expected a list of conditions",
+		"[{name: a, action: x, when: {after: b}}]":                    "a list of conditions",
 		"[{name: a, action: x, when: [b]}]":                           "expected a condition",
 		"[{name: a, action: x, when: [{states: [aborted]}]}]":         `missing field "after"`,
 		"[{name: a, action: x, when: [{after: a, of: b}]}]":           `unknown field "of"`,
 		"[{name: a, action: x, when: [{after: a, states: aborted}]}]": "expected a list of texts",
 		"[{name: a, action: x, when_any: [{after: b}]}]":              `no task is named "b"`,
-		"[{name: a, action: x, when: [{after: b}]}, {name: b, action: x, when_any: [{after: a}]}]": "" +
-			"tasks wait for one another",
+		"[{name: a, action: x, when: [{after: b}]}, " +
+			"{name: b, action: x, when_any: [{after: a}]}]": "tasks wait for one another",
 	} {
 		if _, err := tasktree.Parse([]byte(file)); err == nil ||
 			!strings.Contains(err.Error(), want) {
