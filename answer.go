@@ -26,7 +26,7 @@ type Answer struct {
 
 // AnswerTasks ends tasks whose action is [External], as [Store.ReturnTasks] ends tasks in progress,
 // and settles what this means for their dependents in the same transaction. The actor is who
-// answers, kept with the tasks for people to read. A task is answered once: of several answers, one
+// answers, kept with the tasks for people to read, but not with skipped ones. A task is answered once: of several answers, one
 // takes effect.
 //
 // The first result has an error for each answer, nil if it took effect:
@@ -83,12 +83,12 @@ func (s *Store) answerTasks(
 			s.endOverdue(ctx, overdue)
 			return verdicts, s.db.CheckOpen(ctx)
 		}
-		batch, late, err := s.readyToAnswer(ctx, first, answers, verdicts)
+		batch, skips, late, err := s.readyToAnswer(ctx, first, answers, verdicts)
 		overdue = append(overdue, late...)
 		if err != nil {
 			return nil, err
 		}
-		skipped, err := s.settleAnswers(ctx, actor, batch)
+		skipped, err := s.settleAnswers(ctx, actor, batch, skips)
 		switch {
 		case errors.Is(err, errUnstable):
 			continue
@@ -126,11 +126,11 @@ func (s *Store) endOverdue(ctx context.Context, keys []int64) {
 // are the keys of tasks that have not finished, though their deadline has passed.
 func (s *Store) readyToAnswer(
 	ctx context.Context, places map[TaskID]int, answers []Answer, verdicts []error,
-) (batch *answerBatch, late []int64, err error) {
-	skips := map[int64]string{}
+) (batch *returnBatch, skips map[int64]string, late []int64, err error) {
+	skips = map[int64]string{}
 	claim, err := newClaim()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	ids := make([]TaskID, 0, len(places))
 	for id := range places {
@@ -139,7 +139,7 @@ func (s *Store) readyToAnswer(
 	found := make(map[TaskID]externalTask, len(ids))
 	find := pg.Step{Name: "external_tasks", Args: []any{texts(ids)}, Read: readExternal(found)}
 	if err := s.db.Run(ctx, find); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	var returns []Return
 	var chosen []int
@@ -161,40 +161,36 @@ func (s *Store) readyToAnswer(
 		answered.Token = newToken(claim, task.key, id, hints{Signals: true, Posts: task.posts})
 		chosen, returns = append(chosen, len(returns)), append(returns, answered)
 	}
-	return &answerBatch{newReturnBatch(returns, chosen, false), skips}, late, nil
+	return newReturnBatch(returns, chosen, false), skips, late, nil
 }
 
-// An answerBatch is answers that can take effect: returns, and the texts of tasks to skip by their
-// keys.
-type answerBatch struct {
-	*returnBatch
-
-	skips map[int64]string
-}
-
-// settleAnswers settles the answers of a batch, all or none, and returns the tasks that it skipped.
-// If one of these has moved on meanwhile, the error is errUnstable.
+// settleAnswers settles the answers of a batch, all or none, and skips tasks, of which it returns
+// the IDs. If one of these has moved on meanwhile, the error is errUnstable.
 func (s *Store) settleAnswers(
-	ctx context.Context, actor ActorID, batch *answerBatch,
+	ctx context.Context, actor ActorID, batch *returnBatch, skips map[int64]string,
 ) (skipped []TaskID, err error) {
-	keys := slices.Sorted(maps.Keys(batch.skips))
+	keys := slices.Sorted(maps.Keys(skips))
 	if len(keys) == 0 {
-		return nil, s.returnAnswers(ctx, actor, batch.returnBatch)
+		return nil, s.returnAnswers(ctx, actor, batch)
 	}
 	err = s.transact(ctx, func(s *Store) error {
 		tasks, err := s.withdrawKeys(ctx, keys)
-		if err == nil {
-			_, err = changes.Tasks(ctx, s.db, "AnswerTasks", keys)
-		}
-		for i := 0; i < len(tasks) && err == nil; i++ {
-			if err = errUnstable; tasks[i].state == stateReady {
-				_, err = s.end(ctx, tasks[i:i+1], causeSkipped, batch.skips[tasks[i].key])
-			}
-		}
-		if skipped = slices.Collect(idsOf(tasks)); err != nil {
+		if err != nil {
 			return err
 		}
-		return s.returnAnswers(ctx, actor, batch.returnBatch)
+		if _, err := changes.Tasks(ctx, s.db, "AnswerTasks", keys); err != nil {
+			return err
+		}
+		for i, task := range tasks {
+			if task.state != stateReady {
+				return errUnstable
+			}
+			if _, err := s.end(ctx, tasks[i:i+1], causeSkipped, skips[task.key]); err != nil {
+				return err
+			}
+		}
+		skipped = slices.Collect(idsOf(tasks))
+		return s.returnAnswers(ctx, actor, batch)
 	})
 	return skipped, err
 }

@@ -478,8 +478,10 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	for i, predecessors := range before {
 		for _, c := range conditions[i] {
 			if after, ok := names[c.After]; ok {
-				graph.Conditions = append(graph.Conditions,
-					edgeCondition(c, after, graph.Tasks[i].ID))
+				graph.Conditions = append(graph.Conditions, EdgeCondition{
+					Dependent: graph.Tasks[i].ID, Any: c.Accepts&network.OneOfSeveral != 0,
+					Condition: Condition{after, network.Accepted[State](c), c.Texts()},
+				})
 			}
 		}
 		slices.Sort(predecessors)
@@ -491,17 +493,6 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 		}
 	}
 	return graph, nil
-}
-
-func edgeCondition(c network.EdgeCondition, after, run TaskID) EdgeCondition {
-	found := EdgeCondition{
-		Dependent: run, Condition: Condition{After: after, Results: c.Texts()},
-		Any: c.Accepts&network.OneOfSeveral != 0,
-	}
-	for _, state := range c.Ends() {
-		found.States = append(found.States, State(state))
-	}
-	return found
 }
 
 // WriteDOT writes the graph in the language of Graphviz: tasks as boxes, spontaneous ones as

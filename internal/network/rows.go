@@ -55,14 +55,14 @@ type EdgeCondition struct {
 	Results [][]byte `json:"results"`
 }
 
-// Ends are the names of the ends that the condition accepts.
-func (c EdgeCondition) Ends() (names []string) {
-	for i, name := range []string{"completed", "aborted", "skipped"} {
+// Accepted are the ends that the condition accepts.
+func Accepted[State ~string](c EdgeCondition) (states []State) {
+	for i, state := range []State{"completed", "aborted", "skipped"} {
 		if c.Accepts&(AcceptsCompleted<<i) != 0 {
-			names = append(names, name)
+			states = append(states, state)
 		}
 	}
-	return names
+	return states
 }
 
 // Texts are the results as texts, which need not be UTF-8.
