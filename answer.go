@@ -26,8 +26,8 @@ type Answer struct {
 
 // AnswerTasks ends tasks whose action is [External], as [Store.ReturnTasks] ends tasks in progress,
 // and settles what this means for their dependents in the same transaction. The actor is who
-// answers, kept with the tasks for people to read, but not with skipped ones. A task is answered once: of several answers, one
-// takes effect.
+// answers, kept with the tasks for people to read, but not with skipped ones. A task is answered
+// once: of several answers, one takes effect.
 //
 // The first result has an error for each answer, nil if it took effect:
 //
