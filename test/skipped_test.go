@@ -222,3 +222,24 @@ func TestInputs_TellOfSkippedTasks(t *testing.T) {
 		"work": stint.StatusCompleted, "mend": stint.StatusSkipped,
 	})
 }
+
+// Skipped tasks are pruned as aborted ones are, also if they have FailFast, about which nobody does
+// anything then.
+// Proves R23.
+func TestPrune_TakesSkippedTasks(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{
+		Retention: stint.Retention{Completed: stint.KeepForever, Aborted: time.Minute},
+	})
+	fast := when("fast", ended("work", isAborted))
+	fast.FailFast = true
+	insert(t, store, after("work"), fast, when("mend", ended("work", isAborted)),
+		after("behind", "mend"))
+	play(t, store, nil)
+	for _, want := range []int64{0, 3} {
+		if n, err := store.Prune(t.Context()); n != want || err != nil {
+			t.Errorf("Prune = %d, %v, want %d", n, err, want)
+		}
+		exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '1 hour'")
+	}
+}
