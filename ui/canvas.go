@@ -82,7 +82,7 @@ func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	n := newNet(graph, id)
+	n := newNet(graph, id, false) // without texts
 	if len(n.edges) > canvasArrowsMax {
 		return errManyArrows
 	}

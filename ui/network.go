@@ -78,7 +78,8 @@ type net struct {
 	conditions map[layout.Edge]string
 }
 
-func newNet(graph *stint.Graph, id stint.TaskID) *net {
+// newNet returns a network. mayReadBodies says whether its conditions may be told with their results.
+func newNet(graph *stint.Graph, id stint.TaskID, mayReadBodies bool) *net {
 	n := &net{
 		tasks: graph.Tasks, asked: -1,
 		before: make([]int, len(graph.Tasks)), after: make([]int, len(graph.Tasks)),
@@ -95,7 +96,7 @@ func newNet(graph *stint.Graph, id stint.TaskID) *net {
 		from, isThere := index[c.After]
 		to, isThereToo := index[c.Dependent]
 		if isThere && isThereToo {
-			n.conditions[layout.Edge{From: from, To: to}] = c.String()
+			n.conditions[layout.Edge{From: from, To: to}] = textOf(c, mayReadBodies)
 		}
 	}
 	for _, d := range graph.Dependencies {
@@ -110,6 +111,14 @@ func newNet(graph *stint.Graph, id stint.TaskID) *net {
 	return n
 }
 
+// textOf says a condition, with its results only to those who may read bodies.
+func textOf(c stint.EdgeCondition, mayReadBodies bool) string {
+	if len(c.Results) > 0 && !mayReadBodies {
+		c.Results = []string{"…"}
+	}
+	return c.String()
+}
+
 // network shows the network of a task as a picture, and as a list.
 func network(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
@@ -118,7 +127,7 @@ func network(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	n := newNet(graph, id)
+	n := newNet(graph, id, r.may(ReadBodies))
 	data := networkData{
 		ID: id, All: len(n.tasks), Cut: graph.Cut, Counts: countStates(n.tasks),
 		Show: query.Get("show"), Now: r.now,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -72,6 +73,29 @@ func number(n int) string {
 		return "1,000"
 	}
 	return fmt.Sprint(n)
+}
+
+// Who may not read bodies does not learn for which results tasks wait.
+func TestPages_HideTheResultsOfConditions(t *testing.T) {
+	t.Parallel()
+	graph := aChoice(1)
+	fake := aFake{
+		graph: func(context.Context, stint.TaskID) (*stint.Graph, error) { return graph, nil },
+		explain: func(context.Context, stint.TaskID) (stint.Explanation, error) {
+			return stint.Explanation{Task: graph.Tasks[1]}, nil
+		},
+	}
+	reader := ui.New(fake, ui.Options{Authorize: func(_ *http.Request, verb ui.Verb) bool {
+		return verb == ui.Read
+	}})
+	for _, page := range []string{"/network?id=flip", "/task?id=heads/0"} {
+		wantParts(t, text(t, ui.New(fake, ui.Options{}), page), "&lt;heads&gt;")
+		got := text(t, reader, page)
+		wantParts(t, got, "if &#34;…&#34;")
+		if strings.Contains(got, "&lt;heads&gt;") {
+			t.Errorf("%s tells the result", page)
+		}
+	}
 }
 
 // A skipped task is told of as such, wherever it is shown.

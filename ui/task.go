@@ -90,7 +90,7 @@ func task(h *Handler, r *request) (view, error) {
 	data.Offers = h.taskOffers(r, &e)
 	data.Timeline, data.TriesMissing = timeline(&e, found)
 	if graph, err := h.asked.graphs.get(ctx, id); err == nil {
-		data.Before, data.After = around(graph, id)
+		data.Before, data.After = around(graph, id, data.MayReadBody)
 		data.addOrigins(graph)
 		data.Network, data.NetworkCut = len(graph.Tasks), graph.Cut
 	} else {
@@ -323,7 +323,9 @@ func tail(text string) string {
 }
 
 // around are the tasks beside a task in its network.
-func around(graph *stint.Graph, id stint.TaskID) (before, after neighbours) {
+func around(
+	graph *stint.Graph, id stint.TaskID, mayReadBodies bool,
+) (before, after neighbours) {
 	byID := make(map[stint.TaskID]*stint.TaskInfo, len(graph.Tasks))
 	for i := range graph.Tasks {
 		byID[graph.Tasks[i].ID] = &graph.Tasks[i]
@@ -339,10 +341,10 @@ func around(graph *stint.Graph, id stint.TaskID) (before, after neighbours) {
 	before.Conditions, after.Conditions = map[stint.TaskID]string{}, map[stint.TaskID]string{}
 	for _, c := range graph.Conditions {
 		if c.Dependent == id {
-			before.Conditions[c.After] = c.String()
+			before.Conditions[c.After] = textOf(c, mayReadBodies)
 		}
 		if c.After == id {
-			after.Conditions[c.Dependent] = c.String()
+			after.Conditions[c.Dependent] = textOf(c, mayReadBodies)
 		}
 	}
 	return before, after
@@ -387,7 +389,7 @@ func origins(
 	graph *stint.Graph, id stint.TaskID,
 	look func(task *stint.TaskInfo) (goOn, isOrigin bool),
 ) []stint.TaskInfo {
-	n := newNet(graph, id)
+	n := newNet(graph, id, false) // its conditions are not told
 	before := make([][]int, len(n.tasks))
 	for _, e := range n.edges {
 		before[e.To] = append(before[e.To], e.From)

@@ -329,7 +329,8 @@ func (x *Condition) GetResultBytes() [][]byte {
 	return nil
 }
 
-// An EdgeCondition is a condition of one of the dependencies of a network.
+// An EdgeCondition is a condition of one of the dependencies of a network. It is without its results
+// for callers who may not read the dependent's body.
 type EdgeCondition struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Dependent string                 `protobuf:"bytes,1,opt,name=dependent,proto3" json:"dependent,omitempty"`
