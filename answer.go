@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -18,15 +19,15 @@ import (
 type Answer struct {
 	ID     TaskID
 	Key    AnswerKey  // that of the task; empty if the task has none
-	Code   StatusCode // completed or aborted
+	Code   StatusCode // completed, aborted or skipped
 	Status string     // a text for people to read, cut at 64 KiB
-	Result []byte     // for dependents and waiters, at most 64 MiB
+	Result []byte     // for dependents and waiters, at most 64 MiB; none if the task is skipped
 }
 
 // AnswerTasks ends tasks whose action is [External], as [Store.ReturnTasks] ends tasks in progress,
 // and settles what this means for their dependents in the same transaction. The actor is who
-// answers, kept with the tasks for people to read. A task is answered once: of several answers, one
-// takes effect.
+// answers, kept with the tasks for people to read, but not with skipped ones. A task is answered
+// once: of several answers, one takes effect.
 //
 // The first result has an error for each answer, nil if it took effect:
 //
@@ -82,13 +83,20 @@ func (s *Store) answerTasks(
 			s.endOverdue(ctx, overdue)
 			return verdicts, s.db.CheckOpen(ctx)
 		}
-		batch, late, err := s.readyToAnswer(ctx, first, answers, verdicts)
+		batch, skips, late, err := s.readyToAnswer(ctx, first, answers, verdicts)
 		overdue = append(overdue, late...)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.settleAnswers(ctx, actor, batch); err != nil {
+		skipped, err := s.settleAnswers(ctx, actor, batch, skips)
+		switch {
+		case errors.Is(err, errUnstable):
+			continue
+		case err != nil:
 			return nil, err
+		}
+		for _, id := range skipped {
+			delete(first, id)
 		}
 		for n, i := range batch.chosen {
 			if batch.settled[n] {
@@ -118,10 +126,11 @@ func (s *Store) endOverdue(ctx context.Context, keys []int64) {
 // are the keys of tasks that have not finished, though their deadline has passed.
 func (s *Store) readyToAnswer(
 	ctx context.Context, places map[TaskID]int, answers []Answer, verdicts []error,
-) (batch *returnBatch, late []int64, err error) {
+) (batch *returnBatch, skips map[int64]string, late []int64, err error) {
+	skips = map[int64]string{}
 	claim, err := newClaim()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	ids := make([]TaskID, 0, len(places))
 	for id := range places {
@@ -130,7 +139,7 @@ func (s *Store) readyToAnswer(
 	found := make(map[TaskID]externalTask, len(ids))
 	find := pg.Step{Name: "external_tasks", Args: []any{texts(ids)}, Read: readExternal(found)}
 	if err := s.db.Run(ctx, find); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	var returns []Return
 	var chosen []int
@@ -144,15 +153,50 @@ func (s *Store) readyToAnswer(
 			}
 			continue
 		}
+		if answers[i].Code == StatusSkipped {
+			skips[task.key] = answers[i].Status
+			continue
+		}
 		answered := answers[i].asReturn()
 		answered.Token = newToken(claim, task.key, id, hints{Signals: true, Posts: task.posts})
 		chosen, returns = append(chosen, len(returns)), append(returns, answered)
 	}
-	return newReturnBatch(returns, chosen, false), late, nil
+	return newReturnBatch(returns, chosen, false), skips, late, nil
 }
 
-// settleAnswers takes the tasks of a batch and returns them.
-func (s *Store) settleAnswers(ctx context.Context, actor ActorID, batch *returnBatch) error {
+// settleAnswers settles the answers of a batch, all or none, and skips tasks, of which it returns
+// the IDs. If one of these has moved on meanwhile, the error is errUnstable.
+func (s *Store) settleAnswers(
+	ctx context.Context, actor ActorID, batch *returnBatch, skips map[int64]string,
+) (skipped []TaskID, err error) {
+	keys := slices.Sorted(maps.Keys(skips))
+	if len(keys) == 0 {
+		return nil, s.returnAnswers(ctx, actor, batch)
+	}
+	err = s.transact(ctx, func(s *Store) error {
+		tasks, err := s.withdrawKeys(ctx, keys)
+		if err != nil {
+			return err
+		}
+		if _, err := changes.Tasks(ctx, s.db, "AnswerTasks", keys); err != nil {
+			return err
+		}
+		for i, task := range tasks {
+			if task.state != stateReady {
+				return errUnstable
+			}
+			if _, err := s.end(ctx, tasks[i:i+1], causeSkipped, skips[task.key]); err != nil {
+				return err
+			}
+		}
+		skipped = slices.Collect(idsOf(tasks))
+		return s.returnAnswers(ctx, actor, batch)
+	})
+	return skipped, err
+}
+
+// returnAnswers takes the tasks of a batch and returns them.
+func (s *Store) returnAnswers(ctx context.Context, actor ActorID, batch *returnBatch) error {
 	if len(batch.chosen) == 0 {
 		return nil
 	}
@@ -222,16 +266,22 @@ func (a *Answer) asReturn() Return {
 }
 
 func (a *Answer) check() error {
-	if a.Code != StatusCompleted && a.Code != StatusAborted {
+	returned := a.asReturn()
+	switch a.Code {
+	case StatusCompleted, StatusAborted:
+	case StatusSkipped:
+		if returned.Code = StatusCompleted; len(a.Result) > 0 {
+			return argumentError("Answer.Result", "must be empty: a skipped task has none")
+		}
+	default:
 		return argumentError("Answer.Code",
-			fmt.Sprintf("must be completed or aborted, not %.40q", string(a.Code)))
+			fmt.Sprintf("must be completed, aborted or skipped, not %.40q", string(a.Code)))
 	}
 	if a.Key != "" {
 		if err := a.Key.check("Answer.Key"); err != nil {
 			return err
 		}
 	}
-	returned := a.asReturn()
 	err := returned.check()
 	var argument *ArgumentError
 	if errors.As(err, &argument) { // it is named after a return

@@ -47,11 +47,11 @@ const followUpSuffix = "+"
 // with [CauseReplaced], others that depend on it no longer do, and the token of a late owner is
 // void. To get rid of a task, abort or delete both IDs.
 //
-// The ID must be given and have at most 511 bytes. NotBefore, After and ToSignalAfter must be zero,
-// the action not [Spontaneous], quiet positive, and atMost at least quiet; otherwise the error is
-// an [*ArgumentError]. If tasks of both IDs are in progress, which only other verbs bring about,
-// such as [Store.RetryTasks], the error is [ErrTaskInProgress], in a [*TaskError] that names both,
-// and nothing has changed.
+// The ID must be given and have at most 511 bytes. NotBefore and what names other tasks (After,
+// When and so on) must be zero, the action not [Spontaneous], quiet positive, and atMost at least
+// quiet; otherwise the error is an [*ArgumentError]. If tasks of both IDs are in progress, which
+// only other verbs bring about, such as [Store.RetryTasks], the error is [ErrTaskInProgress], in a
+// [*TaskError] that names both, and nothing has changed.
 //
 // If ctx ends or the connection breaks during the call, it may have taken effect. Calling again is
 // safe: it is a further call with the same task.
@@ -98,6 +98,8 @@ func checkDebounced(task *Task, quiet, atMost time.Duration) error {
 		return argumentError("Task.After", "must be empty")
 	case len(task.ToSignalAfter) > 0:
 		return argumentError("Task.ToSignalAfter", "must be empty")
+	case len(task.conditions()) > 0:
+		return argumentError("Task.When and WhenAny", "must be empty")
 	case quiet <= 0:
 		return argumentError("quiet", "must be positive")
 	case atMost < quiet:

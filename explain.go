@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/graphtext"
 	"github.com/stint-tasks/stint/internal/limit"
+	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -376,45 +377,19 @@ func (e Explanation) describeReady(text *strings.Builder) {
 
 // reasons are what holds the task up, a sentence each.
 func (l *TaskLimits) reasons(action, key string) []string {
-	var reasons []string
-	say := func(format string, args ...any) {
-		reasons = append(reasons, fmt.Sprintf(format, args...))
+	held := limit.Held{
+		Action: action, Key: key, PausedSince: l.PausedSince, KeyPausedSince: l.KeyPausedSince,
+		NextAt: l.NextAt, KeyNextAt: l.KeyNextAt, InProgress: l.InProgress,
+		Most: l.Limits.Concurrency, Owners: ownersOf(l.InProgress, l.Owned),
+		KeyInProgress: l.KeyInProgress, KeyMost: l.Limits.ConcurrencyPerKey,
+		KeyOwners:  ownersOf(l.KeyInProgress, l.KeyOwned),
+		KeyWaiting: l.KeyWaiting, KeyWaitingOrMore: l.KeyWaitingOrMore,
+		WaitsForTurn: l.WaitsForTurn, TurnsAhead: l.TurnsAhead, TurnsMax: explainedWaitingMax,
 	}
-	if !l.PausedSince.IsZero() {
-		say("%q has been paused since %s", action, stamp(l.PausedSince))
+	if l.Limits.Ordered {
+		held.Holder = ownersOf(len(l.KeyOwned), l.KeyOwned)
 	}
-	if most := l.Limits.Concurrency; most > 0 && l.InProgress >= most {
-		say("%d of %d %q tasks are in progress%s", l.InProgress, most, action,
-			ownersOf(l.InProgress, l.Owned))
-	}
-	if !l.NextAt.IsZero() {
-		say("the next token of %q comes at %s", action, stamp(l.NextAt))
-	}
-	if !l.KeyPausedSince.IsZero() {
-		say("key %q has been paused since %s", key, stamp(l.KeyPausedSince))
-	}
-	switch most := l.Limits.ConcurrencyPerKey; {
-	case l.Limits.Ordered && len(l.KeyOwned) > 0:
-		say("tasks with key %q come one at a time, in order, and one has not ended%s", key,
-			ownersOf(len(l.KeyOwned), l.KeyOwned))
-	case most > 0 && l.KeyInProgress >= most:
-		say("%d of %d tasks with key %q are in progress%s", l.KeyInProgress, most, key,
-			ownersOf(l.KeyInProgress, l.KeyOwned))
-	}
-	if !l.KeyNextAt.IsZero() {
-		say("the next token of key %q comes at %s", key, stamp(l.KeyNextAt))
-	}
-	if l.WaitsForTurn && l.PausedSince.IsZero() && l.KeyPausedSince.IsZero() {
-		say("%s", limit.Turn(key, l.TurnsAhead, explainedWaitingMax))
-	}
-	if len(reasons) > 0 && l.KeyWaiting > 0 && key != "" {
-		more := ""
-		if l.KeyWaitingOrMore {
-			more = " or more"
-		}
-		say("tasks with key %q that wait: %d%s", key, l.KeyWaiting, more)
-	}
-	return reasons
+	return held.Reasons()
 }
 
 // ownersOf names the first of some tasks in progress, and who owns them.
@@ -436,6 +411,21 @@ type Graph struct {
 	Tasks        []TaskInfo   // about in the order of insertion, without bodies and results
 	Dependencies []Dependency // those between these tasks
 	Cut          bool         // the network goes on beyond these tasks
+
+	// Conditions are those of the dependencies that have one.
+	Conditions []EdgeCondition
+}
+
+// An EdgeCondition is the condition of a dependency.
+type EdgeCondition struct {
+	Dependent TaskID
+	Condition
+	Any bool // it is in [Task.WhenAny]
+}
+
+// String says in a few words how the predecessor must end: "if aborted".
+func (c EdgeCondition) String() string {
+	return graphtext.Condition(c.States, c.Results, c.Any)
 }
 
 // graphTasksMax is how many tasks a graph holds.
@@ -458,21 +448,23 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	}
 	graph := &Graph{}
 	names := map[int64]TaskID{}
-	var before [][]int64 // the predecessors of each task
+	var before [][]int64 // the predecessors of each task, and the conditions of these edges
+	var conditions [][]network.EdgeCondition
 	err := s.db.Run(ctx, pg.Step{
 		Name: "graph_tasks", Args: []any{string(id), graphTasksMax},
 		Read: func(rows pgx.Rows) error {
-			graph, before = &Graph{}, nil // drops an answer that was cut off
+			graph, before, conditions = &Graph{}, nil, nil // drops an answer that was cut off
 			for rows.Next() {
 				var key int64
 				var predecessors []int64
-				info, err := readInfo(rows, &key, &predecessors, &graph.Cut)
+				var met []network.EdgeCondition
+				info, err := readInfo(rows, &key, &predecessors, &met, &graph.Cut)
 				if err != nil {
 					return err
 				}
 				names[key] = info.ID
 				graph.Tasks = append(graph.Tasks, info)
-				before = append(before, predecessors)
+				before, conditions = append(before, predecessors), append(conditions, met)
 			}
 			return rows.Err()
 		},
@@ -484,6 +476,14 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 		return nil, &TaskError{IDs: []TaskID{id}, Err: ErrTaskNotFound}
 	}
 	for i, predecessors := range before {
+		for _, c := range conditions[i] {
+			if after, ok := names[c.After]; ok {
+				graph.Conditions = append(graph.Conditions, EdgeCondition{
+					Dependent: graph.Tasks[i].ID, Any: c.Accepts&network.OneOfSeveral != 0,
+					Condition: Condition{after, network.Accepted[State](c), c.Texts()},
+				})
+			}
+		}
 		slices.Sort(predecessors)
 		for _, key := range predecessors {
 			if after, ok := names[key]; ok {
@@ -512,9 +512,15 @@ func (g *Graph) drawing() *graphtext.Drawing {
 			Cause: string(task.AbortCause), Round: task.Action == Spontaneous,
 		})
 	}
+	conditions := make(map[Dependency]string, len(g.Conditions))
+	for _, c := range g.Conditions {
+		conditions[Dependency{c.After, c.Dependent}] = c.String()
+	}
 	for _, dependency := range g.Dependencies {
-		d.Edges = append(d.Edges,
-			[2]int{places[dependency.Predecessor], places[dependency.Dependent]})
+		d.Edges = append(d.Edges, graphtext.Edge{
+			From: places[dependency.Predecessor], To: places[dependency.Dependent],
+			Condition: conditions[dependency],
+		})
 	}
 	return &d
 }

@@ -178,7 +178,7 @@ func (s *Store) overlap(
 			}
 		}
 		for i := range tasks {
-			if len(tasks[i].After) == 0 && !signalled[tasks[i].ID] {
+			if len(tasks[i].After)+len(tasks[i].conditions()) == 0 && !signalled[tasks[i].ID] {
 				tasks[i].After, tasks[i].OnAbort = slices.Clone(ends), RunAnyway
 			}
 		}
@@ -231,6 +231,12 @@ func (d *Schedule) tasksOf(prefix TaskID) []Task {
 				all = append(all, named(id))
 			}
 			*ids = all
+		}
+		for _, conditions := range []*[]Condition{&task.When, &task.WhenAny} {
+			*conditions = slices.Clone(*conditions)
+			for j := range *conditions {
+				(*conditions)[j].After = named((*conditions)[j].After)
+			}
 		}
 		tasks[i] = task
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stint-tasks/stint/internal/calendar"
 	"github.com/stint-tasks/stint/internal/changes"
@@ -36,8 +38,8 @@ type Schedule struct {
 
 	// Tasks are what is inserted: 1 to 1,000 tasks with bodies and headers of 1 MiB together. Their
 	// IDs become Name/2026-11-22T08:00:00Z/ID, with the time of the occurrence in UTC; a task that
-	// is alone needs no ID. After and ToSignalAfter name tasks of the same schedule. NotBefore and
-	// Deadline must be zero.
+	// is alone needs no ID. After, ToSignalAfter and conditions name tasks of the same schedule.
+	// NotBefore and Deadline must be zero.
 	Tasks []Task
 
 	// CatchUp is what becomes of occurrences for which nobody inserted tasks in time, and Window
@@ -218,12 +220,17 @@ func (d *Schedule) checkTasks() error {
 		return tooLarge("Schedule.Tasks bytes of bodies", bytes, scheduleBodiesMax)
 	}
 	for i := range d.Tasks {
-		for _, ids := range [][]TaskID{d.Tasks[i].After, d.Tasks[i].ToSignalAfter} {
-			for _, id := range ids {
-				if !known[id] {
-					return at(argumentError("Task.After and ToSignalAfter", fmt.Sprintf(
-						"must name tasks of the schedule, not %.40q", id)), i, d.Tasks[i].ID)
-				}
+		task := &d.Tasks[i]
+		for _, id := range slices.AppendSeq(slices.Clone(task.ToSignalAfter), task.predecessors()) {
+			if !known[id] {
+				return at(argumentError("Task.After, ToSignalAfter, When and WhenAny", fmt.Sprintf(
+					"must name tasks of the schedule, not %.40q", id)), i, task.ID)
+			}
+		}
+		for _, c := range task.conditions() {
+			if !utf8.ValidString(strings.Join(c.Results, "")) {
+				return at(argumentError("Condition.Results", "must be valid UTF-8 in a schedule"),
+					i, task.ID)
 			}
 		}
 	}
@@ -369,6 +376,8 @@ type definedTask struct {
 	FailFast      bool              `json:"fail_fast,omitempty"`
 	After         []TaskID          `json:"after,omitempty"`
 	ToSignalAfter []TaskID          `json:"to_signal_after,omitempty"`
+	When          []Condition       `json:"when,omitempty"`
+	WhenAny       []Condition       `json:"when_any,omitempty"`
 }
 
 func newDefinition(d *Schedule) *definition {
@@ -382,7 +391,7 @@ func newDefinition(d *Schedule) *definition {
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
 			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
-			Headers: t.Headers,
+			Headers: t.Headers, When: t.When, WhenAny: t.WhenAny,
 		})
 	}
 	return kept
@@ -400,7 +409,7 @@ func (d *definition) schedule() Schedule {
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
 			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
-			Headers: t.Headers,
+			Headers: t.Headers, When: t.When, WhenAny: t.WhenAny,
 		})
 	}
 	return kept

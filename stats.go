@@ -42,6 +42,7 @@ type ActionStats struct {
 	InProgress int64
 	Completed  int64
 	Aborted    int64
+	Skipped    int64
 
 	// OldestReady is how long ago the oldest ready task was inserted, which is the one that has
 	// waited longest in the queue of its priority; zero if none is ready.
@@ -69,6 +70,7 @@ func (a ActionStats) ByState() iter.Seq2[State, int64] {
 	return func(yield func(State, int64) bool) {
 		for _, state := range []State{
 			StateBlocked, StateScheduled, StateReady, StateInProgress, StateCompleted, StateAborted,
+			StateSkipped,
 		} {
 			if !yield(state, *a.of(state)) {
 				return
@@ -152,6 +154,8 @@ func (a *ActionStats) of(state State) *int64 {
 		return &a.InProgress
 	case StateCompleted:
 		return &a.Completed
+	case StateSkipped:
+		return &a.Skipped
 	default:
 		return &a.Aborted
 	}

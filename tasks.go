@@ -111,15 +111,15 @@ type Task struct {
 // it is aborted though the condition does not say so, the other one is, too, unless it runs anyway.
 type Condition struct {
 	// After is the task to wait for.
-	After TaskID
+	After TaskID `json:"after"`
 
 	// States are the ends that meet the condition: StateCompleted, StateAborted, StateSkipped.
 	// Default: StateCompleted.
-	States []State
+	States []State `json:"states,omitempty"`
 
 	// Results narrow StateCompleted down: the result of the task must be one of these, byte by
 	// byte; none is as an empty one. At most 32, of 255 bytes each. Default: any result.
-	Results []string
+	Results []string `json:"results,omitempty"`
 }
 
 // conditions are all conditions of the task.

@@ -32,7 +32,8 @@ func (c *Client) InsertShardTasks(ctx context.Context, tasks []shards.Task) erro
 		tasks[i].Task.ID = plain[i].ID
 		request.Tasks = append(request.Tasks, &stintv1.ShardTask{
 			Shard: tasks[i].Shard, Task: messages[i],
-			After: wire.FromNames(tasks[i].After),
+			After: wire.FromNames(tasks[i].After), When: wire.FromShardConditions(tasks[i].When),
+			WhenAny: wire.FromShardConditions(tasks[i].WhenAny),
 		})
 	}
 	return said("insert tasks of shards", c.once(ctx, timeFor(request)+shardsMax,

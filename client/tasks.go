@@ -265,7 +265,7 @@ func (c *Client) Explain(
 		why = stint.Explanation{
 			Task: wire.ToInfo(r.GetTask()), Missing: int(r.GetMissing()),
 			WaitsFor: wire.ToInfos(r.GetWaitsFor()), BecauseOf: wire.ToInfos(r.GetBecauseOf()),
-			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(),
+			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(), AnyOf: r.GetAnyOf(),
 			Limits: wire.ToTaskLimits(r.GetLimits()), Steps: wire.ToStepInfos(r.GetSteps()),
 		}
 		if r.GetAskedAt() != nil {
@@ -302,6 +302,7 @@ func (c *Client) Graph(ctx context.Context, id stint.TaskID) (graph *stint.Graph
 		graph = &stint.Graph{
 			Tasks: wire.ToInfos(r.GetTasks()), Cut: r.GetCut(),
 			Dependencies: wire.ToDependencies(r.GetDependencies()),
+			Conditions:   wire.ToEdgeConditions(r.GetConditions()),
 		}
 		return nil
 	})
@@ -323,8 +324,9 @@ func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
 			stats.Actions = append(stats.Actions, stint.ActionStats{
 				Action: a.GetAction(), Blocked: a.GetBlocked(), Scheduled: a.GetScheduled(),
 				Ready: a.GetReady(), InProgress: a.GetInProgress(), Completed: a.GetCompleted(),
-				Aborted: a.GetAborted(), OldestReady: a.GetOldestReady().AsDuration(),
-				Tries: a.GetTries(), Retries: a.GetRetries(),
+				Aborted: a.GetAborted(), Skipped: a.GetSkipped(),
+				OldestReady: a.GetOldestReady().AsDuration(),
+				Tries:       a.GetTries(), Retries: a.GetRetries(),
 				Parked: a.GetParked(), Limited: a.GetLimited(), Paused: a.GetPaused(),
 				Concurrency: int(a.GetConcurrency()),
 			})
@@ -452,6 +454,9 @@ func checkText(task *stint.Task, index int) error {
 		argument = "Task.After"
 	case slices.ContainsFunc(task.ToSignalAfter, invalid):
 		argument = "Task.ToSignalAfter"
+	case slices.ContainsFunc(slices.Concat(task.When, task.WhenAny),
+		func(c stint.Condition) bool { return invalid(c.After) }):
+		argument = "Condition.After"
 	default:
 		return nil
 	}

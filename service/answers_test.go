@@ -141,7 +141,7 @@ func TestAnswers_RefuseWhatTheyCannotRead(t *testing.T) {
 	_, address := answering(t)
 	key := string(stint.NewAnswerKey())
 	for name, request := range map[string]struct{ kind, body, problem string }{
-		"code":    {form, "id=a&key=" + key, "Answer.Code must be completed or aborted"},
+		"code":    {form, "id=a&key=" + key, "Answer.Code must be completed, aborted or skipped"},
 		"pending": {form, "id=a&code=pending&key=" + key, "Answer.Code must be"},
 		"short":   {form, "id=a&code=completed&key=k", "Answer.Key must have 16 bytes"},
 		"field":   {jsonDocument, `{"id":"a","keys":""}`, "unknown field"},

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stint-tasks/stint"
 )
@@ -48,7 +49,45 @@ func (boundedBinary) Unmarshal(data []byte, message any) error {
 		}
 		rest = rest[n:]
 	}
+	if _, err := nestedItems(data, m.ProtoReflect().Descriptor(), 0, true); err != nil {
+		return err
+	}
 	return proto.Unmarshal(data, m)
+}
+
+// nestedItems adds to a number of items those of the lists of messages within the fields of a
+// message, such as the conditions of tasks, of which an empty one takes two bytes as well. Those of
+// the outermost lists are counted already.
+func nestedItems(
+	data []byte, of protoreflect.MessageDescriptor, items int, outermost bool,
+) (int, error) {
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return items, protowire.ParseError(n)
+		}
+		value := data[n:]
+		if n = protowire.ConsumeFieldValue(number, kind, value); n < 0 {
+			return items, protowire.ParseError(n)
+		}
+		data = value[n:]
+		field := of.Fields().ByNumber(number)
+		if field == nil || field.Message() == nil || kind != protowire.BytesType {
+			continue
+		}
+		if field.IsList() && !outermost {
+			items++
+		}
+		if items > itemsMax {
+			return items, errItems()
+		}
+		inside, _ := protowire.ConsumeBytes(value[:n])
+		var err error
+		if items, err = nestedItems(inside, field.Message(), items, false); err != nil {
+			return items, err
+		}
+	}
+	return items, nil
 }
 
 func errItems() error {

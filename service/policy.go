@@ -175,7 +175,7 @@ func (a *asking) mayInsert(tasks []*stintv1.Task) error {
 	var after, before []string
 	for _, task := range tasks {
 		inserted[task.GetId()] = true
-		after = append(after, task.GetAfter()...)
+		after = append(after, wire.PredecessorsOf(task)...)
 		before = append(before, task.GetToSignalAfter()...)
 	}
 	known := func(id string) bool { return inserted[id] || a.hasStreamed(id) }
@@ -225,7 +225,7 @@ func (a *asking) mayInsertNext(r *stintv1.InsertTasksFromRequest) error {
 		a.seed = maphash.MakeSeed()
 	}
 	for _, task := range r.GetTasks() {
-		a.remember(a.linked, task.GetAfter()...)
+		a.remember(a.linked, wire.PredecessorsOf(task)...)
 		a.remember(a.linked, task.GetToSignalAfter()...)
 	}
 	if err := a.mayInsert(r.GetTasks()); err != nil {
@@ -279,7 +279,7 @@ func (a *asking) mayEnsure(tasks []*stintv1.Task) error {
 	inCall, linked := map[string]bool{}, map[string]bool{}
 	for _, task := range tasks {
 		inCall[task.GetId()] = true
-		for _, id := range slices.Concat(task.GetAfter(), task.GetToSignalAfter()) {
+		for _, id := range slices.Concat(wire.PredecessorsOf(task), task.GetToSignalAfter()) {
 			linked[id], linked[task.GetId()] = true, true
 		}
 	}
@@ -315,7 +315,7 @@ func (a *asking) mayLinkEnsured(tasks []*stintv1.Task, isAdded func(id string) b
 		}
 	}
 	for _, task := range tasks {
-		for _, id := range task.GetAfter() {
+		for _, id := range wire.PredecessorsOf(task) {
 			link(id, task.GetId())
 		}
 		for _, id := range task.GetToSignalAfter() {
@@ -491,8 +491,19 @@ func (a *asking) hideBodies(tasks []*stintv1.TaskInfo) {
 }
 
 // trimGraph leaves the tasks in a graph that the principal may see, and what is between them.
+// The results of conditions are of the dependents' parameters, as bodies are.
 func (a *asking) trimGraph(graph *stintv1.GetGraphResponse) {
 	all := len(graph.GetTasks())
+	actions := make(map[string]string, all)
+	for _, task := range graph.GetTasks() {
+		actions[task.GetId()] = task.GetAction()
+	}
+	for _, condition := range graph.GetConditions() {
+		id := condition.GetDependent()
+		if !a.principal.May(access.ReadBodies, actions[id], id) {
+			condition.Condition.Results, condition.Condition.ResultBytes = nil, nil
+		}
+	}
 	graph.Tasks = a.seen(graph.GetTasks())
 	if len(graph.GetTasks()) == all {
 		return
@@ -505,6 +516,10 @@ func (a *asking) trimGraph(graph *stintv1.GetGraphResponse) {
 	graph.Dependencies = slices.DeleteFunc(graph.GetDependencies(),
 		func(d *stintv1.Dependency) bool {
 			return !left[d.GetPredecessor()] || !left[d.GetDependent()]
+		})
+	graph.Conditions = slices.DeleteFunc(graph.GetConditions(),
+		func(c *stintv1.EdgeCondition) bool {
+			return !left[c.GetCondition().GetAfter()] || !left[c.GetDependent()]
 		})
 }
 

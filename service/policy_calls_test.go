@@ -12,6 +12,9 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"shop", `{"tasks":[{"id":"shop/2","action":"mail","after":["shop/3"]},` +
 				`{"id":"shop/3","action":"mail"}]}`},
 			{"chain", `{"tasks":[{"id":"shop/4","action":"mail","after":["shop/mail"]}]}`},
+			{"chain", `{"tasks":[{"id":"shop/5","action":"mail","when":[{"after":"shop/mail"}]}]}`},
+			{"shop", `{"tasks":[{"id":"shop/6","action":"mail","when_any":[{"after":"shop/7"}]},` +
+				`{"id":"shop/7","action":"mail"}]}`},
 			{"root", `{"tasks":[{"action":"mail"}]}`},
 		},
 		[]call{
@@ -21,6 +24,9 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"shop", `{"tasks":[{"id":"shop/1","action":"ship"}]}`},
 			{"shop", `{"tasks":[{"id":"shop/1","action":"mail","after":["shop/mail"]}]}`},
 			{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["other/mail"]}]}`},
+			{"shop", `{"tasks":[{"id":"shop/1","action":"mail","when":[{"after":"shop/mail"}]}]}`},
+			{"chain", `{"tasks":[{"id":"shop/1","action":"mail",` +
+				`"when_any":[{"after":"other/mail","results":["a"]}]}]}`},
 			{"shop", `{"tasks":[{"id":"shop/1","action":"mail",` +
 				`"to_signal_after":["other/mail"]}]}`},
 			{"mailer", `{}`},
@@ -50,6 +56,8 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"shop", `{"tasks":[{"id":"shop/mail","action":"mail","to_signal_after":["shop/1"]},` +
 				`{"id":"shop/1","action":"mail"}]}`},
 			{"chain", `{"tasks":[{"id":"shop/1","action":"mail","after":["other/mail"]}]}`},
+			{"shop", `{"tasks":[{"id":"shop/mail","action":"mail"},` +
+				`{"id":"shop/1","action":"mail","when_any":[{"after":"shop/mail"}]}]}`},
 			{"mailer", `{}`},
 		},
 	},
@@ -125,6 +133,10 @@ var calls = map[string]struct{ allowed, refused []call }{
 				`{"shard":"2","task":{"id":"shop/2","action":"mail","after":["shop/1"]}}]}`},
 			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail"},` +
 				`"after":[{"shard":"2","id":"shop/mail"}]}]}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail"},` +
+				`"when":[{"after":{"shard":"2","id":"shop/mail"}}]}]}`},
+			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail",` +
+				`"when_any":[{"after":"shop/mail"}]}}]}`},
 			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail",` +
 				`"to_signal_after":["shop/mail"]}}]}`},
 		},

@@ -203,6 +203,11 @@ func TestService_ShowsWhatMayBeSeen(t *testing.T) {
 	t.Parallel()
 	r := startGuarded(t)
 	wantErr(t, "Pause", r.store.Pause(t.Context(), "mail", "ship"), nil)
+	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{{
+		ID: "shop/paid", Action: "bill", When: []stint.Condition{
+			{After: "shop/mail", Results: []string{"hidden"}}, {After: "other/ask"},
+		},
+	}}), nil)
 	for _, c := range []struct{ by, procedure, request, want, hidden string }{
 		{"shop", "GetTasks", `{"ids":["shop/mail"]}`, "shop/mail", "c2VjcmV0"},
 		{"root", "GetTasks", `{"ids":["shop/mail"]}`, "c2VjcmV0", "nothing"},
@@ -212,6 +217,9 @@ func TestService_ShowsWhatMayBeSeen(t *testing.T) {
 		{"shop", "GetGraph", `{"id":"shop/bills"}`, `"predecessor":"shop/mail"`, "other/mail"},
 		{"shop", "GetGraph", `{"id":"shop/bills"}`, `"cut":true`, "other/mail"},
 		{"root", "GetGraph", `{"id":"shop/bills"}`, `"predecessor":"other/mail"`, "cut"},
+		{"shop", "GetGraph", `{"id":"shop/paid"}`, `"after":"shop/mail"`, "hidden"},
+		{"shop", "GetGraph", `{"id":"shop/paid"}`, `"after":"shop/mail"`, "other"},
+		{"root", "GetGraph", `{"id":"shop/paid"}`, `"results":["hidden"]`, "nothing"},
 		{"shop", "GetStats", `{}`, "{", "mail"},
 		{"reader", "GetStats", `{}`, `"action":"mail"`, "ship"},
 		{"reader", "ListTasks", `{}`, "other/mail", "ship"},

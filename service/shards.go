@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -36,6 +37,8 @@ func (s *sharded) InsertShardTasks(
 	for i, task := range r.GetTasks() {
 		tasks[i] = shards.Task{
 			Shard: task.GetShard(), Task: inserted[i], After: wire.ToNames(task.GetAfter()),
+			When:    wire.ToShardConditions(task.GetWhen()),
+			WhenAny: wire.ToShardConditions(task.GetWhenAny()),
 		}
 	}
 	if err := s.cluster.InsertTasks(ctx, tasks); err != nil {
@@ -113,7 +116,10 @@ func (a *asking) mayInsertSharded(r *stintv1.InsertShardTasksRequest) error {
 			return a.mayNot("%s task %q with action %q", access.Insert, of.GetId(), of.GetAction())
 		}
 		before := wire.ToNames(task.GetAfter())
-		for _, id := range of.GetAfter() {
+		for _, c := range slices.Concat(task.GetWhen(), task.GetWhenAny()) {
+			before = append(before, wire.ToName(c.GetAfter()))
+		}
+		for _, id := range wire.PredecessorsOf(of) {
 			before = append(before, shards.ID{Shard: task.GetShard(), Task: stint.TaskID(id)})
 		}
 		for _, id := range before {

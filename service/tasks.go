@@ -77,7 +77,7 @@ func (t *tasks) ensure(
 ) (existing []stint.TaskID, err error) {
 	principal := callerOf(ctx).principal
 	isLinked := func(task stint.Task) bool {
-		return len(task.After) > 0 || len(task.ToSignalAfter) > 0
+		return len(task.After)+len(task.ToSignalAfter)+len(task.When)+len(task.WhenAny) > 0
 	}
 	if principal == nil || !slices.ContainsFunc(tasks, isLinked) {
 		return t.store.EnsureTasks(ctx, tasks)
@@ -304,9 +304,9 @@ func (t *tasks) ExplainTask(
 		Missing:   wire.Int32(why.Missing),
 		WaitsFor:  wire.FromInfos(why.WaitsFor, false),
 		BecauseOf: wire.FromInfos(why.BecauseOf, false), Steps: wire.FromStepInfos(why.Steps),
-		TriesLeft: wire.Int32(why.TriesLeft),
-		Now:       timestamppb.New(why.Now),
-		Limits:    wire.FromTaskLimits(why.Limits),
+		TriesLeft: wire.Int32(why.TriesLeft), AnyOf: why.AnyOf,
+		Now:    timestamppb.New(why.Now),
+		Limits: wire.FromTaskLimits(why.Limits),
 	}
 	if !why.AskedAt.IsZero() {
 		response.AskedAt = timestamppb.New(why.AskedAt)
@@ -334,6 +334,7 @@ func (t *tasks) GetGraph(
 	return &stintv1.GetGraphResponse{
 		Tasks:        wire.FromInfos(graph.Tasks, false),
 		Dependencies: wire.FromDependencies(graph.Dependencies), Cut: graph.Cut,
+		Conditions: wire.FromEdgeConditions(graph.Conditions),
 	}, nil
 }
 
@@ -352,7 +353,8 @@ func (t *tasks) GetStats(
 		response.Actions = append(response.Actions, &stintv1.ActionStats{
 			Action: a.Action, Blocked: a.Blocked, Scheduled: a.Scheduled, Ready: a.Ready,
 			InProgress: a.InProgress, Completed: a.Completed, Aborted: a.Aborted,
-			OldestReady: durationpb.New(a.OldestReady), Tries: a.Tries, Retries: a.Retries,
+			Skipped: a.Skipped, OldestReady: durationpb.New(a.OldestReady),
+			Tries: a.Tries, Retries: a.Retries,
 			Parked: a.Parked, Limited: a.Limited, Paused: a.Paused,
 			Concurrency: wire.Int32(a.Concurrency),
 		})

@@ -18,11 +18,21 @@ type Graph struct {
 	// Dependencies are those between these tasks, also from shard to shard.
 	Dependencies []Dependency
 
+	// Conditions are those of the dependencies that have one.
+	Conditions []EdgeCondition
+
 	// Cut says that the network goes on beyond these tasks.
 	Cut bool
 
 	// Away are the shards that did not say what they have of the network.
 	Away []*ShardError
+}
+
+// An EdgeCondition is the condition of a dependency.
+type EdgeCondition struct {
+	Dependent ID
+	Condition
+	Any bool // it is in the dependent's WhenAny
 }
 
 const (
@@ -66,7 +76,8 @@ func (c *Cluster) Graph(ctx context.Context, id ID) (*Graph, error) {
 type network struct {
 	cluster *Cluster
 	tasks   map[ID]stint.TaskInfo
-	before  map[ID][]ID // what a task waits for on its shard
+	before  map[ID][]ID // what a task waits for on its shard, and how that must end
+	when    map[Dependency]stint.EdgeCondition
 	beside  map[ID][]ID // that, what waits for it, and what it stands for or reports to
 	gone    map[ID]bool // tasks that are not there
 	away    map[string]*ShardError
@@ -79,6 +90,7 @@ func (c *Cluster) newNetwork() *network {
 	return &network{
 		cluster: c, tasks: map[ID]stint.TaskInfo{}, beside: map[ID][]ID{}, before: map[ID][]ID{},
 		gone: map[ID]bool{}, away: map[string]*ShardError{},
+		when: map[Dependency]stint.EdgeCondition{},
 	}
 }
 
@@ -110,22 +122,25 @@ func (n *network) around(ctx context.Context, id ID) (*Graph, error) {
 			}
 		}
 	}
-	graph.Dependencies = n.between(graph.Tasks)
+	graph.Dependencies, graph.Conditions = n.between(graph.Tasks)
 	graph.Cut, graph.Away = n.cut, n.order
 	return graph, nil
 }
 
-// between returns the dependencies between tasks. One on a placeholder is one on the task that this
+// between returns the dependencies between tasks, with their conditions. One on a placeholder is
+// one on the task that this
 // stands for.
-func (n *network) between(tasks []TaskInfo) []Dependency {
+func (n *network) between(
+	tasks []TaskInfo,
+) (all []Dependency, conditions []EdgeCondition) {
 	here := make(map[ID]bool, len(tasks))
 	for _, task := range tasks {
 		here[task.Name()] = true
 	}
-	var all []Dependency
 	known := map[Dependency]bool{}
 	for _, task := range tasks {
 		for _, before := range n.before[task.Name()] {
+			when, conditional := n.when[Dependency{before, task.Name()}]
 			if of, ok := StandsFor(before.Task); ok && !here[before] {
 				before = of
 			}
@@ -133,10 +148,15 @@ func (n *network) between(tasks []TaskInfo) []Dependency {
 			if here[before] && !known[d] {
 				known[d] = true
 				all = append(all, d)
+				if conditional {
+					conditions = append(conditions, EdgeCondition{
+						d.Dependent, Condition{before, when.States, when.Results}, when.Any,
+					})
+				}
 			}
 		}
 	}
-	return all
+	return all, conditions
 }
 
 // load reads the network around a task on its shard, unless it was read before or the shard is
@@ -217,6 +237,9 @@ func (n *network) add(
 		default:
 			hidden[task.ID] = IsOwn(task.ID)
 		}
+	}
+	for _, c := range graph.Conditions {
+		n.when[Dependency{ID{shard, c.After}, ID{shard, c.Dependent}}] = c
 	}
 	for _, d := range graph.Dependencies {
 		if hidden[d.Predecessor] || hidden[d.Dependent] {

@@ -231,13 +231,13 @@ func isAhead(a, b *stint.TaskInfo, filter stint.Filter) bool {
 	}
 	order := []stint.State{
 		stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateBlocked,
-		stint.StateAborted, stint.StateCompleted,
+		stint.StateAborted, stint.StateSkipped, stint.StateCompleted,
 	}
 	if a.State != b.State {
 		return slices.Index(order, a.State) < slices.Index(order, b.State)
 	}
 	switch a.State {
-	case stint.StateAborted, stint.StateCompleted:
+	case stint.StateAborted, stint.StateSkipped, stint.StateCompleted:
 		return a.FinishedAt.After(b.FinishedAt)
 	case stint.StateScheduled:
 		return a.NotBefore.Before(b.NotBefore)

@@ -183,6 +183,15 @@ func (m *Merged) Graph(ctx context.Context, name stint.TaskID) (*stint.Graph, er
 			Dependent:   stint.TaskID(d.Dependent.String()),
 		})
 	}
+	for _, c := range found.Conditions {
+		graph.Conditions = append(graph.Conditions, stint.EdgeCondition{
+			Dependent: stint.TaskID(c.Dependent.String()), Any: c.Any,
+			Condition: stint.Condition{
+				After: stint.TaskID(c.After.String()), States: c.States,
+				Results: c.Results,
+			},
+		})
+	}
 	return graph, nil
 }
 

@@ -22,11 +22,23 @@ type Task struct {
 	// Shard is where the task is performed.
 	Shard string
 
-	// Task is the task there. Its After and ToSignalAfter name tasks of the same shard.
+	// Task is the task there. Its After, ToSignalAfter, When and WhenAny name tasks of the same
+	// shard.
 	Task stint.Task
 
 	// After are further tasks that this one waits for, on any shard.
 	After []ID
+
+	// When and WhenAny are further conditions, about tasks of any shard. In an insert over several
+	// shards, all tasks of the WhenAny of a task are of the same call, or of other shards.
+	When, WhenAny []Condition
+}
+
+// A Condition is [stint.Condition], about a task of any shard.
+type Condition struct {
+	After   ID
+	States  []stint.State
+	Results []string
 }
 
 // remoteIDBytesMax is how long the ID of a task may be that another shard waits for: a placeholder
@@ -127,6 +139,9 @@ func newPlan(topology Topology, tasks []Task) (*plan, error) {
 		if err := refuseSignals(tasks); err != nil {
 			return nil, err
 		}
+		if err := refuseFirsts(tasks); err != nil {
+			return nil, err
+		}
 	}
 	for _, last := range p.reports { // no task is younger than the one that reports it (isYounger)
 		p.put(last.shard, last.from, last.task)
@@ -174,8 +189,63 @@ func (p *plan) add(topology Topology, i int, task Task) error {
 		}
 		local.After = append(local.After, stands)
 	}
+	var err error
+	if local.When, err = p.conditions(topology, i, task.Shard, local.When, task.When); err != nil {
+		return err
+	}
+	local.WhenAny, err = p.conditions(topology, i, task.Shard, local.WhenAny, task.WhenAny)
 	p.put(task.Shard, i, local)
-	return nil
+	return err
+}
+
+// conditions adds to the conditions of the task at a place in the call those about tasks of any
+// shard: of other ones, they are about the placeholders, which end as the tasks do.
+func (p *plan) conditions(
+	topology Topology, i int, shard string, local []stint.Condition, more []Condition,
+) ([]stint.Condition, error) {
+	local = slices.Clone(local)
+	for _, c := range more {
+		about := stint.Condition{After: c.After.Task, States: c.States, Results: c.Results}
+		if c.After.Shard != shard {
+			if _, err := topology.URL(c.After.Shard); err != nil {
+				return nil, err
+			}
+			stands, err := p.waitFor(i, reporting{c.After, shard})
+			if err != nil {
+				return nil, err
+			}
+			about.After = stands
+		}
+		local = append(local, about)
+	}
+	return local, nil
+}
+
+// after are the tasks that a task waits for, in whatever way: first those whose abort brings it
+// down, then the others.
+func (t *Task) after() (ordinary, others []ID) {
+	ordinary = slices.Clone(t.After)
+	for _, before := range t.Task.After {
+		ordinary = append(ordinary, ID{t.Shard, before})
+	}
+	add := func(before ID, states []stint.State, anyOf bool) {
+		if anyOf || slices.Contains(states, stint.StateAborted) {
+			others = append(others, before)
+		} else {
+			ordinary = append(ordinary, before)
+		}
+	}
+	for i, conditions := range [][]stint.Condition{t.Task.When, t.Task.WhenAny} {
+		for _, c := range conditions {
+			add(ID{t.Shard, c.After}, c.States, i > 0)
+		}
+	}
+	for i, conditions := range [][]Condition{t.When, t.WhenAny} {
+		for _, c := range conditions {
+			add(c.After, c.States, i > 0)
+		}
+	}
+	return ordinary, others
 }
 
 // waitFor returns the placeholder of a task of another shard, for which the task at a place in the
@@ -287,7 +357,9 @@ func (p *plan) gated(of *part) ([]stint.Task, error) {
 	failsFast := slices.ContainsFunc(of.tasks, func(task stint.Task) bool { return task.FailFast })
 	for i, task := range of.tasks {
 		inside := func(before stint.TaskID) bool { return here[before] }
-		if !waits[task.ID] && !slices.ContainsFunc(task.After, inside) {
+		met := func(c stint.Condition) bool { return here[c.After] }
+		if !waits[task.ID] && !slices.ContainsFunc(task.After, inside) &&
+			!slices.ContainsFunc(task.When, met) && !slices.ContainsFunc(task.WhenAny, met) {
 			task.After = append(slices.Clone(task.After), gate)
 		}
 		tasks[i] = task
@@ -341,32 +413,60 @@ func refuseSignals(tasks []Task) error {
 	return nil
 }
 
+// refuseFirsts refuses tasks with WhenAny that a stored task could start before the insert over
+// several shards is decided: they cannot wait for anything besides.
+func refuseFirsts(tasks []Task) error {
+	inserted := make(map[ID]bool, len(tasks))
+	for _, task := range tasks {
+		inserted[ID{task.Shard, task.Task.ID}] = true
+	}
+	for i, task := range tasks {
+		first := slices.Clone(task.WhenAny)
+		for _, c := range task.Task.WhenAny {
+			first = append(first, Condition{After: ID{task.Shard, c.After}})
+		}
+		for _, c := range first {
+			if c.After.Shard == task.Shard && !inserted[c.After] {
+				return &stint.ArgumentError{
+					Argument: "Task.WhenAny", Index: i, ID: task.Task.ID,
+					Err: stint.ErrInvalidArgument,
+					Problem: fmt.Sprintf("must name tasks of the same call, or of other shards, in "+
+						"an insert over several shards, not %q", c.After.Task),
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // inOrder returns the places of tasks, each behind those that it waits for, and the edges between
-// them. It refuses tasks that would wait for each other.
+// them along which aborts bring tasks down. It refuses tasks that would wait for each other.
 func inOrder(tasks []Task) (order []int32, edges []dag.Edge, err error) {
 	number := make(map[ID]int32, len(tasks))
 	for i, task := range tasks {
 		number[ID{task.Shard, task.Task.ID}] = int32(i)
 	}
-	add := func(before, after ID) {
+	add := func(into *[]dag.Edge, before, after ID) {
 		from, known := number[before]
 		if to, also := number[after]; known && also {
-			edges = append(edges, dag.Edge{From: from, To: to})
+			*into = append(*into, dag.Edge{From: from, To: to})
 		}
 	}
-	for _, task := range tasks {
+	var others []dag.Edge
+	for i, task := range tasks {
 		id := ID{task.Shard, task.Task.ID}
-		for _, before := range task.After {
-			add(before, id)
+		ordinary, conditional := tasks[i].after()
+		for _, before := range ordinary {
+			add(&edges, before, id)
 		}
-		for _, before := range task.Task.After {
-			add(ID{task.Shard, before}, id)
+		for _, before := range conditional {
+			add(&others, before, id)
 		}
 		for _, dependent := range task.Task.ToSignalAfter {
-			add(id, ID{task.Shard, dependent})
+			add(&edges, id, ID{task.Shard, dependent})
 		}
 	}
-	order, cycle := dag.Order(len(tasks), edges)
+	order, cycle := dag.Order(len(tasks), slices.Concat(edges, others))
 	if len(cycle) == 0 {
 		return order, edges, nil
 	}

@@ -22,7 +22,7 @@ type reporter struct {
 	ended   *stint.TaskInfo // nil if the task is gone, or not final
 	waits   bool            // it has not ended after all
 	younger bool            // its ID is that of a later task
-	aborted bool            // and that was reported
+	aborted bool            // or skipped, and that was reported
 	outcome stint.Return    // of the reporter itself
 }
 
@@ -52,8 +52,7 @@ func newReports(ctx context.Context, here Store, owned []stint.OwnedTask) (*repo
 		if one.younger {
 			info = nil
 		}
-		if info != nil && info.StatusCode != stint.StatusCompleted &&
-			info.StatusCode != stint.StatusAborted {
+		if info != nil && info.FinishedAt.IsZero() {
 			one.waits = true // it is being retried
 			continue
 		}
@@ -218,7 +217,7 @@ func (r *reporter) note(
 ) error {
 	switch {
 	case verdict == nil:
-		r.outcome.Code, r.aborted = stint.StatusCompleted, answer.Code == stint.StatusAborted
+		r.outcome.Code, r.aborted = stint.StatusCompleted, answer.Code != stint.StatusCompleted
 	case errors.Is(verdict, stint.ErrTaskNotFound):
 		r.outcome.Code = stint.StatusCompleted
 	case errors.Is(verdict, stint.ErrTaskBlocked): // the insert is not through there
@@ -231,9 +230,9 @@ func (r *reporter) note(
 	return nil
 }
 
-// reopen looks at a placeholder that has ended before. If its end was the task's abort, and the
-// task was retried since and is completed now, the placeholder is retried, too, and answered the
-// next time.
+// reopen looks at a placeholder that has ended before. If its end was the task's abort, or that it
+// was skipped, and the task was retried since and is completed now, the placeholder is retried, too,
+// and answered the next time.
 func (r *reporter) reopen(ctx context.Context, store Store, answer stint.Answer) error {
 	placeholder, err := find(ctx, store, answer.ID)
 	switch {
@@ -241,9 +240,10 @@ func (r *reporter) reopen(ctx context.Context, store Store, answer stint.Answer)
 		return err
 	case placeholder == nil, placeholder.StatusCode == stint.StatusCompleted:
 		r.outcome.Code = stint.StatusCompleted
-	case answer.Code == stint.StatusAborted:
+	case answer.Code != stint.StatusCompleted:
 		r.outcome.Code, r.aborted = stint.StatusCompleted, true
-	case placeholder.AbortCause != stint.CauseReturned &&
+	case placeholder.StatusCode == stint.StatusAborted &&
+		placeholder.AbortCause != stint.CauseReturned &&
 		!strings.HasSuffix(string(r.owned.ID), againSuffix): // somebody has cancelled it
 		r.outcome.Code = stint.StatusCompleted
 	default:
@@ -259,8 +259,9 @@ func (r *reporter) reopen(ctx context.Context, store Store, answer stint.Answer)
 // againSuffix is the end of the ID of a task that reports after a retry.
 const againSuffix = "/again"
 
-// awaitRetries inserts, for each abort that was reported, a task that is aborted with it: when the
-// task is retried, this one is retried with it, and reports if it is completed then.
+// awaitRetries inserts, for each task that was reported as aborted or skipped, one that is aborted
+// or skipped with it: when the task is retried, this one is retried with it, and reports if it is
+// completed then.
 func (b *reports) awaitRetries(ctx context.Context, here Store) error {
 	var tasks []stint.Task
 	for _, one := range b.tasks {

@@ -21,7 +21,7 @@
 // Actions without limits and pauses have no series of the last three, and those without a limit of
 // the tasks in progress no stint_concurrency_limit.
 //
-// An action has all six states, zeros included, as long as [stint.Stats] lists it. So graphs have
+// An action has all seven states, zeros included, as long as [stint.Stats] lists it. So graphs have
 // no gaps, and the first aborted task shows as an increase. The age of the oldest ready task is 0
 // if none is ready; stint_tasks distinguishes this from a task that was inserted just now.
 //

@@ -75,12 +75,14 @@ stint_tasks{action="copy",state="completed"} 0
 stint_tasks{action="copy",state="in-progress"} 0
 stint_tasks{action="copy",state="ready"} 2
 stint_tasks{action="copy",state="scheduled"} 0
+stint_tasks{action="copy",state="skipped"} 0
 stint_tasks{action="report",state="aborted"} 0
 stint_tasks{action="report",state="blocked"} 1
 stint_tasks{action="report",state="completed"} 0
 stint_tasks{action="report",state="in-progress"} 0
 stint_tasks{action="report",state="ready"} 0
 stint_tasks{action="report",state="scheduled"} 0
+stint_tasks{action="report",state="skipped"} 0
 `), "stint_tasks")
 	if err != nil {
 		t.Error(err)
@@ -152,8 +154,8 @@ func TestCollector_KeepsItsSeriesWhateverBecomesOfTheTasks(t *testing.T) {
 		got["stint_oldest_ready_seconds action=copy"] != 0 {
 		t.Errorf("series: %v", got)
 	}
-	// Six states, the oldest and two counters of the action; six estimates; pruning.
-	if len(got) != 6+1+2+6+1 {
+	// Seven states, the oldest and two counters of the action; seven estimates; pruning.
+	if len(got) != 7+1+2+7+1 {
 		t.Errorf("%d series: %v", len(got), got)
 	}
 }

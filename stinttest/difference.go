@@ -121,5 +121,7 @@ func sketch(task stint.Task) string {
 	add(task.OnAbort != stint.AbortToo, "OnAbort", onAbort(task.OnAbort))
 	add(len(task.After) > 0, "After", fmt.Sprintf("%q", task.After))
 	add(len(task.ToSignalAfter) > 0, "ToSignalAfter", fmt.Sprintf("%q", task.ToSignalAfter))
+	add(len(task.When) > 0, "When", conditionTexts(task.When))
+	add(len(task.WhenAny) > 0, "WhenAny", conditionTexts(task.WhenAny))
 	return "{" + strings.Join(fields, ", ") + "}"
 }

@@ -23,8 +23,9 @@ type Reader interface {
 //
 // A task is like a wanted one if it agrees in every field that is not zero in the wanted one. So a
 // wanted task without an ID matches any task with its action, its body and so on; a nil body
-// matches any body. After and ToSignalAfter are all the tasks that it waits for, and that wait for
-// it, in any order, however they were named. NotBefore is known only of tasks that have not begun.
+// matches any body. After are all the tasks that it waits for without a condition, ToSignalAfter all
+// that wait for it, in any order, however they were named; When and WhenAny are all its conditions.
+// NotBefore is known only of tasks that have not begun.
 //
 // If there is no such task, the test fails and says what differs in the task with the wanted ID or,
 // if no ID is wanted, in the most similar task. RequireInserted reads all tasks with the action, so
@@ -224,7 +225,7 @@ func idsWith(ctx context.Context, store Reader, action string) ([]stint.TaskID, 
 func edgeDifferences(
 	ctx context.Context, store Reader, want stint.Task, id stint.TaskID,
 ) ([]string, error) {
-	if len(want.After) == 0 && len(want.ToSignalAfter) == 0 {
+	if len(want.After)+len(want.ToSignalAfter)+len(want.When)+len(want.WhenAny) == 0 {
 		return nil, nil
 	}
 	graph, err := store.Graph(ctx, id)
@@ -232,8 +233,21 @@ func edgeDifferences(
 		return nil, err
 	}
 	var before, behind []stint.TaskID
+	var when, whenAny []stint.Condition
+	conditional := map[stint.TaskID]bool{}
+	for _, c := range graph.Conditions {
+		switch {
+		case c.Dependent != id:
+			continue
+		case c.Any:
+			whenAny = append(whenAny, c.Condition)
+		default:
+			when = append(when, c.Condition)
+		}
+		conditional[c.After] = true
+	}
 	for _, edge := range graph.Dependencies {
-		if edge.Dependent == id {
+		if edge.Dependent == id && !conditional[edge.Predecessor] {
 			before = append(before, edge.Predecessor)
 		}
 		if edge.Predecessor == id {
@@ -243,7 +257,35 @@ func edgeDifferences(
 	var d difference
 	d.ids("After", before, want.After)
 	d.ids("ToSignalAfter", behind, want.ToSignalAfter)
+	d.conditions("When", when, want.When)
+	d.conditions("WhenAny", whenAny, want.WhenAny)
 	return d, nil
+}
+
+func (d *difference) conditions(field string, got, want []stint.Condition) {
+	if len(want) > 0 && conditionTexts(got) != conditionTexts(want) {
+		d.add(field, conditionTexts(got), conditionTexts(want))
+	}
+}
+
+// conditionTexts are conditions in an order of their own, with their defaults.
+func conditionTexts(conditions []stint.Condition) string {
+	var texts []string
+	for _, c := range conditions {
+		states, results := slices.Clone(c.States), slices.Clone(c.Results)
+		if len(states) == 0 {
+			states = []stint.State{stint.StateCompleted}
+		}
+		slices.Sort(states)
+		slices.Sort(results)
+		text := fmt.Sprintf("%q %s", c.After, slices.Compact(states))
+		if len(results) > 0 {
+			text += fmt.Sprintf(" %q", slices.Compact(results))
+		}
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 func (d *difference) ids(field string, got, want []stint.TaskID) {

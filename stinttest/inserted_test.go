@@ -175,3 +175,32 @@ func TestRequireNotInserted_SaysWhatIsThere(t *testing.T) {
 		stinttest.RequireNotInserted(tb, store, stint.Task{Action: "mail"})
 	})
 }
+
+func TestRequireInserted_ComparesConditions(t *testing.T) {
+	t.Parallel()
+	store := newStoreOfMails(t)
+	aborted := []stint.State{stint.StateAborted, stint.StateSkipped}
+	insert(t, store,
+		stint.Task{ID: "mend", Action: "mend", When: []stint.Condition{
+			{After: "mail/1", States: aborted}, {After: "mail/2", Results: []string{"b", "a"}},
+		}},
+		stint.Task{ID: "first", Action: "mend", WhenAny: []stint.Condition{
+			{After: "mail/1"},
+		}})
+	stinttest.RequireInserted(t, store, stint.Task{When: []stint.Condition{
+		{
+			After: "mail/2", States: []stint.State{stint.StateCompleted},
+			Results: []string{"a", "b"},
+		},
+		{After: "mail/1", States: []stint.State{stint.StateSkipped, stint.StateAborted}},
+	}})
+	stinttest.RequireInserted(t, store, stint.Task{WhenAny: []stint.Condition{{After: "mail/1"}}})
+	for _, unwanted := range []stint.Task{
+		{ID: "mend", After: []stint.TaskID{"mail/1", "mail/2"}},
+		{ID: "mend", When: []stint.Condition{{After: "mail/1", States: aborted}}},
+		{ID: "first", When: []stint.Condition{{After: "mail/1"}}},
+		{ID: "first", WhenAny: []stint.Condition{{After: "mail/1", States: aborted}}},
+	} {
+		stinttest.RequireNotInserted(t, store, unwanted)
+	}
+}

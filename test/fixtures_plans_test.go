@@ -206,7 +206,7 @@ var sample = map[string]struct {
 	"list_leased":    {"5, 10", []string{"leased_pkey"}},
 	"list_queue":     {"'act', 5, 5, 10", []string{"ready_order"}},
 	"list_owned":     {"'actor', 5, 10", []string{"leased_pkey"}},
-	"list_finished": {"false, 'infinity', 5, 10", []string{
+	"list_finished": {"'completed', 'infinity', 5, 10", []string{
 		"finished_completed", "finished_aborted",
 	}},
 	"limit_idling":    {"", nil},

@@ -36,7 +36,7 @@ func TestHouse_RootIsSmall(t *testing.T) {
 		{"entries in the root", len(entries), 65},
 		{"Go files in the root", files, 40},
 		{"tests in the root, which are examples", tests, 3},
-		{"lines of Go in the root", lines, 13_230},
+		{"lines of Go in the root", lines, 13_300},
 		{"methods of Store", methods, 60},
 	} {
 		if number.is > number.most {

@@ -156,7 +156,7 @@ func TestListTasks_UnpacksWhatAPageHolds(t *testing.T) {
 		"list_ready":    "0, 10",
 		"list_leased":   "0, 10",
 		"list_queue":    "'act', -9223372036854775808, 0, 10",
-		"list_finished": "false, 'infinity', 0, 10",
+		"list_finished": "'completed', 'infinity', 0, 10",
 	} {
 		if rows := rowsLookedAt(t, pool, name, args); rows < 10 || rows > 5*each {
 			t.Errorf("%s looks at %.0f rows for 10 tasks", name, rows)

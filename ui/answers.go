@@ -93,6 +93,8 @@ func (h *Handler) answer(ctx context.Context, r *request) (made, error) {
 		answer.Code = stint.StatusCompleted
 	case "aborted":
 		answer.Code = stint.StatusAborted
+	case "skipped":
+		answer.Code = stint.StatusSkipped
 	default:
 		return m, errNoCode
 	}

@@ -72,6 +72,7 @@ type places struct {
 	Ys      []int    `json:"ys"`
 	Path    string   `json:"path"`   // of all arrows
 	Anyway  string   `json:"anyway"` // of those to tasks that run anyway
+	When    string   `json:"when"`   // of those that have a condition
 }
 
 // boxPlaces sends the places of all boxes of a network.
@@ -81,7 +82,7 @@ func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	n := newNet(graph, id)
+	n := newNet(graph, id, false) // without texts
 	if len(n.edges) > canvasArrowsMax {
 		return errManyArrows
 	}
@@ -109,7 +110,7 @@ func (n *net) places() *places {
 		Box: [2]int{boxWidth, boxHeight},
 	}
 	known := map[string]int{}
-	var round, path, anyway strings.Builder
+	var round, path, anyway, when strings.Builder
 	for i := range n.tasks {
 		task := &n.tasks[i]
 		p.IDs = append(p.IDs, string(task.ID))
@@ -131,11 +132,15 @@ func (n *net) places() *places {
 	}
 	for i, e := range n.edges {
 		to := &path
-		if n.tasks[e.To].OnAbort == stint.RunAnyway {
+		switch {
+		case n.conditions[e] != "":
+			to = &when
+		case n.tasks[e.To].OnAbort == stint.RunAnyway:
 			to = &anyway
 		}
 		to.WriteString(laid.Routes[i].Moved(margin, margin).Path(0, 0))
 	}
 	p.Round, p.Path, p.Anyway = round.String(), path.String(), anyway.String()
+	p.When = when.String()
 	return p
 }

@@ -95,7 +95,7 @@ func stateName(state stint.State) string {
 func states() []stint.State {
 	return []stint.State{
 		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
-		stint.StateCompleted, stint.StateAborted,
+		stint.StateCompleted, stint.StateAborted, stint.StateSkipped,
 	}
 }
 

@@ -74,18 +74,29 @@ type net struct {
 	edges         []layout.Edge
 	asked         int
 	before, after []int // how many edges lead to and from each task
+	// conditions are how tasks must end for others to start, by edge.
+	conditions map[layout.Edge]string
 }
 
-func newNet(graph *stint.Graph, id stint.TaskID) *net {
+// newNet returns a network. mayReadBodies says whether its conditions may be told with their results.
+func newNet(graph *stint.Graph, id stint.TaskID, mayReadBodies bool) *net {
 	n := &net{
 		tasks: graph.Tasks, asked: -1,
 		before: make([]int, len(graph.Tasks)), after: make([]int, len(graph.Tasks)),
+		conditions: make(map[layout.Edge]string, len(graph.Conditions)),
 	}
 	index := make(map[stint.TaskID]int, len(graph.Tasks))
 	for i := range graph.Tasks {
 		index[graph.Tasks[i].ID] = i
 		if graph.Tasks[i].ID == id {
 			n.asked = i
+		}
+	}
+	for _, c := range graph.Conditions {
+		from, isThere := index[c.After]
+		to, isThereToo := index[c.Dependent]
+		if isThere && isThereToo {
+			n.conditions[layout.Edge{From: from, To: to}] = textOf(c, mayReadBodies)
 		}
 	}
 	for _, d := range graph.Dependencies {
@@ -100,6 +111,14 @@ func newNet(graph *stint.Graph, id stint.TaskID) *net {
 	return n
 }
 
+// textOf says a condition, with its results only to those who may read bodies.
+func textOf(c stint.EdgeCondition, mayReadBodies bool) string {
+	if len(c.Results) > 0 && !mayReadBodies {
+		c.Results = []string{"…"}
+	}
+	return c.String()
+}
+
 // network shows the network of a task as a picture, and as a list.
 func network(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
@@ -108,7 +127,7 @@ func network(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	n := newNet(graph, id)
+	n := newNet(graph, id, r.may(ReadBodies))
 	data := networkData{
 		ID: id, All: len(n.tasks), Cut: graph.Cut, Counts: countStates(n.tasks),
 		Show: query.Get("show"), Now: r.now,
@@ -218,6 +237,7 @@ func (n *net) list(data *networkData, listed []int) {
 	urgency := map[stint.State]int{
 		stint.StateAborted: 0, stint.StateInProgress: 1, stint.StateReady: 2,
 		stint.StateScheduled: 3, stint.StateBlocked: 4, stint.StateCompleted: 5,
+		stint.StateSkipped: 6,
 	}
 	listed = slices.DeleteFunc(slices.Clone(listed), func(i int) bool {
 		return data.State != "" && n.tasks[i].State != data.State
@@ -269,6 +289,7 @@ type picture struct {
 	Width, Height int
 	Boxes         []box
 	Paths         []arrowPath
+	Conditions    []conditionText
 	Summary       string
 }
 
@@ -294,13 +315,54 @@ type segment struct {
 }
 
 type arrowPath struct {
-	Path   string
-	Anyway bool
+	Path string
+	Kind string // when, anyway, or empty
+}
+
+// The kinds of arrows: those with a condition, and those to tasks that run anyway.
+const (
+	kindWhen   = "when"
+	kindAnyway = "anyway"
+)
+
+// A conditionText is what an arrow says.
+type conditionText struct {
+	X, Y int
+	Text string
+}
+
+// conditionsOf are the conditions of the edges between groups, empty where these differ.
+func (n *net) conditionsOf(groups *layout.Groups) []string {
+	texts := make([]string, len(groups.Edges))
+	if len(n.conditions) == 0 {
+		return texts
+	}
+	group := map[int]int{}
+	for i, nodes := range groups.Nodes {
+		for _, node := range nodes {
+			group[node] = i
+		}
+	}
+	found := map[layout.Edge]string{}
+	for _, e := range n.edges {
+		between := layout.Edge{From: group[e.From], To: group[e.To]}
+		if text, ok := found[between]; ok && text != n.conditions[e] {
+			found[between] = ""
+		} else {
+			found[between] = n.conditions[e]
+		}
+	}
+	for i, e := range groups.Edges {
+		texts[i] = found[e]
+	}
+	return texts
 }
 
 // pictureOf lays groups of tasks out.
 func (n *net) pictureOf(groups *layout.Groups, data *networkData) *picture {
-	laid := layout.Of(groups.Count, groups.Edges, sizes())
+	conditions, room := n.conditionsOf(groups), sizes()
+	room.GapMin = max(room.GapMin, layout.RoomFor(conditions))
+	laid := layout.Of(groups.Count, groups.Edges, room)
 	p := &picture{
 		Width: laid.Width + 2*margin, Height: laid.Height + 2*margin,
 		Summary: summary,
@@ -315,7 +377,17 @@ func (n *net) pictureOf(groups *layout.Groups, data *networkData) *picture {
 		for _, node := range groups.Nodes[e.To] {
 			anyway = anyway && n.tasks[node].OnAbort == stint.RunAnyway
 		}
-		p.Paths = append(p.Paths, arrowPath{laid.Routes[i].Path(0, arrow), anyway})
+		kind := ""
+		switch {
+		case conditions[i] != "":
+			kind = kindWhen
+			at := laid.Routes[i].Middle()
+			p.Conditions = append(p.Conditions,
+				conditionText{at.X + margin, at.Y + margin, conditions[i]})
+		case anyway:
+			kind = kindAnyway
+		}
+		p.Paths = append(p.Paths, arrowPath{laid.Routes[i].Path(0, arrow), kind})
 	}
 	return p
 }
@@ -374,7 +446,7 @@ func worst(tasks []stint.TaskInfo) (stint.State, string) {
 	counts := countStates(tasks)
 	for _, state := range []stint.State{
 		stint.StateAborted, stint.StateInProgress, stint.StateReady, stint.StateScheduled,
-		stint.StateBlocked, stint.StateCompleted,
+		stint.StateBlocked, stint.StateCompleted, stint.StateSkipped,
 	} {
 		for _, count := range counts {
 			if count.State == state && count.Tasks > 0 {

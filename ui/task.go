@@ -47,9 +47,10 @@ type fact struct {
 
 // neighbours are tasks that a task waits for, or that wait for it.
 type neighbours struct {
-	Tasks  []stint.TaskInfo
-	Counts []tally // by state, of all
-	All    int
+	Conditions map[stint.TaskID]string // of those that have one
+	Tasks      []stint.TaskInfo
+	Counts     []tally // by state, of all
+	All        int
 }
 
 // More is how many there are that are not named.
@@ -89,7 +90,7 @@ func task(h *Handler, r *request) (view, error) {
 	data.Offers = h.taskOffers(r, &e)
 	data.Timeline, data.TriesMissing = timeline(&e, found)
 	if graph, err := h.asked.graphs.get(ctx, id); err == nil {
-		data.Before, data.After = around(graph, id)
+		data.Before, data.After = around(graph, id, data.MayReadBody)
 		data.addOrigins(graph)
 		data.Network, data.NetworkCut = len(graph.Tasks), graph.Cut
 	} else {
@@ -262,6 +263,11 @@ func timeline(e *stint.Explanation, found *taskAnswer) ([]event, bool) {
 				What: say("Completed"), Key: "ended",
 			})
 		}
+	case stint.StateSkipped:
+		all = append(all, event{
+			At: newMoment(task.FinishedAt, now), Icon: string(stint.StateSkipped),
+			What: say("Skipped"), Key: "ended",
+		})
 	case stint.StateBlocked, stint.StateReady:
 	}
 	past := task.Tries
@@ -317,7 +323,9 @@ func tail(text string) string {
 }
 
 // around are the tasks beside a task in its network.
-func around(graph *stint.Graph, id stint.TaskID) (before, after neighbours) {
+func around(
+	graph *stint.Graph, id stint.TaskID, mayReadBodies bool,
+) (before, after neighbours) {
 	byID := make(map[stint.TaskID]*stint.TaskInfo, len(graph.Tasks))
 	for i := range graph.Tasks {
 		byID[graph.Tasks[i].ID] = &graph.Tasks[i]
@@ -328,6 +336,15 @@ func around(graph *stint.Graph, id stint.TaskID) (before, after neighbours) {
 		}
 		if d.Predecessor == id {
 			after.add(byID[d.Dependent])
+		}
+	}
+	before.Conditions, after.Conditions = map[stint.TaskID]string{}, map[stint.TaskID]string{}
+	for _, c := range graph.Conditions {
+		if c.Dependent == id {
+			before.Conditions[c.After] = textOf(c, mayReadBodies)
+		}
+		if c.After == id {
+			after.Conditions[c.Dependent] = textOf(c, mayReadBodies)
 		}
 	}
 	return before, after
@@ -349,8 +366,8 @@ func (d *taskData) addOrigins(graph *stint.Graph) {
 	}
 	found := origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
 		if d.Task.State == stint.StateBlocked {
-			ended := task.State == stint.StateCompleted || task.State == stint.StateAborted
-			return task.State == stint.StateBlocked, !ended && task.State != stint.StateBlocked
+			blocked := task.State == stint.StateBlocked
+			return blocked, !isFinal(task.State) && !blocked
 		}
 		through := task.AbortCause == stint.CauseDependency
 		return through, task.State == stint.StateAborted && !through
@@ -372,7 +389,7 @@ func origins(
 	graph *stint.Graph, id stint.TaskID,
 	look func(task *stint.TaskInfo) (goOn, isOrigin bool),
 ) []stint.TaskInfo {
-	n := newNet(graph, id)
+	n := newNet(graph, id, false) // its conditions are not told
 	before := make([][]int, len(n.tasks))
 	for _, e := range n.edges {
 		before[e.To] = append(before[e.To], e.From)
@@ -432,7 +449,7 @@ func commandsFor(task *stint.TaskInfo) []string {
 	}
 	lines := []string{"stint explain " + id, "stint show " + id}
 	switch task.State {
-	case stint.StateCompleted, stint.StateAborted:
+	case stint.StateCompleted, stint.StateAborted, stint.StateSkipped:
 		return append(lines, "stint retry "+id)
 	case stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress:
 	}

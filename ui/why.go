@@ -70,8 +70,16 @@ func why(e *stint.Explanation) reason {
 			causeText(task.AbortCause), ".")
 		r.Bad = task.AbortCause != stint.CauseCancelled && task.AbortCause != stint.CauseReplaced
 		r.Others, r.OthersAre = e.BecauseOf, "Because of"
+	case stint.StateSkipped:
+		r.Headline = say("Skipped ", newMoment(task.FinishedAt, e.Now),
+			": its condition cannot be met.")
+		r.Others, r.OthersAre = e.BecauseOf, "Because of"
 	case stint.StateBlocked:
 		r.Headline = say("Blocked: it waits for ", display.Count(int64(e.Missing), "task"), ".")
+		if e.AnyOf {
+			r.Headline = say("Blocked: it waits for the first of ",
+				display.Count(int64(e.Missing), "task"), ".")
+		}
 		r.Others, r.OthersAre = e.WaitsFor, "Waits for"
 		r.More = e.Missing - len(e.WaitsFor)
 		if !task.NotBefore.IsZero() {
@@ -94,6 +102,11 @@ func why(e *stint.Explanation) reason {
 	}
 	r.chances(e)
 	return r
+}
+
+func isFinal(state stint.State) bool {
+	return state == stint.StateCompleted || state == stint.StateAborted ||
+		state == stint.StateSkipped
 }
 
 func (r *reason) add(pieces ...any) { r.Details = append(r.Details, say(pieces...)) }
@@ -245,7 +258,7 @@ func orMore(more bool) string {
 // chances says what limits the task's future.
 func (r *reason) chances(e *stint.Explanation) {
 	task := &e.Task
-	if task.State == stint.StateCompleted || task.State == stint.StateAborted {
+	if isFinal(task.State) {
 		return
 	}
 	if e.TriesLeft >= 0 && task.Tries > 0 {

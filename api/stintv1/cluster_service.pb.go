@@ -78,10 +78,13 @@ type ShardTask struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Where the task is performed.
 	Shard string `protobuf:"bytes,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	// Its after and to_signal_after name tasks of the same shard.
+	// Its after, to_signal_after, when and when_any name tasks of the same shard.
 	Task *Task `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
 	// Further tasks that it waits for, on any shard.
-	After         []*TaskName `protobuf:"bytes,3,rep,name=after,proto3" json:"after,omitempty"`
+	After []*TaskName `protobuf:"bytes,3,rep,name=after,proto3" json:"after,omitempty"`
+	// Further conditions, about tasks of any shard.
+	When          []*ShardCondition `protobuf:"bytes,4,rep,name=when,proto3" json:"when,omitempty"`
+	WhenAny       []*ShardCondition `protobuf:"bytes,5,rep,name=when_any,json=whenAny,proto3" json:"when_any,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -137,6 +140,74 @@ func (x *ShardTask) GetAfter() []*TaskName {
 	return nil
 }
 
+func (x *ShardTask) GetWhen() []*ShardCondition {
+	if x != nil {
+		return x.When
+	}
+	return nil
+}
+
+func (x *ShardTask) GetWhenAny() []*ShardCondition {
+	if x != nil {
+		return x.WhenAny
+	}
+	return nil
+}
+
+// A ShardCondition is a condition about a task of a shard.
+type ShardCondition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	After *TaskName              `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	// How it must end; its after is empty.
+	Condition     *Condition `protobuf:"bytes,2,opt,name=condition,proto3" json:"condition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShardCondition) Reset() {
+	*x = ShardCondition{}
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShardCondition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShardCondition) ProtoMessage() {}
+
+func (x *ShardCondition) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShardCondition.ProtoReflect.Descriptor instead.
+func (*ShardCondition) Descriptor() ([]byte, []int) {
+	return file_stint_v1_cluster_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ShardCondition) GetAfter() *TaskName {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ShardCondition) GetCondition() *Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
+}
+
 type InsertShardTasksRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tasks         []*ShardTask           `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
@@ -146,7 +217,7 @@ type InsertShardTasksRequest struct {
 
 func (x *InsertShardTasksRequest) Reset() {
 	*x = InsertShardTasksRequest{}
-	mi := &file_stint_v1_cluster_service_proto_msgTypes[2]
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -158,7 +229,7 @@ func (x *InsertShardTasksRequest) String() string {
 func (*InsertShardTasksRequest) ProtoMessage() {}
 
 func (x *InsertShardTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_cluster_service_proto_msgTypes[2]
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -171,7 +242,7 @@ func (x *InsertShardTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InsertShardTasksRequest.ProtoReflect.Descriptor instead.
 func (*InsertShardTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_cluster_service_proto_rawDescGZIP(), []int{2}
+	return file_stint_v1_cluster_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *InsertShardTasksRequest) GetTasks() []*ShardTask {
@@ -191,7 +262,7 @@ type InsertShardTasksResponse struct {
 
 func (x *InsertShardTasksResponse) Reset() {
 	*x = InsertShardTasksResponse{}
-	mi := &file_stint_v1_cluster_service_proto_msgTypes[3]
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -203,7 +274,7 @@ func (x *InsertShardTasksResponse) String() string {
 func (*InsertShardTasksResponse) ProtoMessage() {}
 
 func (x *InsertShardTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_cluster_service_proto_msgTypes[3]
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -216,7 +287,7 @@ func (x *InsertShardTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InsertShardTasksResponse.ProtoReflect.Descriptor instead.
 func (*InsertShardTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_cluster_service_proto_rawDescGZIP(), []int{3}
+	return file_stint_v1_cluster_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *InsertShardTasksResponse) GetIds() []string {
@@ -237,7 +308,7 @@ type GetShardTasksRequest struct {
 
 func (x *GetShardTasksRequest) Reset() {
 	*x = GetShardTasksRequest{}
-	mi := &file_stint_v1_cluster_service_proto_msgTypes[4]
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -249,7 +320,7 @@ func (x *GetShardTasksRequest) String() string {
 func (*GetShardTasksRequest) ProtoMessage() {}
 
 func (x *GetShardTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_cluster_service_proto_msgTypes[4]
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -262,7 +333,7 @@ func (x *GetShardTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetShardTasksRequest.ProtoReflect.Descriptor instead.
 func (*GetShardTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_cluster_service_proto_rawDescGZIP(), []int{4}
+	return file_stint_v1_cluster_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetShardTasksRequest) GetTasks() []*TaskName {
@@ -289,7 +360,7 @@ type GetShardTasksResponse struct {
 
 func (x *GetShardTasksResponse) Reset() {
 	*x = GetShardTasksResponse{}
-	mi := &file_stint_v1_cluster_service_proto_msgTypes[5]
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -301,7 +372,7 @@ func (x *GetShardTasksResponse) String() string {
 func (*GetShardTasksResponse) ProtoMessage() {}
 
 func (x *GetShardTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_cluster_service_proto_msgTypes[5]
+	mi := &file_stint_v1_cluster_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -314,7 +385,7 @@ func (x *GetShardTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetShardTasksResponse.ProtoReflect.Descriptor instead.
 func (*GetShardTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_cluster_service_proto_rawDescGZIP(), []int{5}
+	return file_stint_v1_cluster_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetShardTasksResponse) GetTasks() []*TaskInfo {
@@ -331,11 +402,16 @@ const file_stint_v1_cluster_service_proto_rawDesc = "" +
 	"\x1estint/v1/cluster_service.proto\x12\bstint.v1\x1a\x13stint/v1/task.proto\"0\n" +
 	"\bTaskName\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\tR\x05shard\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"o\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xd2\x01\n" +
 	"\tShardTask\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\tR\x05shard\x12\"\n" +
 	"\x04task\x18\x02 \x01(\v2\x0e.stint.v1.TaskR\x04task\x12(\n" +
-	"\x05after\x18\x03 \x03(\v2\x12.stint.v1.TaskNameR\x05after\"D\n" +
+	"\x05after\x18\x03 \x03(\v2\x12.stint.v1.TaskNameR\x05after\x12,\n" +
+	"\x04when\x18\x04 \x03(\v2\x18.stint.v1.ShardConditionR\x04when\x123\n" +
+	"\bwhen_any\x18\x05 \x03(\v2\x18.stint.v1.ShardConditionR\awhenAny\"m\n" +
+	"\x0eShardCondition\x12(\n" +
+	"\x05after\x18\x01 \x01(\v2\x12.stint.v1.TaskNameR\x05after\x121\n" +
+	"\tcondition\x18\x02 \x01(\v2\x13.stint.v1.ConditionR\tcondition\"D\n" +
 	"\x17InsertShardTasksRequest\x12)\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x13.stint.v1.ShardTaskR\x05tasks\",\n" +
 	"\x18InsertShardTasksResponse\x12\x10\n" +
@@ -361,32 +437,38 @@ func file_stint_v1_cluster_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_cluster_service_proto_rawDescData
 }
 
-var file_stint_v1_cluster_service_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_stint_v1_cluster_service_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_stint_v1_cluster_service_proto_goTypes = []any{
 	(*TaskName)(nil),                 // 0: stint.v1.TaskName
 	(*ShardTask)(nil),                // 1: stint.v1.ShardTask
-	(*InsertShardTasksRequest)(nil),  // 2: stint.v1.InsertShardTasksRequest
-	(*InsertShardTasksResponse)(nil), // 3: stint.v1.InsertShardTasksResponse
-	(*GetShardTasksRequest)(nil),     // 4: stint.v1.GetShardTasksRequest
-	(*GetShardTasksResponse)(nil),    // 5: stint.v1.GetShardTasksResponse
-	(*Task)(nil),                     // 6: stint.v1.Task
-	(*TaskInfo)(nil),                 // 7: stint.v1.TaskInfo
+	(*ShardCondition)(nil),           // 2: stint.v1.ShardCondition
+	(*InsertShardTasksRequest)(nil),  // 3: stint.v1.InsertShardTasksRequest
+	(*InsertShardTasksResponse)(nil), // 4: stint.v1.InsertShardTasksResponse
+	(*GetShardTasksRequest)(nil),     // 5: stint.v1.GetShardTasksRequest
+	(*GetShardTasksResponse)(nil),    // 6: stint.v1.GetShardTasksResponse
+	(*Task)(nil),                     // 7: stint.v1.Task
+	(*Condition)(nil),                // 8: stint.v1.Condition
+	(*TaskInfo)(nil),                 // 9: stint.v1.TaskInfo
 }
 var file_stint_v1_cluster_service_proto_depIdxs = []int32{
-	6, // 0: stint.v1.ShardTask.task:type_name -> stint.v1.Task
-	0, // 1: stint.v1.ShardTask.after:type_name -> stint.v1.TaskName
-	1, // 2: stint.v1.InsertShardTasksRequest.tasks:type_name -> stint.v1.ShardTask
-	0, // 3: stint.v1.GetShardTasksRequest.tasks:type_name -> stint.v1.TaskName
-	7, // 4: stint.v1.GetShardTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	2, // 5: stint.v1.ClusterService.InsertShardTasks:input_type -> stint.v1.InsertShardTasksRequest
-	4, // 6: stint.v1.ClusterService.GetShardTasks:input_type -> stint.v1.GetShardTasksRequest
-	3, // 7: stint.v1.ClusterService.InsertShardTasks:output_type -> stint.v1.InsertShardTasksResponse
-	5, // 8: stint.v1.ClusterService.GetShardTasks:output_type -> stint.v1.GetShardTasksResponse
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	7,  // 0: stint.v1.ShardTask.task:type_name -> stint.v1.Task
+	0,  // 1: stint.v1.ShardTask.after:type_name -> stint.v1.TaskName
+	2,  // 2: stint.v1.ShardTask.when:type_name -> stint.v1.ShardCondition
+	2,  // 3: stint.v1.ShardTask.when_any:type_name -> stint.v1.ShardCondition
+	0,  // 4: stint.v1.ShardCondition.after:type_name -> stint.v1.TaskName
+	8,  // 5: stint.v1.ShardCondition.condition:type_name -> stint.v1.Condition
+	1,  // 6: stint.v1.InsertShardTasksRequest.tasks:type_name -> stint.v1.ShardTask
+	0,  // 7: stint.v1.GetShardTasksRequest.tasks:type_name -> stint.v1.TaskName
+	9,  // 8: stint.v1.GetShardTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	3,  // 9: stint.v1.ClusterService.InsertShardTasks:input_type -> stint.v1.InsertShardTasksRequest
+	5,  // 10: stint.v1.ClusterService.GetShardTasks:input_type -> stint.v1.GetShardTasksRequest
+	4,  // 11: stint.v1.ClusterService.InsertShardTasks:output_type -> stint.v1.InsertShardTasksResponse
+	6,  // 12: stint.v1.ClusterService.GetShardTasks:output_type -> stint.v1.GetShardTasksResponse
+	11, // [11:13] is the sub-list for method output_type
+	9,  // [9:11] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_cluster_service_proto_init() }
@@ -401,7 +483,7 @@ func file_stint_v1_cluster_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_cluster_service_proto_rawDesc), len(file_stint_v1_cluster_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,8 +35,8 @@ type Schedule struct {
 	Zone string `protobuf:"bytes,3,opt,name=zone,proto3" json:"zone,omitempty"`
 	// What is inserted: 1 to 1,000 tasks with bodies of 1 MiB together. Their IDs become
 	// name/2026-11-22T08:00:00Z/id, with the time of the occurrence; a task that is alone needs no id.
-	// after and to_signal_after name tasks of the same schedule; not_before and deadline must be
-	// missing.
+	// after, to_signal_after, when and when_any name tasks of the same schedule; not_before and
+	// deadline must be missing.
 	Tasks []*Task `protobuf:"bytes,4,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	// What becomes of occurrences that were missed: "last", the default, inserts the tasks of the
 	// newest one, "skip" of none that is more than a minute ago, "all" of the newest 1,000.

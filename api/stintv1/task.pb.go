@@ -62,7 +62,14 @@ type Task struct {
 	// What is said of the task that is no parameter of the action, such as of which trace it is a
 	// part: up to 16 names with values, of 2 KiB together. Names are 1 to 64 of the characters a-z,
 	// 0-9 and -. All tries of the task get them.
-	Headers       map[string]string `protobuf:"bytes,16,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Headers map[string]string `protobuf:"bytes,16,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Further tasks that this one waits for, and how each must end: the task starts when all
+	// conditions are met, and is skipped as soon as one cannot be met any more. No task is named
+	// twice, nor both here and in after.
+	When []*Condition `protobuf:"bytes,17,rep,name=when,proto3" json:"when,omitempty"`
+	// Tasks of which the first that ends as its condition says starts this one. Excludes after and
+	// when.
+	WhenAny       []*Condition `protobuf:"bytes,18,rep,name=when_any,json=whenAny,proto3" json:"when_any,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -220,6 +227,20 @@ func (x *Task) GetHeaders() map[string]string {
 	return nil
 }
 
+func (x *Task) GetWhen() []*Condition {
+	if x != nil {
+		return x.When
+	}
+	return nil
+}
+
+func (x *Task) GetWhenAny() []*Condition {
+	if x != nil {
+		return x.WhenAny
+	}
+	return nil
+}
+
 type isTask_Content interface {
 	isTask_Content()
 }
@@ -236,6 +257,141 @@ func (*Task_Body) isTask_Content() {}
 
 func (*Task_Text) isTask_Content() {}
 
+// A Condition is a task that another waits for, and how it must end for the other one to start.
+type Condition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	After string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	// "completed", the default, "aborted" or "skipped".
+	States []string `protobuf:"bytes,2,rep,name=states,proto3" json:"states,omitempty"`
+	// The results of which a completed task must have one, byte by byte: at most 32 of 255 bytes each,
+	// as text or, in JSON in base64, as bytes. Default: any result.
+	Results       []string `protobuf:"bytes,3,rep,name=results,proto3" json:"results,omitempty"`
+	ResultBytes   [][]byte `protobuf:"bytes,4,rep,name=result_bytes,json=resultBytes,proto3" json:"result_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Condition) Reset() {
+	*x = Condition{}
+	mi := &file_stint_v1_task_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Condition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Condition) ProtoMessage() {}
+
+func (x *Condition) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Condition.ProtoReflect.Descriptor instead.
+func (*Condition) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Condition) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *Condition) GetStates() []string {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *Condition) GetResults() []string {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *Condition) GetResultBytes() [][]byte {
+	if x != nil {
+		return x.ResultBytes
+	}
+	return nil
+}
+
+// An EdgeCondition is a condition of one of the dependencies of a network. It is without its results
+// for callers who may not read the dependent's body.
+type EdgeCondition struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Dependent string                 `protobuf:"bytes,1,opt,name=dependent,proto3" json:"dependent,omitempty"`
+	Condition *Condition             `protobuf:"bytes,2,opt,name=condition,proto3" json:"condition,omitempty"`
+	// Whether it is one of the dependent's when_any.
+	Any           bool `protobuf:"varint,3,opt,name=any,proto3" json:"any,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EdgeCondition) Reset() {
+	*x = EdgeCondition{}
+	mi := &file_stint_v1_task_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EdgeCondition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EdgeCondition) ProtoMessage() {}
+
+func (x *EdgeCondition) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EdgeCondition.ProtoReflect.Descriptor instead.
+func (*EdgeCondition) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *EdgeCondition) GetDependent() string {
+	if x != nil {
+		return x.Dependent
+	}
+	return ""
+}
+
+func (x *EdgeCondition) GetCondition() *Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
+}
+
+func (x *EdgeCondition) GetAny() bool {
+	if x != nil {
+		return x.Any
+	}
+	return false
+}
+
 // A TaskInfo is what the store knows about a task at one instant.
 type TaskInfo struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -251,7 +407,7 @@ type TaskInfo struct {
 	Deadline   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	PostResult bool                   `protobuf:"varint,8,opt,name=post_result,json=postResult,proto3" json:"post_result,omitempty"`
 	OnAbort    string                 `protobuf:"bytes,9,opt,name=on_abort,json=onAbort,proto3" json:"on_abort,omitempty"`
-	// "pending", "in-progress", "completed" or "aborted".
+	// "pending", "in-progress", "completed", "aborted" or "skipped".
 	StatusCode string `protobuf:"bytes,10,opt,name=status_code,json=statusCode,proto3" json:"status_code,omitempty"`
 	// The same, more finely: "blocked", "scheduled" and "ready" are pending.
 	State      string                 `protobuf:"bytes,11,opt,name=state,proto3" json:"state,omitempty"`
@@ -278,7 +434,7 @@ type TaskInfo struct {
 
 func (x *TaskInfo) Reset() {
 	*x = TaskInfo{}
-	mi := &file_stint_v1_task_proto_msgTypes[1]
+	mi := &file_stint_v1_task_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -290,7 +446,7 @@ func (x *TaskInfo) String() string {
 func (*TaskInfo) ProtoMessage() {}
 
 func (x *TaskInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[1]
+	mi := &file_stint_v1_task_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -303,7 +459,7 @@ func (x *TaskInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskInfo.ProtoReflect.Descriptor instead.
 func (*TaskInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{1}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TaskInfo) GetId() string {
@@ -546,7 +702,7 @@ type Dependency struct {
 
 func (x *Dependency) Reset() {
 	*x = Dependency{}
-	mi := &file_stint_v1_task_proto_msgTypes[2]
+	mi := &file_stint_v1_task_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +714,7 @@ func (x *Dependency) String() string {
 func (*Dependency) ProtoMessage() {}
 
 func (x *Dependency) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[2]
+	mi := &file_stint_v1_task_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +727,7 @@ func (x *Dependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
 func (*Dependency) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{2}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Dependency) GetPredecessor() string {
@@ -617,7 +773,7 @@ type OwnedTask struct {
 
 func (x *OwnedTask) Reset() {
 	*x = OwnedTask{}
-	mi := &file_stint_v1_task_proto_msgTypes[3]
+	mi := &file_stint_v1_task_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +785,7 @@ func (x *OwnedTask) String() string {
 func (*OwnedTask) ProtoMessage() {}
 
 func (x *OwnedTask) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[3]
+	mi := &file_stint_v1_task_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +798,7 @@ func (x *OwnedTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedTask.ProtoReflect.Descriptor instead.
 func (*OwnedTask) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{3}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *OwnedTask) GetId() string {
@@ -774,7 +930,7 @@ type Performance struct {
 
 func (x *Performance) Reset() {
 	*x = Performance{}
-	mi := &file_stint_v1_task_proto_msgTypes[4]
+	mi := &file_stint_v1_task_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +942,7 @@ func (x *Performance) String() string {
 func (*Performance) ProtoMessage() {}
 
 func (x *Performance) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[4]
+	mi := &file_stint_v1_task_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +955,7 @@ func (x *Performance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Performance.ProtoReflect.Descriptor instead.
 func (*Performance) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{4}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Performance) GetId() string {
@@ -841,7 +997,7 @@ type Return struct {
 
 func (x *Return) Reset() {
 	*x = Return{}
-	mi := &file_stint_v1_task_proto_msgTypes[5]
+	mi := &file_stint_v1_task_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -853,7 +1009,7 @@ func (x *Return) String() string {
 func (*Return) ProtoMessage() {}
 
 func (x *Return) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[5]
+	mi := &file_stint_v1_task_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -866,7 +1022,7 @@ func (x *Return) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Return.ProtoReflect.Descriptor instead.
 func (*Return) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{5}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Return) GetId() string {
@@ -963,7 +1119,7 @@ func (*Return_ResultText) isReturn_Outcome() {}
 type Answer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// "completed" or "aborted".
+	// "completed", "aborted" or "skipped".
 	Code   string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	Status string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	// Types that are valid to be assigned to Outcome:
@@ -979,7 +1135,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_stint_v1_task_proto_msgTypes[6]
+	mi := &file_stint_v1_task_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1147,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[6]
+	mi := &file_stint_v1_task_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1160,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{6}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Answer) GetId() string {
@@ -1087,7 +1243,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_stint_v1_task_proto_msgTypes[7]
+	mi := &file_stint_v1_task_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1255,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[7]
+	mi := &file_stint_v1_task_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1112,7 +1268,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{7}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Verdict) GetError() *ErrorDetail {
@@ -1142,7 +1298,7 @@ type Affected struct {
 
 func (x *Affected) Reset() {
 	*x = Affected{}
-	mi := &file_stint_v1_task_proto_msgTypes[8]
+	mi := &file_stint_v1_task_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1310,7 @@ func (x *Affected) String() string {
 func (*Affected) ProtoMessage() {}
 
 func (x *Affected) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[8]
+	mi := &file_stint_v1_task_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1323,7 @@ func (x *Affected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affected.ProtoReflect.Descriptor instead.
 func (*Affected) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{8}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Affected) GetTasks() []string {
@@ -1210,7 +1366,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_stint_v1_task_proto_msgTypes[9]
+	mi := &file_stint_v1_task_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1378,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[9]
+	mi := &file_stint_v1_task_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1391,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{9}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Input) GetId() string {
@@ -1350,7 +1506,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_stint_v1_task_proto_msgTypes[10]
+	mi := &file_stint_v1_task_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1518,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[10]
+	mi := &file_stint_v1_task_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1531,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{10}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ErrorDetail) GetKind() string {
@@ -1470,7 +1626,7 @@ type RefusedDependency struct {
 
 func (x *RefusedDependency) Reset() {
 	*x = RefusedDependency{}
-	mi := &file_stint_v1_task_proto_msgTypes[11]
+	mi := &file_stint_v1_task_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1638,7 @@ func (x *RefusedDependency) String() string {
 func (*RefusedDependency) ProtoMessage() {}
 
 func (x *RefusedDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_proto_msgTypes[11]
+	mi := &file_stint_v1_task_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1651,7 @@ func (x *RefusedDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedDependency.ProtoReflect.Descriptor instead.
 func (*RefusedDependency) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_proto_rawDescGZIP(), []int{11}
+	return file_stint_v1_task_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RefusedDependency) GetPredecessor() string {
@@ -1537,7 +1693,7 @@ var File_stint_v1_task_proto protoreflect.FileDescriptor
 
 const file_stint_v1_task_proto_rawDesc = "" +
 	"\n" +
-	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcc\x04\n" +
+	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x05\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1558,11 +1714,22 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\n" +
 	"answer_key\x18\x0e \x01(\tR\tanswerKey\x12\x1b\n" +
 	"\tfail_fast\x18\x0f \x01(\bR\bfailFast\x125\n" +
-	"\aheaders\x18\x10 \x03(\v2\x1b.stint.v1.Task.HeadersEntryR\aheaders\x1a:\n" +
+	"\aheaders\x18\x10 \x03(\v2\x1b.stint.v1.Task.HeadersEntryR\aheaders\x12'\n" +
+	"\x04when\x18\x11 \x03(\v2\x13.stint.v1.ConditionR\x04when\x12.\n" +
+	"\bwhen_any\x18\x12 \x03(\v2\x13.stint.v1.ConditionR\awhenAny\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
-	"\acontent\"\xc8\a\n" +
+	"\acontent\"v\n" +
+	"\tCondition\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\tR\x05after\x12\x16\n" +
+	"\x06states\x18\x02 \x03(\tR\x06states\x12\x18\n" +
+	"\aresults\x18\x03 \x03(\tR\aresults\x12!\n" +
+	"\fresult_bytes\x18\x04 \x03(\fR\vresultBytes\"r\n" +
+	"\rEdgeCondition\x12\x1c\n" +
+	"\tdependent\x18\x01 \x01(\tR\tdependent\x121\n" +
+	"\tcondition\x18\x02 \x01(\v2\x13.stint.v1.ConditionR\tcondition\x12\x10\n" +
+	"\x03any\x18\x03 \x01(\bR\x03any\"\xc8\a\n" +
 	"\bTaskInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1705,48 +1872,53 @@ func file_stint_v1_task_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_proto_rawDescData
 }
 
-var file_stint_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_stint_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_stint_v1_task_proto_goTypes = []any{
 	(*Task)(nil),                  // 0: stint.v1.Task
-	(*TaskInfo)(nil),              // 1: stint.v1.TaskInfo
-	(*Dependency)(nil),            // 2: stint.v1.Dependency
-	(*OwnedTask)(nil),             // 3: stint.v1.OwnedTask
-	(*Performance)(nil),           // 4: stint.v1.Performance
-	(*Return)(nil),                // 5: stint.v1.Return
-	(*Answer)(nil),                // 6: stint.v1.Answer
-	(*Verdict)(nil),               // 7: stint.v1.Verdict
-	(*Affected)(nil),              // 8: stint.v1.Affected
-	(*Input)(nil),                 // 9: stint.v1.Input
-	(*ErrorDetail)(nil),           // 10: stint.v1.ErrorDetail
-	(*RefusedDependency)(nil),     // 11: stint.v1.RefusedDependency
-	nil,                           // 12: stint.v1.Task.HeadersEntry
-	nil,                           // 13: stint.v1.TaskInfo.HeadersEntry
-	nil,                           // 14: stint.v1.OwnedTask.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(*Condition)(nil),             // 1: stint.v1.Condition
+	(*EdgeCondition)(nil),         // 2: stint.v1.EdgeCondition
+	(*TaskInfo)(nil),              // 3: stint.v1.TaskInfo
+	(*Dependency)(nil),            // 4: stint.v1.Dependency
+	(*OwnedTask)(nil),             // 5: stint.v1.OwnedTask
+	(*Performance)(nil),           // 6: stint.v1.Performance
+	(*Return)(nil),                // 7: stint.v1.Return
+	(*Answer)(nil),                // 8: stint.v1.Answer
+	(*Verdict)(nil),               // 9: stint.v1.Verdict
+	(*Affected)(nil),              // 10: stint.v1.Affected
+	(*Input)(nil),                 // 11: stint.v1.Input
+	(*ErrorDetail)(nil),           // 12: stint.v1.ErrorDetail
+	(*RefusedDependency)(nil),     // 13: stint.v1.RefusedDependency
+	nil,                           // 14: stint.v1.Task.HeadersEntry
+	nil,                           // 15: stint.v1.TaskInfo.HeadersEntry
+	nil,                           // 16: stint.v1.OwnedTask.HeadersEntry
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
 }
 var file_stint_v1_task_proto_depIdxs = []int32{
-	15, // 0: stint.v1.Task.not_before:type_name -> google.protobuf.Timestamp
-	15, // 1: stint.v1.Task.deadline:type_name -> google.protobuf.Timestamp
-	12, // 2: stint.v1.Task.headers:type_name -> stint.v1.Task.HeadersEntry
-	15, // 3: stint.v1.TaskInfo.deadline:type_name -> google.protobuf.Timestamp
-	15, // 4: stint.v1.TaskInfo.inserted_at:type_name -> google.protobuf.Timestamp
-	15, // 5: stint.v1.TaskInfo.not_before:type_name -> google.protobuf.Timestamp
-	15, // 6: stint.v1.TaskInfo.finished_at:type_name -> google.protobuf.Timestamp
-	15, // 7: stint.v1.TaskInfo.owned_at:type_name -> google.protobuf.Timestamp
-	15, // 8: stint.v1.TaskInfo.lease_until:type_name -> google.protobuf.Timestamp
-	13, // 9: stint.v1.TaskInfo.headers:type_name -> stint.v1.TaskInfo.HeadersEntry
-	15, // 10: stint.v1.OwnedTask.lease_until:type_name -> google.protobuf.Timestamp
-	14, // 11: stint.v1.OwnedTask.headers:type_name -> stint.v1.OwnedTask.HeadersEntry
-	15, // 12: stint.v1.OwnedTask.inserted_at:type_name -> google.protobuf.Timestamp
-	16, // 13: stint.v1.Return.retry_after:type_name -> google.protobuf.Duration
-	10, // 14: stint.v1.Verdict.error:type_name -> stint.v1.ErrorDetail
-	11, // 15: stint.v1.ErrorDetail.refused:type_name -> stint.v1.RefusedDependency
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	17, // 0: stint.v1.Task.not_before:type_name -> google.protobuf.Timestamp
+	17, // 1: stint.v1.Task.deadline:type_name -> google.protobuf.Timestamp
+	14, // 2: stint.v1.Task.headers:type_name -> stint.v1.Task.HeadersEntry
+	1,  // 3: stint.v1.Task.when:type_name -> stint.v1.Condition
+	1,  // 4: stint.v1.Task.when_any:type_name -> stint.v1.Condition
+	1,  // 5: stint.v1.EdgeCondition.condition:type_name -> stint.v1.Condition
+	17, // 6: stint.v1.TaskInfo.deadline:type_name -> google.protobuf.Timestamp
+	17, // 7: stint.v1.TaskInfo.inserted_at:type_name -> google.protobuf.Timestamp
+	17, // 8: stint.v1.TaskInfo.not_before:type_name -> google.protobuf.Timestamp
+	17, // 9: stint.v1.TaskInfo.finished_at:type_name -> google.protobuf.Timestamp
+	17, // 10: stint.v1.TaskInfo.owned_at:type_name -> google.protobuf.Timestamp
+	17, // 11: stint.v1.TaskInfo.lease_until:type_name -> google.protobuf.Timestamp
+	15, // 12: stint.v1.TaskInfo.headers:type_name -> stint.v1.TaskInfo.HeadersEntry
+	17, // 13: stint.v1.OwnedTask.lease_until:type_name -> google.protobuf.Timestamp
+	16, // 14: stint.v1.OwnedTask.headers:type_name -> stint.v1.OwnedTask.HeadersEntry
+	17, // 15: stint.v1.OwnedTask.inserted_at:type_name -> google.protobuf.Timestamp
+	18, // 16: stint.v1.Return.retry_after:type_name -> google.protobuf.Duration
+	12, // 17: stint.v1.Verdict.error:type_name -> stint.v1.ErrorDetail
+	13, // 18: stint.v1.ErrorDetail.refused:type_name -> stint.v1.RefusedDependency
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_proto_init() }
@@ -1758,25 +1930,25 @@ func file_stint_v1_task_proto_init() {
 		(*Task_Body)(nil),
 		(*Task_Text)(nil),
 	}
-	file_stint_v1_task_proto_msgTypes[1].OneofWrappers = []any{
+	file_stint_v1_task_proto_msgTypes[3].OneofWrappers = []any{
 		(*TaskInfo_Body)(nil),
 		(*TaskInfo_Text)(nil),
 		(*TaskInfo_Result)(nil),
 		(*TaskInfo_ResultText)(nil),
 	}
-	file_stint_v1_task_proto_msgTypes[3].OneofWrappers = []any{
+	file_stint_v1_task_proto_msgTypes[5].OneofWrappers = []any{
 		(*OwnedTask_Body)(nil),
 		(*OwnedTask_Text)(nil),
 	}
-	file_stint_v1_task_proto_msgTypes[5].OneofWrappers = []any{
+	file_stint_v1_task_proto_msgTypes[7].OneofWrappers = []any{
 		(*Return_Result)(nil),
 		(*Return_ResultText)(nil),
 	}
-	file_stint_v1_task_proto_msgTypes[6].OneofWrappers = []any{
+	file_stint_v1_task_proto_msgTypes[8].OneofWrappers = []any{
 		(*Answer_Result)(nil),
 		(*Answer_ResultText)(nil),
 	}
-	file_stint_v1_task_proto_msgTypes[9].OneofWrappers = []any{
+	file_stint_v1_task_proto_msgTypes[11].OneofWrappers = []any{
 		(*Input_Result)(nil),
 		(*Input_ResultText)(nil),
 	}
@@ -1786,7 +1958,7 @@ func file_stint_v1_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_proto_rawDesc), len(file_stint_v1_task_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -391,7 +391,8 @@ func (*ReplaceTasksResponse) Descriptor() ([]byte, []int) {
 
 type DebounceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// It has an ID of at most 511 bytes; not_before, after and to_signal_after must be empty.
+	// It has an ID of at most 511 bytes; not_before, after, to_signal_after, when and when_any must be
+	// empty.
 	Task *Task `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	// How long after this call it starts.
 	Quiet *durationpb.Duration `protobuf:"bytes,2,opt,name=quiet,proto3" json:"quiet,omitempty"`
@@ -1881,7 +1882,9 @@ type ExplainTaskResponse struct {
 	// Missing unless the task is ready, and its action has limits, or it or one of its keys is paused.
 	Limits *TaskLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
 	// In the order in which they were recorded.
-	Steps         []*StepInfo `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
+	Steps []*StepInfo `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
+	// Whether the first of the tasks that it waits for to meet its condition starts it (when_any).
+	AnyOf         bool `protobuf:"varint,10,opt,name=any_of,json=anyOf,proto3" json:"any_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1977,6 +1980,13 @@ func (x *ExplainTaskResponse) GetSteps() []*StepInfo {
 		return x.Steps
 	}
 	return nil
+}
+
+func (x *ExplainTaskResponse) GetAnyOf() bool {
+	if x != nil {
+		return x.AnyOf
+	}
+	return false
 }
 
 // A StepInfo is a recorded step of a task, without its result.
@@ -2670,10 +2680,12 @@ func (x *GetGraphRequest) GetId() string {
 }
 
 type GetGraphResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tasks         []*TaskInfo            `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
-	Dependencies  []*Dependency          `protobuf:"bytes,2,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
-	Cut           bool                   `protobuf:"varint,3,opt,name=cut,proto3" json:"cut,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Tasks        []*TaskInfo            `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Dependencies []*Dependency          `protobuf:"bytes,2,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
+	Cut          bool                   `protobuf:"varint,3,opt,name=cut,proto3" json:"cut,omitempty"`
+	// Those of the dependencies that have one.
+	Conditions    []*EdgeCondition `protobuf:"bytes,4,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2727,6 +2739,13 @@ func (x *GetGraphResponse) GetCut() bool {
 		return x.Cut
 	}
 	return false
+}
+
+func (x *GetGraphResponse) GetConditions() []*EdgeCondition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
 }
 
 type GetStatsRequest struct {
@@ -2844,6 +2863,7 @@ type ActionStats struct {
 	Limited       bool  `protobuf:"varint,12,opt,name=limited,proto3" json:"limited,omitempty"`
 	Concurrency   int32 `protobuf:"varint,13,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
 	Paused        bool  `protobuf:"varint,14,opt,name=paused,proto3" json:"paused,omitempty"`
+	Skipped       int64 `protobuf:"varint,15,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2974,6 +2994,13 @@ func (x *ActionStats) GetPaused() bool {
 		return x.Paused
 	}
 	return false
+}
+
+func (x *ActionStats) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
 }
 
 type ListProblemsRequest struct {
@@ -3931,7 +3958,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x16\n" +
 	"\x06looked\x18\x03 \x01(\x05R\x06looked\"$\n" +
 	"\x12ExplainTaskRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\x97\x03\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xae\x03\n" +
 	"\x13ExplainTaskResponse\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.stint.v1.TaskInfoR\x04task\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\x05R\amissing\x12/\n" +
@@ -3943,7 +3970,9 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\basked_at\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aaskedAt\x12,\n" +
 	"\x03now\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12,\n" +
 	"\x06limits\x18\b \x01(\v2\x14.stint.v1.TaskLimitsR\x06limits\x12(\n" +
-	"\x05steps\x18\t \x03(\v2\x12.stint.v1.StepInfoR\x05steps\"q\n" +
+	"\x05steps\x18\t \x03(\v2\x12.stint.v1.StepInfoR\x05steps\x12\x15\n" +
+	"\x06any_of\x18\n" +
+	" \x01(\bR\x05anyOf\"q\n" +
 	"\bStepInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\vrecorded_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -4000,16 +4029,19 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\vturns_ahead\x18\f \x01(\x03R\n" +
 	"turnsAhead\"!\n" +
 	"\x0fGetGraphRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\x88\x01\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xc1\x01\n" +
 	"\x10GetGraphResponse\x12(\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\x128\n" +
 	"\fdependencies\x18\x02 \x03(\v2\x14.stint.v1.DependencyR\fdependencies\x12\x10\n" +
-	"\x03cut\x18\x03 \x01(\bR\x03cut\"\x11\n" +
+	"\x03cut\x18\x03 \x01(\bR\x03cut\x127\n" +
+	"\n" +
+	"conditions\x18\x04 \x03(\v2\x17.stint.v1.EdgeConditionR\n" +
+	"conditions\"\x11\n" +
 	"\x0fGetStatsRequest\"\xa3\x01\n" +
 	"\x10GetStatsResponse\x12/\n" +
 	"\aactions\x18\x01 \x03(\v2\x15.stint.v1.ActionStatsR\aactions\x12\x1c\n" +
 	"\testimated\x18\x02 \x03(\tR\testimated\x12@\n" +
-	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\"\xa6\x03\n" +
+	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\"\xc0\x03\n" +
 	"\vActionStats\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x18\n" +
 	"\ablocked\x18\x02 \x01(\x03R\ablocked\x12\x1c\n" +
@@ -4026,7 +4058,8 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x06parked\x18\v \x01(\x03R\x06parked\x12\x18\n" +
 	"\alimited\x18\f \x01(\bR\alimited\x12 \n" +
 	"\vconcurrency\x18\r \x01(\x05R\vconcurrency\x12\x16\n" +
-	"\x06paused\x18\x0e \x01(\bR\x06paused\"+\n" +
+	"\x06paused\x18\x0e \x01(\bR\x06paused\x12\x18\n" +
+	"\askipped\x18\x0f \x01(\x03R\askipped\"+\n" +
 	"\x13ListProblemsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\"\xc6\x01\n" +
 	"\x14ListProblemsResponse\x12&\n" +
@@ -4213,34 +4246,35 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*Return)(nil),                  // 70: stint.v1.Return
 	(*TaskInfo)(nil),                // 71: stint.v1.TaskInfo
 	(*Limits)(nil),                  // 72: stint.v1.Limits
-	(*SetLimitsRequest)(nil),        // 73: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 74: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 75: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 76: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 77: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 78: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 79: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 80: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 81: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 82: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 83: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 84: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 85: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 86: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 87: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 88: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 89: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 90: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 91: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 92: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 93: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 94: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 95: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 96: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 97: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 98: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 99: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 100: stint.v1.TriggerScheduleResponse
+	(*EdgeCondition)(nil),           // 73: stint.v1.EdgeCondition
+	(*SetLimitsRequest)(nil),        // 74: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 75: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 76: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 77: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 78: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 79: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 80: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 81: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 82: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 83: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 84: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 85: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 86: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 87: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 88: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 89: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 90: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 91: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 92: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 93: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 94: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 95: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 96: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 97: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 98: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 99: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 100: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 101: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
 	62,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
@@ -4303,104 +4337,105 @@ var file_stint_v1_task_service_proto_depIdxs = []int32{
 	68,  // 57: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
 	71,  // 58: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
 	64,  // 59: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	45,  // 60: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	63,  // 61: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	63,  // 62: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	71,  // 63: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	71,  // 64: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	71,  // 65: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	48,  // 66: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	51,  // 67: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	68,  // 68: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	63,  // 69: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	71,  // 70: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	68,  // 71: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	63,  // 72: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	63,  // 73: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	60,  // 74: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 75: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 76: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 77: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
-	6,   // 78: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	8,   // 79: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	10,  // 80: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	12,  // 81: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	14,  // 82: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	16,  // 83: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	18,  // 84: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
-	21,  // 85: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	23,  // 86: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	27,  // 87: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	29,  // 88: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	31,  // 89: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	34,  // 90: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	36,  // 91: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	41,  // 92: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	43,  // 93: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	46,  // 94: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	49,  // 95: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	52,  // 96: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	54,  // 97: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	56,  // 98: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	58,  // 99: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	73,  // 100: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	74,  // 101: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	75,  // 102: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	76,  // 103: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	77,  // 104: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	78,  // 105: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	79,  // 106: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	80,  // 107: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	81,  // 108: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	82,  // 109: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	83,  // 110: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	84,  // 111: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	85,  // 112: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	86,  // 113: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 114: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 115: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 116: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
-	7,   // 117: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	9,   // 118: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	11,  // 119: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	13,  // 120: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	15,  // 121: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	17,  // 122: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	20,  // 123: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
-	22,  // 124: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	26,  // 125: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	28,  // 126: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	30,  // 127: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	32,  // 128: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	35,  // 129: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	37,  // 130: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	42,  // 131: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	44,  // 132: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	47,  // 133: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	50,  // 134: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	53,  // 135: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	55,  // 136: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	57,  // 137: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	59,  // 138: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	87,  // 139: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	88,  // 140: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	89,  // 141: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	90,  // 142: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	91,  // 143: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	92,  // 144: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	93,  // 145: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	94,  // 146: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	95,  // 147: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	96,  // 148: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	97,  // 149: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	98,  // 150: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	99,  // 151: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	100, // 152: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	114, // [114:153] is the sub-list for method output_type
-	75,  // [75:114] is the sub-list for method input_type
-	75,  // [75:75] is the sub-list for extension type_name
-	75,  // [75:75] is the sub-list for extension extendee
-	0,   // [0:75] is the sub-list for field type_name
+	73,  // 60: stint.v1.GetGraphResponse.conditions:type_name -> stint.v1.EdgeCondition
+	45,  // 61: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	63,  // 62: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	63,  // 63: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	71,  // 64: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	71,  // 65: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	71,  // 66: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	48,  // 67: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	51,  // 68: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	68,  // 69: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	63,  // 70: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	71,  // 71: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	68,  // 72: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	63,  // 73: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	63,  // 74: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	60,  // 75: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 76: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 77: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 78: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
+	6,   // 79: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	8,   // 80: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	10,  // 81: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	12,  // 82: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	14,  // 83: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	16,  // 84: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	18,  // 85: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	21,  // 86: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	23,  // 87: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	27,  // 88: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	29,  // 89: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	31,  // 90: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	34,  // 91: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	36,  // 92: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	41,  // 93: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	43,  // 94: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	46,  // 95: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	49,  // 96: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	52,  // 97: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	54,  // 98: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	56,  // 99: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	58,  // 100: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	74,  // 101: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	75,  // 102: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	76,  // 103: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	77,  // 104: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	78,  // 105: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	79,  // 106: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	80,  // 107: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	81,  // 108: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	82,  // 109: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	83,  // 110: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	84,  // 111: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	85,  // 112: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	86,  // 113: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	87,  // 114: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 115: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 116: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 117: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
+	7,   // 118: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	9,   // 119: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	11,  // 120: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	13,  // 121: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	15,  // 122: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	17,  // 123: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	20,  // 124: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	22,  // 125: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	26,  // 126: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	28,  // 127: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	30,  // 128: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	32,  // 129: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	35,  // 130: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	37,  // 131: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	42,  // 132: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	44,  // 133: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	47,  // 134: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	50,  // 135: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	53,  // 136: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	55,  // 137: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	57,  // 138: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	59,  // 139: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	88,  // 140: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	89,  // 141: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	90,  // 142: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	91,  // 143: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	92,  // 144: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	93,  // 145: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	94,  // 146: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	95,  // 147: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	96,  // 148: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	97,  // 149: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	98,  // 150: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	99,  // 151: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	100, // 152: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	101, // 153: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	115, // [115:154] is the sub-list for method output_type
+	76,  // [76:115] is the sub-list for method input_type
+	76,  // [76:76] is the sub-list for extension type_name
+	76,  // [76:76] is the sub-list for extension extendee
+	0,   // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }

@@ -78,7 +78,7 @@ func TestComplete_OffersWhatIsInTheStore(t *testing.T) {
 		"ls --actor w":                "worker-1",
 		"ls --state re":               "ready",
 		"ls --state ready,": "ready,blocked ready,scheduled ready,in-progress " +
-			"ready,completed ready,aborted",
+			"ready,completed ready,aborted ready,skipped",
 		"ls --state ready,blocked,c": "ready,blocked,completed",
 		"ls --state=aborted,re":      "aborted,ready",
 		"ls --older-than 1":          "",

@@ -17,7 +17,9 @@ const two = `{"name":"report","spec":"0 8 * * *","zone":"Europe/Berlin","catch_u
 	`{"id":"fetch","action":"fetch","key":"k","headers":{"h":"v"},"body":{"n":1},` +
 	`"priority":3,"max_tries":7,` +
 	`"post_result":true,"on_abort":"run-anyway"},` +
-	`{"id":"send","action":"send","after":["fetch"]}]}
+	`{"id":"send","action":"send","after":["fetch"]},` +
+	`{"id":"mend","action":"send","when":[{"after":"fetch","states":["aborted"]}]},` +
+	`{"id":"any","action":"send","when_any":[{"after":"fetch","results":["a"]}]}]}
 {"name":"tick","spec":"every 90s","tasks":[{"action":"tick","body_base64":"/w=="}]}
 `
 
@@ -39,7 +41,7 @@ func TestSchedule_PutsWhatItLists(t *testing.T) {
 	report := first[0].Schedule
 	if report.Zone != "Europe/Berlin" || report.CatchUp != stint.CatchUpAll ||
 		report.Window != 2*time.Hour || report.Overlap != stint.OverlapWait || !report.Expire ||
-		report.Jitter != time.Minute || len(report.Tasks) != 2 || report.From.IsZero() ||
+		report.Jitter != time.Minute || len(report.Tasks) != 4 || report.From.IsZero() ||
 		string(report.Tasks[0].Body) != `{"n":1}` || report.Tasks[0].Headers["h"] != "v" ||
 		report.Tasks[0].OnAbort != stint.RunAnyway {
 		t.Errorf("the store has %+v", report)

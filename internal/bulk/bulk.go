@@ -39,7 +39,7 @@ func Abortable() []stint.State {
 func Deletable() []stint.State {
 	return []stint.State{
 		stint.StateReady, stint.StateScheduled, stint.StateBlocked, stint.StateAborted,
-		stint.StateCompleted,
+		stint.StateCompleted, stint.StateSkipped,
 	}
 }
 
@@ -50,7 +50,7 @@ func Changeable() []stint.State {
 
 // Retryable are the states of tasks that can be opened again.
 func Retryable() []stint.State {
-	return []stint.State{stint.StateAborted, stint.StateCompleted}
+	return []stint.State{stint.StateAborted, stint.StateCompleted, stint.StateSkipped}
 }
 
 // A Task is a task as it was when it was seen.

@@ -90,9 +90,14 @@ func keptAborted(graph *stint.Graph, with []stint.TaskID, kept map[stint.TaskID]
 	for _, task := range graph.Tasks {
 		follows[task.ID] = task.State == stint.StateAborted && task.OnAbort == stint.AbortToo
 	}
+	accepted := map[stint.Dependency]bool{} // those where an abort brings nothing down
+	for _, c := range graph.Conditions {
+		accepted[stint.Dependency{Predecessor: c.After, Dependent: c.Dependent}] = c.Any ||
+			slices.Contains(c.States, stint.StateAborted)
+	}
 	behind := map[stint.TaskID][]stint.TaskID{}
 	for _, dependency := range graph.Dependencies {
-		if follows[dependency.Dependent] {
+		if follows[dependency.Dependent] && !accepted[dependency] {
 			before := dependency.Predecessor
 			behind[before] = append(behind[before], dependency.Dependent)
 		}

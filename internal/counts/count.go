@@ -193,7 +193,7 @@ func (c *count) tally(known estimates) Tally {
 	for _, state := range known.states {
 		c.Many = append(c.Many, state)
 		if state == Completed {
-			c.Many = append(c.Many, Aborted)
+			c.Many = append(c.Many, Aborted, Skipped)
 		}
 	}
 	return c.Tally

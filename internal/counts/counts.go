@@ -45,6 +45,7 @@ const (
 	InProgress int16 = 3
 	Completed  int16 = 10
 	Aborted    int16 = 11
+	Skipped    int16 = 18
 )
 
 // By is what tasks are counted by.
@@ -80,7 +81,7 @@ type Tally struct {
 // Estimates are the counts of tasks that are many. They are not changed once they are kept.
 type estimates struct {
 	at     time.Time
-	states []int16  // but for Ready; Completed stands for Aborted, too, of which there is one table
+	states []int16  // but for Ready; Completed stands for all of its table
 	ready  []string // actions of which many tasks are ready
 	tasks  map[By]int64
 	parked map[string]int64
@@ -88,7 +89,7 @@ type estimates struct {
 
 // table returns the state that stands for all those of a table.
 func table(state int16) int16 {
-	if state == Aborted {
+	if state == Aborted || state == Skipped {
 		return Completed
 	}
 	return state

@@ -32,7 +32,7 @@ func (coloured Painter) State(text string) string {
 		colour = green
 	case stint.StateAborted:
 		colour = red
-	case stint.StateBlocked, stint.StateScheduled:
+	case stint.StateBlocked, stint.StateScheduled, stint.StateSkipped:
 		colour = grey
 	}
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, text)

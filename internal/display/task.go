@@ -45,7 +45,7 @@ func When(task *stint.TaskInfo, now time.Time) string {
 			return "no deadline"
 		}
 		return "expires " + Relative(task.LeaseUntil, now)
-	case stint.StateCompleted, stint.StateAborted:
+	case stint.StateCompleted, stint.StateAborted, stint.StateSkipped:
 		return "ended " + Relative(task.FinishedAt, now)
 	case stint.StateBlocked, stint.StateReady:
 	}

@@ -6,14 +6,56 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // A Drawing is the boxes of a network and the arrows between them.
 type Drawing struct {
 	Nodes []Node
-	// Edges are pairs of places in Nodes.
-	Edges [][2]int
+	Edges []Edge
+}
+
+// An Edge is an arrow between places in Nodes.
+type Edge struct {
+	From, To int
+	// Condition is what [Condition] says of it; empty if there is none.
+	Condition string
+}
+
+// Condition says in a few words how a predecessor must end: in one of these states or, if results
+// are given, completed with one of these. anyOf says that it is one of several of which one is
+// enough.
+func Condition[State ~string](states []State, results []string, anyOf bool) string {
+	const completed, runesMax, namedMax = "completed", 24, 3
+	var ends []string
+	for i, result := range results {
+		if i == namedMax {
+			ends = append(ends, fmt.Sprintf("%d more", len(results)-i))
+			break
+		}
+		text := strconv.Quote(result)
+		if runes := []rune(text); len(runes) > runesMax {
+			text = string(runes[:runesMax]) + "…"
+		}
+		ends = append(ends, text)
+	}
+	for _, state := range states {
+		if len(results) == 0 || state != completed {
+			ends = append(ends, string(state))
+		}
+	}
+	if len(ends) == 0 {
+		ends = []string{completed}
+	}
+	said := "if " + strings.Join(ends, " or ")
+	switch {
+	case anyOf && said == "if completed":
+		return "any of"
+	case anyOf:
+		return "any of, " + said
+	}
+	return said
 }
 
 // A Node is a task, as a box.
@@ -51,6 +93,7 @@ func byState() []colours {
 		{"in-progress", "#d0ebff", "#1971c2"},
 		{"completed", "#d3f9d8", "#2f9e44"},
 		{"aborted", "#ffe3e3", "#c92a2a"},
+		{"skipped", "#ffffff", "#adb5bd"},
 	}
 }
 
@@ -75,7 +118,11 @@ func (d *Drawing) WriteDOT(w io.Writer) error {
 			escape.Replace(node.label()), colours.fill, colours.line, shape)
 	}
 	for _, edge := range d.Edges {
-		fmt.Fprintf(&text, "\tn%d -> n%d\n", edge[0], edge[1])
+		attributes := ""
+		if edge.Condition != "" {
+			attributes = fmt.Sprintf(` [style=dotted, label="%s"]`, escape.Replace(edge.Condition))
+		}
+		fmt.Fprintf(&text, "\tn%d -> n%d%s\n", edge.From, edge.To, attributes)
 	}
 	text.WriteString("}\n")
 	_, err := io.WriteString(w, text.String())
@@ -97,7 +144,11 @@ func (d *Drawing) WriteMermaid(w io.Writer) error {
 			node.State)
 	}
 	for _, edge := range d.Edges {
-		fmt.Fprintf(&text, "    n%d --> n%d\n", edge[0], edge[1])
+		arrow := "-->"
+		if edge.Condition != "" {
+			arrow = fmt.Sprintf(`-. "%s" .->`, escape.Replace(edge.Condition))
+		}
+		fmt.Fprintf(&text, "    n%d %s n%d\n", edge.From, arrow, edge.To)
 	}
 	for _, c := range byState() {
 		fmt.Fprintf(&text, "    classDef %s fill:%s,stroke:%s\n", c.state, c.fill, c.line)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // An Edge leads from a node to another one. Nodes are numbered from 0 on.
@@ -98,6 +99,27 @@ func (r Route) Moved(x, y int) Route {
 		}
 	}
 	return moved
+}
+
+// Middle is where there is room for a text on the edge: in the gap behind the box where it begins.
+func (r Route) Middle() Point {
+	if len(r) == 0 {
+		return Point{}
+	}
+	from, to := r[0].From, r[0].To
+	return Point{(from.X + to.X) / 2, (from.Y + to.Y) / 2}
+}
+
+// RoomFor is how wide a gap must be for the longest of some texts on its edges.
+func RoomFor(texts []string) int {
+	const letter, around = 6, 24
+	room := 0
+	for _, text := range texts {
+		if text != "" {
+			room = max(room, letter*utf8.RuneCountInString(text)+around)
+		}
+	}
+	return room
 }
 
 // Path writes the route as the path of an SVG picture. It begins and ends so many pixels away from

@@ -39,6 +39,7 @@ const (
 	Scheduled  State = "scheduled"
 	Blocked    State = "blocked"
 	Aborted    State = "aborted"
+	Skipped    State = "skipped"
 	Completed  State = "completed"
 )
 
@@ -135,8 +136,11 @@ func ofStates(want Want) []Source {
 		}})
 		add(Blocked, byKey("list_blocked"))
 	}
-	add(Aborted, ofFinished(true))
-	add(Completed, ofFinished(false))
+	add(Aborted, ofFinished(Aborted))
+	if want.Actor == "" { // nobody owned a task when it was skipped
+		add(Skipped, ofFinished(Skipped))
+	}
+	add(Completed, ofFinished(Completed))
 	return sources
 }
 
@@ -165,14 +169,14 @@ func ofReady(actions []string) []Source {
 	return sources
 }
 
-func ofFinished(aborted bool) Source {
+func ofFinished(how State) Source {
 	return Source{"list_finished", func(place Place) []any {
 		if !place.Began {
-			return []any{aborted, pgtype.Timestamptz{
+			return []any{string(how), pgtype.Timestamptz{
 				InfinityModifier: pgtype.Infinity, Valid: true,
 			}, int64(math.MaxInt64)}
 		}
-		return []any{aborted, time.UnixMicro(place.At), place.Key}
+		return []any{string(how), time.UnixMicro(place.At), place.Key}
 	}}
 }
 

@@ -48,6 +48,31 @@ func NewResults(results []string) string {
 	return "{" + strings.Join(quoted, ",") + "}"
 }
 
+// An EdgeCondition is the condition of an edge as graph_tasks has it.
+type EdgeCondition struct {
+	After   int64    `json:"after"`
+	Accepts int16    `json:"accepts"`
+	Results [][]byte `json:"results"`
+}
+
+// Accepted are the ends that the condition accepts.
+func Accepted[State ~string](c EdgeCondition) (states []State) {
+	for i, state := range []State{"completed", "aborted", "skipped"} {
+		if c.Accepts&(AcceptsCompleted<<i) != 0 {
+			states = append(states, state)
+		}
+	}
+	return states
+}
+
+// Texts are the results as texts, which need not be UTF-8.
+func (c EdgeCondition) Texts() (texts []string) {
+	for _, result := range c.Results {
+		texts = append(texts, string(result))
+	}
+	return texts
+}
+
 // FallsWith reports whether a dependent that does not run anyway is aborted when the predecessor
 // is.
 func (e Edge) FallsWith() bool {

@@ -90,6 +90,7 @@ func add(sum, a *stint.ActionStats) {
 	sum.InProgress += a.InProgress
 	sum.Completed += a.Completed
 	sum.Aborted += a.Aborted
+	sum.Skipped += a.Skipped
 	sum.OldestReady = max(sum.OldestReady, a.OldestReady)
 	sum.Tries += a.Tries
 	sum.Retries += a.Retries

@@ -27,6 +27,7 @@ func FromTask(t *stint.Task) *stintv1.Task {
 		NotBefore: fromTime(t.NotBefore), Deadline: fromTime(t.Deadline),
 		PostResult: t.PostResult, OnAbort: fromOnAbort(t.OnAbort),
 		After: FromIDs(t.After), ToSignalAfter: FromIDs(t.ToSignalAfter),
+		When: FromConditions(t.When), WhenAny: FromConditions(t.WhenAny),
 		AnswerKey: string(t.AnswerKey), FailFast: t.FailFast, Headers: t.Headers,
 	}
 	if t.Body != nil {
@@ -45,6 +46,7 @@ func ToTask(m *stintv1.Task) (stint.Task, error) {
 		NotBefore: toTime(m.GetNotBefore()), Deadline: toTime(m.GetDeadline()),
 		PostResult: m.GetPostResult(),
 		After:      ToIDs(m.GetAfter()), ToSignalAfter: ToIDs(m.GetToSignalAfter()),
+		When: ToConditions(m.GetWhen()), WhenAny: ToConditions(m.GetWhenAny()),
 		AnswerKey: stint.AnswerKey(m.GetAnswerKey()), FailFast: m.GetFailFast(),
 		Headers: m.GetHeaders(),
 	}

@@ -2,7 +2,8 @@
 --
 -- Returns the network around the task with ID $1: the $2 tasks that are nearest to it along edges
 -- in either direction, each in the form of get_tasks without body and result, with its key, the
--- keys of its predecessors, and whether the network goes on beyond the $2 tasks.
+-- keys of its predecessors, the conditions of these edges, or null if there are none, and whether
+-- the network goes on beyond the $2 tasks.
 --
 --   $1 id     text
 --   $2 tasks  integer
@@ -27,10 +28,22 @@ SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries,
        task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
        task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
        task.limit_key, task.headers::text, task.key,
-       ARRAY(SELECT edges.after FROM stint.edges WHERE edges.run = task.key) AS predecessors,
+       coalesce(edge.predecessors, '{}'), edge.conditions,
        EXISTS (SELECT FROM around OFFSET $2::integer) AS cut
 FROM chosen
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0
 ) AS task
+CROSS JOIN LATERAL (
+    SELECT array_agg(edges.after) AS predecessors,
+           jsonb_agg(jsonb_build_object(
+               'after', edges.after, 'accepts', edges.accepts, 'results', (
+                   SELECT jsonb_agg(encode(result.bytes, 'base64'))
+                   FROM unnest(edges.results) AS result (bytes)
+               )
+           )) FILTER (WHERE edges.accepts IS NOT NULL) AS conditions
+    FROM stint.edges
+    WHERE edges.run = chosen.key
+    OFFSET 0
+) AS edge
 ORDER BY task.key

@@ -1,9 +1,9 @@
 -- name: list_finished
 --
--- Returns the first $4 tasks behind the place $2, $3 that were aborted, or completed, the newest
--- first, in the form of list_ids.
+-- Returns the first $4 tasks behind the place $2, $3 that ended in some way, the newest first, in
+-- the form of list_ids.
 --
---   $1 aborted      boolean: the aborted tasks, otherwise the completed ones
+--   $1 how          text: completed, aborted or skipped
 --   $2 finished_at  timestamptz
 --   $3 key          bigint
 --   $4 tasks        integer
@@ -17,11 +17,12 @@ FROM (
                     ELSE ended.hi
                END AS hi
         FROM (
-            -- Each half goes along an index of its own, finished_completed or finished_aborted, and
-            -- one of them is empty.
+            -- Each part goes along an index of its own, and all but one of them are empty. The
+            -- skipped tasks are in the index of the aborted ones, and those of the other kind are
+            -- passed over.
             (SELECT finished.finished_at, finished.lo, finished.hi
              FROM stint.finished
-             WHERE NOT $1::boolean AND finished.cause = 0 /* completed */
+             WHERE $1::text = 'completed' AND finished.cause = 0 /* completed */
                AND (finished.finished_at, finished.lo)
                    OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
              ORDER BY finished.finished_at DESC, finished.lo DESC
@@ -29,7 +30,16 @@ FROM (
             UNION ALL
             (SELECT finished.finished_at, finished.lo, finished.hi
              FROM stint.finished
-             WHERE $1::boolean AND finished.cause <> 0 /* completed */
+             WHERE $1::text = 'aborted' AND finished.cause <> 0 /* completed */
+               AND finished.cause <> 8 /* skipped */
+               AND (finished.finished_at, finished.lo)
+                   OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
+             ORDER BY finished.finished_at DESC, finished.lo DESC
+             LIMIT $4::integer)
+            UNION ALL
+            (SELECT finished.finished_at, finished.lo, finished.hi
+             FROM stint.finished
+             WHERE $1::text = 'skipped' AND finished.cause = 8 /* skipped */
                AND (finished.finished_at, finished.lo)
                    OPERATOR(pg_catalog.<) ($2::timestamptz, $3::bigint)
              ORDER BY finished.finished_at DESC, finished.lo DESC

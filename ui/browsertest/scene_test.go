@@ -155,11 +155,20 @@ func (s *scene) fill(t *testing.T) {
 	add("alone", "nobody-asks")
 	tasks = append(tasks, stint.Task{ID: "order/7/approve", Action: stint.External})
 	add("order/7/ship", "ship", "order/7/approve")
+	add("article/review", "review")
+	tasks = append(tasks, stint.Task{ID: "article/publish", Action: "publish",
+		When: []stint.Condition{{After: "article/review", Results: []string{"yes"}}},
+	}, stint.Task{ID: "article/rework", Action: "rework",
+		When: []stint.Condition{{After: "article/review", Results: []string{"no", ""}}},
+	}, stint.Task{ID: "article/first", Action: "tell", WhenAny: []stint.Condition{
+		{After: "article/rework"}, {After: "article/publish"},
+	}})
 	add(hostile, hostile)
 	add("long/"+strings.Repeat("abcdefghij-", 40), "mail")
 	wantNil(t, store.InsertTasks(ctx, tasks))
 	s.fillShards(t)
 	s.give(t, "order", 1, stint.StatusCompleted, "")
+	s.give(t, "review", 1, stint.StatusCompleted, "not yet")
 	s.give(t, "scan", 5, stint.StatusCompleted, "")
 	s.give(t, "develop", 60, stint.StatusCompleted, "developed")
 	s.give(t, "develop", 3, stint.StatusPending, "smudged: dust on photo 17")

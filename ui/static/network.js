@@ -2,7 +2,7 @@
 
 const readable = 0.55; // from here on there is text in the boxes
 const seen = 0.15; // from here on one sees boxes
-const states = ["blocked", "scheduled", "ready", "in-progress", "completed", "aborted"];
+const states = ["blocked", "scheduled", "ready", "in-progress", "completed", "aborted", "skipped"];
 
 // The shapes of states, in a square of 14, as the page has them beside its words.
 const shapes = {
@@ -12,6 +12,7 @@ const shapes = {
 	"in-progress": [new Path2D("M12.25 7a5.25 5.25 0 1 1-10.5 0a5.25 5.25 0 1 1 10.5 0"), new Path2D("M7 3.5a3.5 3.5 0 0 1 0 7z")],
 	"completed": [new Path2D("M2.5 7.5 5.7 10.7 11.7 3.8")],
 	"aborted": [new Path2D("M3.2 3.2l7.6 7.6M10.8 3.2l-7.6 7.6")],
+	"skipped": [new Path2D("M2.5 3.2 6.3 7 2.5 10.8M7.5 3.2 11.3 7 7.5 10.8")],
 };
 
 // show draws the network that a place of the page names, and keeps it up to date.
@@ -26,6 +27,7 @@ class Picture {
 		Object.assign(this, layout, { place, layout: place.dataset.layout, asked: 0 });
 		this.edges = new Path2D(layout.path);
 		this.anyway = new Path2D(layout.anyway);
+		this.when = new Path2D(layout.when);
 		this.canvas = document.createElement("canvas");
 		this.canvas.tabIndex = 0;
 		this.canvas.setAttribute("role", "img");
@@ -110,6 +112,8 @@ class Picture {
 		pen.stroke(this.edges);
 		pen.setLineDash([5, 4]);
 		pen.stroke(this.anyway);
+		pen.setLineDash([1.5, 3]);
+		pen.stroke(this.when);
 		pen.setLineDash([]);
 		pen.globalAlpha = 1;
 		const shown = this.visible(-this.x / zoom, -this.y / zoom, width / zoom, height / zoom);
@@ -166,7 +170,7 @@ class Picture {
 		const [w, h] = this.box;
 		for (const i of shown) {
 			const state = this.state(i);
-			const quiet = state === "blocked" || state === "scheduled";
+			const quiet = state === "blocked" || state === "scheduled" || state === "skipped";
 			pen.save();
 			pen.translate(this.xs[i], this.ys[i]);
 			pen.beginPath();

@@ -161,7 +161,7 @@ type TaskServiceClient interface {
 	Transact(context.Context, *stintv1.TransactRequest) (*stintv1.TransactResponse, error)
 	GetTasks(context.Context, *stintv1.GetTasksRequest) (*stintv1.GetTasksResponse, error)
 	ListTasks(context.Context, *stintv1.ListTasksRequest) (*stintv1.ListTasksResponse, error)
-	// Says why a task does not run, or because of which others it was aborted.
+	// Says why a task does not run, or because of which others it was aborted or skipped.
 	ExplainTask(context.Context, *stintv1.ExplainTaskRequest) (*stintv1.ExplainTaskResponse, error)
 	// Returns the tries of a task that have ended, and its recorded steps.
 	GetHistory(context.Context, *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error)
@@ -900,7 +900,7 @@ type TaskServiceHandler interface {
 	Transact(context.Context, *stintv1.TransactRequest) (*stintv1.TransactResponse, error)
 	GetTasks(context.Context, *stintv1.GetTasksRequest) (*stintv1.GetTasksResponse, error)
 	ListTasks(context.Context, *stintv1.ListTasksRequest) (*stintv1.ListTasksResponse, error)
-	// Says why a task does not run, or because of which others it was aborted.
+	// Says why a task does not run, or because of which others it was aborted or skipped.
 	ExplainTask(context.Context, *stintv1.ExplainTaskRequest) (*stintv1.ExplainTaskResponse, error)
 	// Returns the tries of a task that have ended, and its recorded steps.
 	GetHistory(context.Context, *stintv1.GetHistoryRequest) (*stintv1.GetHistoryResponse, error)

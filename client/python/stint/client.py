@@ -309,7 +309,7 @@ class Client:
                 left -= len(page)
 
     def explain(self, id: str) -> t.Explanation:
-        """Says why a task does not run, or because of which others it was aborted."""
+        """Says why a task does not run, or because of which others it was aborted or skipped."""
         answer = self._call("TaskService/ExplainTask", {"id": id})
         return t.Explanation(
             task=t.to_info(answer.get("task", {})), missing=answer.get("missing", 0),
@@ -318,7 +318,7 @@ class Client:
             tries_left=answer.get("tries_left", 0), asked_at=t.to_time(answer.get("asked_at")),
             now=t.to_time(answer.get("now")),
             limits=t.to_task_limits(answer.get("limits")),
-            steps=t.to_step_infos(answer.get("steps")))
+            steps=t.to_step_infos(answer.get("steps")), any_of=answer.get("any_of", False))
 
     def history(self, id: str) -> t.History:
         """Returns the ended tries of a task that the service keeps, and its recorded steps."""
@@ -332,7 +332,8 @@ class Client:
         answer = self._call("TaskService/GetGraph", {"id": id})
         return t.Graph(
             tasks=t.to_infos(answer.get("tasks")), cut=answer.get("cut", False),
-            dependencies=t.to_dependencies(answer.get("dependencies", ())))
+            dependencies=t.to_dependencies(answer.get("dependencies", ())),
+            conditions=t.to_edge_conditions(answer.get("conditions", ())))
 
     def stats(self) -> t.Stats:
         """Counts tasks by action and state."""

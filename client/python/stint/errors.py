@@ -72,7 +72,7 @@ class TaskStarted(StintError):
 
 
 class TaskFinished(StintError):
-    """The task is completed or aborted, and the verb is for tasks that are not."""
+    """The task is completed, aborted or skipped, and the verb is for tasks that are not."""
 
     kind = "task-finished"
 

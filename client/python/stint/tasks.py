@@ -19,6 +19,20 @@ Message = Dict[str, Any]
 
 
 @dataclass
+class Condition:
+    """A task that another waits for, and how it must end for the other one to start.
+
+    states: "completed", the default, "aborted", "skipped".
+    results: those of which a completed task must have one, byte by byte: at most 32 of 255 bytes
+        each. Default: any result. Conditions that come from the service have them as bytes.
+    """
+
+    after: str
+    states: Union[str, Sequence[str]] = ()
+    results: Union[Content, Sequence[Content]] = ()
+
+
+@dataclass
 class Task:
     """A task to insert. A naive time is refused: say which zone is meant.
 
@@ -28,6 +42,10 @@ class Task:
     post_result: makes it possible to wait for the task.
     on_abort: "abort-too", the default, or "run-anyway".
     after, to_signal_after: the tasks that this one waits for, and those that wait for this one.
+    when: further tasks that this one waits for, and how each must end: the task starts when all
+        conditions are met, and is skipped as soon as one cannot be met any more.
+    when_any: tasks of which the first that ends as its condition says starts this one. Such a task
+        has neither after nor when.
     key: groups tasks of an action, such as by customer: limits per key and fair shares count by it.
     answer_key: what must come with the answer to a task whose action is "stint.External": 16 bytes
         or more that cannot be guessed, such as secrets.token_urlsafe().
@@ -52,6 +70,8 @@ class Task:
     answer_key: str = field(default="", repr=False)
     fail_fast: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    when: Union[Condition, Sequence[Condition]] = ()
+    when_any: Union[Condition, Sequence[Condition]] = ()
 
     def __post_init__(self) -> None:
         self.id = self.id or str(uuid.uuid4())
@@ -62,7 +82,7 @@ class TaskInfo:
     """What the store knows about a task at one instant.
 
     max_tries: -1 is no limit.
-    status_code: "pending", "in-progress", "completed" or "aborted".
+    status_code: "pending", "in-progress", "completed", "aborted" or "skipped".
     state: the same, more finely: "blocked", "scheduled" and "ready" are pending.
     body, result: None in a list, and if there is none.
     """
@@ -154,8 +174,10 @@ class Return:
 
 @dataclass
 class Answer:
-    """The end of an external task: code is "completed" or "aborted", status a text for people.
+    """The end of an external task.
 
+    code: "completed", "aborted" or "skipped".
+    status: a text for people.
     key: the answer_key of the task, if it has one.
     """
 
@@ -223,9 +245,10 @@ class Input:
 
 @dataclass
 class Explanation:
-    """Why a task does not run, or because of which others it was aborted.
+    """Why a task does not run, or because of which others it was aborted or skipped.
 
     missing: how many tasks it waits for.
+    any_of: whether the first of these to meet its condition starts it.
     tries_left: -1 is no limit.
     asked_at: when somebody last asked for tasks of its action; None if nobody has.
     now: the time on the database's clock.
@@ -242,6 +265,7 @@ class Explanation:
     now: Optional[datetime] = None
     limits: "Optional[TaskLimits]" = None
     steps: "Sequence[StepInfo]" = ()
+    any_of: bool = False
 
 
 @dataclass(frozen=True)
@@ -281,12 +305,25 @@ class History:
 
 
 @dataclass
+class EdgeCondition:
+    """The condition of a dependency. any: it is one of the dependent's when_any."""
+
+    dependent: str
+    condition: Condition
+    any: bool = False
+
+
+@dataclass
 class Graph:
-    """The network around a task. cut: it is larger than an answer may be."""
+    """The network around a task. cut: it is larger than an answer may be.
+
+    conditions: those of the dependencies that have one.
+    """
 
     tasks: Sequence[TaskInfo] = ()
     dependencies: Sequence[Dependency] = ()
     cut: bool = False
+    conditions: Sequence[EdgeCondition] = ()
 
 
 @dataclass
@@ -312,6 +349,7 @@ class ActionStats:
     limited: bool = False
     concurrency: int = 0
     paused: bool = False
+    skipped: int = 0
 
 
 @dataclass
@@ -597,7 +635,40 @@ def from_task(task: Task) -> Message:
         post_result=task.post_result, on_abort=task.on_abort, after=names(task.after),
         to_signal_after=names(task.to_signal_after), key=task.key, answer_key=task.answer_key,
         fail_fast=task.fail_fast, headers=dict(task.headers),
+        when=_from_conditions(task.when), when_any=_from_conditions(task.when_any),
     ), task.body, "body", "text")
+
+
+def _from_conditions(given: Union[Condition, Iterable[Condition]]) -> List[Message]:
+    return [_from_condition(each)
+            for each in ([given] if isinstance(given, Condition) else given)]
+
+
+def _from_condition(condition: Condition) -> Message:
+    one = isinstance(condition.results, (str, bytes, bytearray, memoryview))
+    texts: List[Content] = []
+    encoded: List[Content] = []
+    for result in [condition.results] if one else condition.results:
+        m = _put({}, result, "bytes", "text")  # type: ignore[arg-type]
+        texts += [m["text"]] if "text" in m else []
+        encoded += [m["bytes"]] if "bytes" in m else []
+    return message(after=condition.after, states=names(condition.states), results=texts,
+                   result_bytes=encoded)
+
+
+def _to_conditions(messages: Iterable[Message]) -> List[Condition]:
+    return [_to_condition(m) for m in messages]
+
+
+def _to_condition(m: Message) -> Condition:
+    results = [text.encode("utf-8") for text in m.get("results", ())]
+    results += [base64.b64decode(each) for each in m.get("result_bytes", ())]
+    return Condition(after=m.get("after", ""), states=m.get("states", []), results=results)
+
+
+def to_edge_conditions(messages: Iterable[Message]) -> List[EdgeCondition]:
+    return [EdgeCondition(dependent=m.get("dependent", ""), any=m.get("any", False),
+                          condition=_to_condition(m.get("condition", {}))) for m in messages]
 
 
 def from_tasks(tasks: Union[Task, Iterable[Task]]) -> List[Message]:
@@ -704,8 +775,8 @@ def to_input(m: Message) -> Input:
 
 
 def to_action_stats(m: Message) -> ActionStats:
-    counts = ("blocked", "scheduled", "ready", "in_progress", "completed", "aborted", "tries",
-              "retries", "parked", "concurrency")
+    counts = ("blocked", "scheduled", "ready", "in_progress", "completed", "aborted", "skipped",
+              "tries", "retries", "parked", "concurrency")
     return ActionStats(
         action=m.get("action", ""), oldest_ready=to_duration(m.get("oldest_ready")),
         limited=m.get("limited", False), paused=m.get("paused", False),
@@ -825,6 +896,8 @@ def _to_task(m: Message) -> Task:
         action=m.get("action", ""), body=_content(m, "body", "text"), key=m.get("key", ""),
         priority=m.get("priority", 0), max_tries=m.get("max_tries", 0),
         post_result=m.get("post_result", False), on_abort=m.get("on_abort", ""),
-        after=m.get("after", []), to_signal_after=m.get("to_signal_after", []))
+        after=m.get("after", []), to_signal_after=m.get("to_signal_after", []),
+        fail_fast=m.get("fail_fast", False), headers=m.get("headers", {}),
+        when=_to_conditions(m.get("when", ())), when_any=_to_conditions(m.get("when_any", ())))
     task.id = m.get("id", "")
     return task

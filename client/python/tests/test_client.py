@@ -216,6 +216,48 @@ class VerbsTest(ServiceTest):
             self.client.add_dependencies([Dependency(self.name("b"), self.name("a"))])
         self.assertEqual(len(caught.exception.path), 3)
 
+    def test_a_task_starts_as_its_conditions_say_or_is_skipped(self):
+        a, b = self.name("a"), self.name("b")
+        heads = stint.Condition(a, results=["heads", b"\xff"])
+        failed = stint.Condition(a, "aborted")
+        self.client.insert([
+            self.task("a"), self.task("b", when=heads), self.task("c", when=[failed]),
+            self.task("d", after=[self.name("c")]),
+            self.task("e", when_any=[stint.Condition(b, ["completed", "aborted"]),
+                                     stint.Condition(self.name("c"))])])
+        conditions = {(each.condition.after, each.dependent): each
+                      for each in self.client.graph(a).conditions}
+        self.assertEqual(conditions[a, b], stint.EdgeCondition(
+            b, stint.Condition(a, ["completed"], [b"heads", b"\xff"])))
+        self.assertEqual(conditions[b, self.name("e")].any, True)
+        self.assertEqual(len(conditions), 4)
+        self.assertEqual([self.client.explain(self.name(short)).any_of for short in "be"],
+                         [False, True])
+        [task] = self.own()
+        self.client.return_tasks(Return.of(task, result=b"\xff"))
+        self.assertEqual([self.info(short).state for short in "abcde"],
+                         ["completed", "ready", "skipped", "skipped", "blocked"])
+        self.assertEqual(self.info("d").status_code, "skipped")
+        [stats] = [s for s in self.client.stats().actions if s.action == self.action]
+        self.assertEqual((stats.skipped, stats.aborted), (2, 0))
+        listed = self.client.list(actions=[self.action], states="skipped")
+        self.assertEqual({info.id for info in listed}, {self.name("c"), self.name("d")})
+        with self.assertRaises(stint.InvalidArgument):
+            self.client.insert(self.task("f", when=stint.Condition(a, "ready")))
+
+    def test_schedules_keep_conditions(self):
+        name = self.name("coin")
+        self.client.put_schedules(stint.Schedule(name, "@daily", [
+            self.task("a", headers={"of": "a"}),
+            self.task("b", when_any=[stint.Condition(self.name("a"), "aborted")]),
+            self.task("c", when=[stint.Condition(self.name("a"), results="heads")])]))
+        [found] = self.client.list_schedules(name)
+        a, b, c = found.schedule.tasks
+        self.assertEqual((a.headers, b.when_any, c.when), (
+            {"of": "a"}, [stint.Condition(self.name("a"), ["aborted"], [])],
+            [stint.Condition(self.name("a"), [], [b"heads"])]))
+        self.client.delete_schedules(name)
+
     def test_the_task_of_the_last_call_stands_for_those_before(self):
         for body in ("1", "2"):
             self.client.debounce(self.task("a", body), quiet=3600, at_most=7200)

@@ -275,7 +275,7 @@ export class Client {
     }
   }
 
-  /** Says why a task does not run, or because of which others it was aborted. */
+  /** Says why a task does not run, or because of which others it was aborted or skipped. */
   async explain(id: string, options: CallOptions = {}): Promise<t.Explanation> {
     return m.toExplanation(await this.#call("TaskService/ExplainTask", { id }, options));
   }

@@ -57,7 +57,7 @@ export class TaskInProgress extends StintError {}
 /** The task was handed out before, and the verb is for tasks that were not. */
 export class TaskStarted extends StintError {}
 
-/** The task is completed or aborted, and the verb is for tasks that are not. */
+/** The task is completed, aborted or skipped, and the verb is for tasks that are not. */
 export class TaskFinished extends StintError {}
 
 /** The task cannot be answered yet: it waits for others, or for its time. */

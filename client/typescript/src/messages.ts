@@ -155,13 +155,33 @@ function many(fields: Fields, make: (value: any) => Message = (v) => encode(fiel
   };
 }
 
+/** Bytes or texts, of which a message has the former in one field and the latter in another. */
+const results: Field = {
+  put(into, _, value, name) {
+    const one = typeof value === "string" || value instanceof Uint8Array;
+    for (const each of one ? [value] : listOf<any>(value)) {
+      const found: Message = {};
+      content("bytes", "text").put(found, "", each, name);
+      if ("text" in found) (into["results"] ??= []).push(found["text"]);
+      else (into["result_bytes"] ??= []).push(found["bytes"]);
+    }
+  },
+  take: (from) => [
+    ...(from["results"] ?? []).map((each: string) => new TextEncoder().encode(each)),
+    ...(from["result_bytes"] ?? []).map(fromBase64),
+  ],
+};
+
+const conditionFields: Fields = { after: text, states: texts, results };
+const conditions = many(conditionFields);
+
 const body = content("body", "text");
 const result = content("result", "result_text");
 
 const taskFields: Fields = {
   id: text, action: text, body, priority: number, maxTries: number, notBefore: time,
   deadline: time, postResult: flag, onAbort: text, after: texts, toSignalAfter: texts, key: text,
-  answerKey: text, failFast: flag, headers: pairs,
+  answerKey: text, failFast: flag, headers: pairs, when: conditions, whenAny: conditions,
 };
 const infoFields: Fields = {
   id: text, action: text, body, priority: number, maxTries: number, deadline: time,
@@ -225,17 +245,21 @@ const actionLimitsFields: Fields = {
 };
 const explanationFields: Fields = {
   task: whole(infoFields), missing: number, waitsFor: many(infoFields),
-  becauseOf: many(infoFields), triesLeft: number, askedAt: time, now: time,
+  becauseOf: many(infoFields), anyOf: flag, triesLeft: number, askedAt: time, now: time,
   limits: nested(taskLimitsFields), steps: many(stepInfoFields),
 };
 const historyFields: Fields = { tries: many(tryFields), steps: many(stepInfoFields) };
+const edgeConditionFields: Fields = {
+  dependent: text, condition: whole(conditionFields), any: flag,
+};
 const graphFields: Fields = {
   tasks: many(infoFields), dependencies: many(dependencyFields), cut: flag,
+  conditions: many(edgeConditionFields),
 };
 const actionStatsFields: Fields = {
   action: text, blocked: number, scheduled: number, ready: number, inProgress: number,
-  completed: number, aborted: number, oldestReady: duration, tries: number, retries: number,
-  parked: number, limited: flag, concurrency: number, paused: flag,
+  completed: number, aborted: number, skipped: number, oldestReady: duration, tries: number,
+  retries: number, parked: number, limited: flag, concurrency: number, paused: flag,
 };
 const statsFields: Fields = {
   actions: many(actionStatsFields), estimated: texts, pruningBehind: duration,

@@ -7,6 +7,21 @@ export type Content = string | Uint8Array;
 /** One, or several. */
 export type Some<T> = T | Iterable<T>;
 
+/** How a task ends. */
+export type Ended = "completed" | "aborted" | "skipped";
+
+/** A task that another waits for, and how it must end for the other one to start. */
+export interface Condition {
+  after: string;
+  /** Default: "completed". */
+  states?: Some<Ended>;
+  /**
+   * The results of which a completed task must have one, byte by byte: at most 32, of 255 bytes.
+   * Default: any result. Conditions that come from the service have them as bytes.
+   */
+  results?: Content | Iterable<Content>;
+}
+
 /** A task to insert. */
 export interface Task {
   action: string;
@@ -27,6 +42,16 @@ export interface Task {
   after?: Some<string>;
   /** The tasks that wait for this one. */
   toSignalAfter?: Some<string>;
+  /**
+   * Further tasks that this one waits for, and how each must end: the task starts when all
+   * conditions are met, and is skipped as soon as one cannot be met any more.
+   */
+  when?: Some<Condition>;
+  /**
+   * Tasks of which the first that ends as its condition says starts this one. Such a task has
+   * neither after nor when.
+   */
+  whenAny?: Some<Condition>;
   /** Groups tasks of an action, such as by customer: limits per key and fair shares count by it. */
   key?: string;
   /**
@@ -55,7 +80,7 @@ export interface TaskInfo {
   deadline: Date | null;
   postResult: boolean;
   onAbort: string;
-  /** "pending", "in-progress", "completed" or "aborted". */
+  /** "pending", "in-progress", "completed", "aborted" or "skipped". */
   statusCode: string;
   /** The same, more finely: "blocked", "scheduled" and "ready" are pending. */
   state: string;
@@ -134,7 +159,7 @@ export interface Return extends Outcome, Performance {}
 export interface Answer {
   id: string;
   /** Default: "completed". */
-  code?: "completed" | "aborted";
+  code?: Ended;
   /** A text for people. */
   status?: string;
   result?: Content | null;
@@ -218,12 +243,14 @@ export interface Input {
   result: Uint8Array | null;
 }
 
-/** Why a task does not run, or because of which others it was aborted. */
+/** Why a task does not run, or because of which others it was aborted or skipped. */
 export interface Explanation {
   task: TaskInfo;
   /** How many tasks it waits for. */
   missing: number;
   waitsFor: TaskInfo[];
+  /** The first of these to meet its condition starts it. */
+  anyOf: boolean;
   becauseOf: TaskInfo[];
   /** -1 is no limit. */
   triesLeft: number;
@@ -273,6 +300,16 @@ export interface Graph {
   dependencies: Dependency[];
   /** It is larger than an answer may be. */
   cut: boolean;
+  /** Those of the dependencies that have one. */
+  conditions: EdgeCondition[];
+}
+
+/** The condition of a dependency. */
+export interface EdgeCondition {
+  dependent: string;
+  condition: Condition;
+  /** It is one of the dependent's whenAny. */
+  any: boolean;
 }
 
 /** How many tasks of an action are in each state, and how often they were tried. */
@@ -284,6 +321,7 @@ export interface ActionStats {
   inProgress: number;
   completed: number;
   aborted: number;
+  skipped: number;
   oldestReady: Duration;
   tries: number;
   retries: number;

@@ -264,6 +264,54 @@ test("tasks that wait are changed", async (t) => {
   await assert.rejects(s.client.change(b, {}), stint.InvalidArgument);
 });
 
+test("a task starts as its conditions say, or is skipped", async (t) => {
+  const s = new Service(t);
+  const [a, b, c] = [s.name("a"), s.name("b"), s.name("c")];
+  await s.client.insert([
+    s.task("a"), s.task("b", null, { when: { after: a, results: ["heads", Uint8Array.of(255)] } }),
+    s.task("c", null, { when: [{ after: a, states: "aborted" }] }),
+    s.task("d", null, { after: c }),
+    s.task("e", null, { whenAny: [{ after: b, states: ["completed", "aborted"] }, { after: c }] }),
+  ]);
+  const { conditions } = await s.client.graph(a);
+  assert.deepEqual(conditions.find((each) => each.dependent === b), {
+    dependent: b, any: false, condition: {
+      after: a, states: ["completed"], results: [bytes("heads"), Uint8Array.of(255)],
+    },
+  });
+  assert.deepEqual(conditions.filter((each) => each.any).length, 2);
+  assert.equal(conditions.length, 4);
+  assert.equal((await s.client.explain(s.name("e"))).anyOf, true);
+  const [task] = await s.own();
+  await s.client.returnTasks(returnOf(task!, { result: Uint8Array.of(255) }));
+  assert.deepEqual(await Promise.all(["a", "b", "c", "d", "e"].map((short) => s.state(short))),
+    ["completed", "ready", "skipped", "skipped", "blocked"]);
+  assert.equal((await s.info("d")).statusCode, "skipped");
+  const stats = (await s.client.stats()).actions.find((each) => each.action === s.action);
+  assert.deepEqual([stats!.skipped, stats!.aborted], [2, 0]);
+  const listed = await all(s.client.list({ actions: s.action, states: "skipped" }));
+  assert.deepEqual(ids(listed).sort(), [c, s.name("d")]);
+  await assert.rejects(s.client.insert(
+    s.task("f", null, { when: { after: a, states: "ready" as stint.Ended } })),
+  stint.InvalidArgument);
+});
+
+test("schedules keep conditions", async (t) => {
+  const s = new Service(t);
+  const [name, after] = [s.name("coin"), s.name("a")];
+  await s.client.putSchedules({ name, spec: "@daily", tasks: [
+    s.task("a"), s.task("b", null, { whenAny: { after, states: "aborted" } }),
+    s.task("c", null, { when: { after, results: "heads" } }),
+  ] });
+  const [found] = await s.client.listSchedules(name);
+  const [, b, c] = found!.schedule.tasks as stint.Task[];
+  assert.deepEqual([b!.whenAny, c!.when], [
+    [{ after, states: ["aborted"], results: [] }],
+    [{ after, states: [], results: [bytes("heads")] }],
+  ]);
+  await s.client.deleteSchedules(name);
+});
+
 test("tasks are replaced and made to wait", async (t) => {
   const s = new Service(t);
   const [a, b] = [s.name("a"), s.name("b")];

@@ -6,7 +6,7 @@
 --
 --   $1 spans    integer
 --   $2 without  smallint[]: states of which only the spans are to be counted, since they are known
---               to be many; 10 stands for both of the table finished
+--               to be many; 10 stands for all of the table finished
 WITH head AS MATERIALIZED (
     -- The last spans, since the first entries of an index are those that die first.
     (SELECT 0 /* blocked */ AS state, 0 AS part, blocked.key AS lo, blocked.key AS hi
@@ -26,6 +26,7 @@ WITH head AS MATERIALIZED (
     UNION ALL
     (SELECT CASE finished.cause
                 WHEN 0 /* completed */ THEN 10 /* completed */
+                WHEN 8 /* skipped */ THEN 18 /* skipped */
                 ELSE 11 /* aborted */
             END,
             10, finished.lo, finished.hi

@@ -4,7 +4,7 @@
 -- sample of $1 pages of each table. States are those of count_tasks.
 --
 --   $1 pages   integer, of 8 KiB
---   $2 states  smallint[]; 10 stands for both of the table finished
+--   $2 states  smallint[]; 10 stands for all of the table finished
 --   $3 rows    integer: of how many rows to look up the action, about
 --
 -- Only a count tells how many tasks a large table holds. Some pages tell how full all of them are,
@@ -47,6 +47,7 @@ WITH part AS MATERIALIZED (
     UNION ALL
     SELECT CASE finished.cause
                WHEN 0 /* completed */ THEN 10 /* completed */
+               WHEN 8 /* skipped */ THEN 18 /* skipped */
                ELSE 11 /* aborted */
            END,
            finished.lo, finished.hi, NULL,

@@ -99,7 +99,7 @@ WITH walked AS MATERIALIZED (
                LIMIT 1
            ) IS NULL
            -- An aborted task stays until lately_failed has aborted what only it needs.
-           AND (looked.cause = 0 /* completed */
+           AND (looked.cause IN (0 /* completed */, 8 /* skipped */)
                 OR (SELECT true
                     FROM stint.fail_fast
                     WHERE fail_fast.key BETWEEN looked.lo AND looked.hi

@@ -12,7 +12,7 @@ import (
 
 // answerFlags are those of an answer.
 type answerFlags struct {
-	completed, aborted             bool
+	completed, aborted, skipped    bool
 	status, result, resultFile, by string
 	key                            string
 }
@@ -24,7 +24,8 @@ func (p *program) answerCommand() *cobra.Command {
 		Short: "Say how an external task ended",
 		Long: `Answer a task whose action is stint.External: one that nobody is given, since a
 person or another system performs it. Its dependents are ready as soon as it is completed,
-and aborted with it if it is aborted. A task is answered once.
+and aborted with it if it is aborted; if it is skipped, which is no failure, so are they,
+unless they run anyway. A task is answered once.
 
 A task that was inserted with an answer_key takes only answers with that key. Those who have
 nothing but the key send their answer to a service (see: stint help serve, /answer).
@@ -41,6 +42,7 @@ With --json: id and code.`,
 	set := cmd.Flags()
 	set.BoolVar(&flags.completed, "completed", false, "it was done")
 	set.BoolVar(&flags.aborted, "aborted", false, "it was not, and will not be")
+	set.BoolVar(&flags.skipped, "skipped", false, "it is not needed")
 	set.StringVar(&flags.status, "status", "", "a `text` for people")
 	set.StringVar(&flags.result, "result", "", "a `text` for dependents and waiters")
 	set.StringVar(&flags.resultFile, "result-file", "", "a `file` with the result")
@@ -51,14 +53,20 @@ With --json: id and code.`,
 
 func (p *program) answer(cmd *cobra.Command, id stint.TaskID, flags *answerFlags) error {
 	answer := stint.Answer{
-		ID: id, Key: stint.AnswerKey(flags.key), Code: stint.StatusAborted, Status: flags.status,
+		ID: id, Key: stint.AnswerKey(flags.key), Status: flags.status,
 	}
-	if flags.completed {
-		answer.Code = stint.StatusCompleted
+	ends := 0
+	for code, chosen := range map[stint.StatusCode]bool{
+		stint.StatusCompleted: flags.completed, stint.StatusAborted: flags.aborted,
+		stint.StatusSkipped: flags.skipped,
+	} {
+		if chosen {
+			answer.Code, ends = code, ends+1
+		}
 	}
 	switch given := cmd.Flags().Changed; {
-	case flags.completed == flags.aborted:
-		return said(errInput, "expected --completed or --aborted")
+	case ends != 1:
+		return said(errInput, "expected --completed, --aborted or --skipped")
 	case given("result") && flags.resultFile != "":
 		return said(errInput, "--result excludes --result-file")
 	case flags.resultFile != "":

@@ -270,6 +270,10 @@ func setField(task *stint.Task, name string, value json.RawMessage) error {
 		return read(&task.After, value, name, "a list of IDs")
 	case "to_signal_after":
 		return read(&task.ToSignalAfter, value, name, "a list of IDs")
+	case "when":
+		return readConditions(&task.When, value, name)
+	case "when_any":
+		return readConditions(&task.WhenAny, value, name)
 	}
 	return fmt.Errorf("unknown field %q (see: stint help insert)", name)
 }
@@ -304,6 +308,17 @@ func readName[T ~string](into *T, value json.RawMessage, name, leftOut string) e
 		err = fmt.Errorf("%s is empty; leave it out %s", name, leftOut)
 	}
 	return err
+}
+
+// readConditions reads a list of objects with the fields of a condition.
+func readConditions(into *[]stint.Condition, value json.RawMessage, name string) error {
+	strict := json.NewDecoder(bytes.NewReader(value))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(into); err != nil {
+		return fmt.Errorf("%s: must be a list of objects with after, and perhaps states and "+
+			"results, which are lists of strings", name)
+	}
+	return nil
 }
 
 func readHeaderFields(into *map[string]string, value json.RawMessage, name string) error {

@@ -47,7 +47,7 @@ func exitCodesTopic() *cobra.Command {
 		Short: "What the exit codes mean",
 		Long: `The exit codes of stint:
 
-    0  done; of wait and submit --wait: completed; of worker: stopped when told to
+    0  done; of wait and submit --wait: completed or skipped; of worker: stopped when told to
     1  any other error; of abort, retry and delete with filters: tasks were left out
     2  the command line or the input is wrong, or a question was not answered by yes;
        nothing was changed

@@ -16,12 +16,13 @@ func (p *program) explainCommand() *cobra.Command {
 		Short:      "Say why a task does not run",
 		Long: `Say what a task waits for, until when it is scheduled, who owns it until when, which
 limits and pauses hold it up, how many tries are left, whether anybody asks for its action,
-and because of which tasks it was aborted. With --topology it also asks the shards of the
-tasks that it waits for.
+and because of which tasks it was aborted or skipped. With --topology it also asks the shards
+of the tasks that it waits for.
 
 With --json: task (see: stint help json), missing (how many tasks it waits for),
-waits_for (these, 100 at most), because_of (the aborted tasks because of which it was
-aborted, 100 at most; left out if there are none), tries_left (left out if there is no
+waits_for (these, 100 at most), any_of (true if the first of them to meet its condition
+starts it), because_of (the tasks because of which it was aborted or skipped, 100 at most;
+left out if there are none), tries_left (left out if there is no
 limit), limits (what holds up a ready task; left out where there are neither limits nor
 pauses), asked_at (when somebody last asked for the action, to half a minute; left out if
 nobody has for a week), now. limits has limits and paused_since of the action, as stint
@@ -44,6 +45,7 @@ type explanationJSON struct {
 	Task      taskJSON   `json:"task"`
 	Missing   int        `json:"missing"`
 	WaitsFor  []taskJSON `json:"waits_for"`
+	AnyOf     bool       `json:"any_of,omitzero"`
 	BecauseOf []taskJSON `json:"because_of,omitempty"`
 	TriesLeft *int       `json:"tries_left,omitempty"`
 	AskedAt   time.Time  `json:"asked_at,omitzero"`
@@ -105,7 +107,7 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 		document := explanationJSON{
 			Task: p.newTaskJSON(&why.Task), Missing: why.Missing,
 			WaitsFor: p.tasksJSON(why.WaitsFor), BecauseOf: p.tasksJSON(why.BecauseOf),
-			AskedAt: utc(why.AskedAt), Now: utc(why.Now),
+			AskedAt: utc(why.AskedAt), Now: utc(why.Now), AnyOf: why.AnyOf,
 			Limits: p.taskLimitsJSON(why.Limits),
 		}
 		if why.TriesLeft >= 0 {

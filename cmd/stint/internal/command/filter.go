@@ -97,7 +97,7 @@ func stateNames() []string {
 	var names []string
 	for _, state := range []stint.State{
 		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
-		stint.StateCompleted, stint.StateAborted,
+		stint.StateCompleted, stint.StateAborted, stint.StateSkipped,
 	} {
 		names = append(names, string(state))
 	}

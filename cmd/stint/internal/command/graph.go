@@ -20,13 +20,16 @@ func (p *program) graphCommand() *cobra.Command {
 		Long: `Draw the predecessors and dependents of a task, then theirs, and so on, up to 10,000
 tasks: in the language of Graphviz or of Mermaid, or as an SVG picture, which browsers
 show without further tools. Boxes are tasks, rounded boxes spontaneous tasks; the task you
-named is outlined. Dashed arrows lead to tasks that run even if a predecessor is aborted.
-IDs are shortened; the mouse shows them in full. With --topology the network goes from shard
-to shard; of a shard that is away, the tasks that others wait for are there, in the state
+named is outlined. Dashed arrows lead to tasks that run even if a predecessor is aborted;
+dotted ones have a condition, and say which: if aborted, if "heads", any of. IDs are
+shortened; the mouse shows them in full. With --topology the network goes from shard to
+shard; of a shard that is away, the tasks that others wait for are there, in the state
 unknown.
 
 With --json: tasks (see: stint help json), dependencies (predecessor and dependent, the
-IDs of two tasks), cut (true if the network is larger).`,
+IDs of two tasks; where there is a condition also states and results, those that meet it,
+and any, true where it is one of several of which one is enough), cut (true if the network
+is larger).`,
 		Example: `  stint graph export/main/end --format svg > network.svg
   stint graph export/main/end --format mermaid
   stint graph export/main/end | dot -Tpdf > network.pdf`,
@@ -60,6 +63,28 @@ type graphJSON struct {
 type dependencyJSON struct {
 	Predecessor stint.TaskID `json:"predecessor"`
 	Dependent   stint.TaskID `json:"dependent"`
+
+	States  []stint.State `json:"states,omitempty"`
+	Results []string      `json:"results,omitempty"`
+	Any     bool          `json:"any,omitzero"`
+}
+
+// dependenciesJSON are the dependencies of a graph with their conditions.
+func dependenciesJSON(graph *stint.Graph) []dependencyJSON {
+	conditions := make(map[stint.Dependency]*stint.EdgeCondition, len(graph.Conditions))
+	for i := range graph.Conditions {
+		of := &graph.Conditions[i]
+		conditions[stint.Dependency{Predecessor: of.After, Dependent: of.Dependent}] = of
+	}
+	documents := make([]dependencyJSON, len(graph.Dependencies))
+	for i, d := range graph.Dependencies {
+		documents[i] = dependencyJSON{Predecessor: d.Predecessor, Dependent: d.Dependent}
+		if of := conditions[d]; of != nil {
+			documents[i].States, documents[i].Results, documents[i].Any = of.States, of.Results,
+				of.Any
+		}
+	}
+	return documents
 }
 
 func (p *program) graph(ctx context.Context, id stint.TaskID, format string) error {
@@ -70,10 +95,8 @@ func (p *program) graph(ctx context.Context, id stint.TaskID, format string) err
 		}
 		if p.json {
 			document := graphJSON{
-				Tasks: p.tasksJSON(graph.Tasks), Dependencies: []dependencyJSON{}, Cut: graph.Cut,
-			}
-			for _, dependency := range graph.Dependencies {
-				document.Dependencies = append(document.Dependencies, dependencyJSON(dependency))
+				Tasks: p.tasksJSON(graph.Tasks), Dependencies: dependenciesJSON(graph),
+				Cut: graph.Cut,
 			}
 			return p.printJSON(document)
 		}

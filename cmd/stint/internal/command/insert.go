@@ -90,12 +90,21 @@ with these fields:
   fail_fast        true aborts what only this task needs when this one is aborted
   after            a list of the IDs of tasks that this one waits for
   to_signal_after  a list of the IDs of tasks that wait for this one
+  when             a list of conditions, which say how further tasks that this one waits for
+                   must end: it starts when all are met, and is skipped as soon as one cannot
+                   be met any more
+  when_any         a list of conditions: the first that is met starts the task; excludes after
+                   and when
+
+A condition is an object with the fields after, an ID; states, a list of "completed" (the
+default), "aborted" and "skipped"; and results, a list of strings: the result of a completed
+task must be one of these (default: any).
 
 A field that is null counts as missing. Any other field is refused.
 
-The tasks that after and to_signal_after name are in the input, in any order, or in the
-store. An input of more than %s tasks or %d MiB is not read at once; in it, after may
-name only earlier tasks or stored ones, and to_signal_after is refused.
+The tasks that these fields name are in the input, in any order, or in the store. An input
+of more than %s tasks or %d MiB is not read at once; in it, a task may wait only for earlier
+tasks or stored ones, and to_signal_after is refused.
 
 With --ensure, tasks whose IDs are taken are left out, whatever they are like: those that are
 there stay as they are, and the others are linked to them. A long input is then inserted in
@@ -259,7 +268,9 @@ func refusedField(refused *stint.ArgumentError) string {
 		"Task.ID", "id", "Task.Action", "action", "Task.Key", "key",
 		"Task.Body", "body", "Task.Headers", "headers", "Task.MaxTries", "max_tries",
 		"Task.OnAbort", "on_abort", "Task.NotBefore", "not_before", "Task.Deadline", "deadline",
-		"Task.After", "after", "Task.ToSignalAfter", "to_signal_after",
+		"Task.After", "after", "Task.ToSignalAfter", "to_signal_after", "Task.WhenAny", "when_any",
+		"Task.When", "when", "Condition.After", "after of a condition",
+		"Condition.States", "states of a condition", "Condition.Results", "results of a condition",
 	)
 	return names.Replace(refused.Argument + ": " + refused.Problem)
 }

@@ -21,8 +21,8 @@ func (p *program) listCommand() *cobra.Command {
 
 They come in the order of their IDs; with --newest, by the time of their insert to within
 a minute, newest first. Otherwise, with --state or --actor and without --prefix, they come
-state by state: in-progress, ready, scheduled, blocked, aborted, completed; aborted and
-completed tasks newest first. In a large store a page reads at most 10,000 tasks, and may
+state by state: in-progress, ready, scheduled, blocked, aborted, skipped, completed; those
+that have ended newest first. In a large store a page reads at most 10,000 tasks, and may
 then be short: --after continues it.
 
 With --topology, tasks are listed shard by shard, in the order of the shards' names, with

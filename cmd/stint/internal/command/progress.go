@@ -58,7 +58,7 @@ type actionBar struct {
 	// beside is the text at the right of the bar.
 	beside atomic.Pointer[string]
 	// These count the tasks that show was called with.
-	finished, inProgress, aborted int64
+	finished, inProgress, aborted, skipped int64
 }
 
 // progressBars shows a bar for each action.
@@ -117,6 +117,9 @@ func (b *actionBar) count(task *stint.TaskInfo) {
 	case stint.StateAborted:
 		b.finished++
 		b.aborted++
+	case stint.StateSkipped:
+		b.finished++
+		b.skipped++
 	case stint.StateBlocked, stint.StateScheduled, stint.StateReady:
 	}
 }
@@ -130,8 +133,11 @@ func (b *actionBar) show() {
 	if b.aborted > 0 {
 		parts = append(parts, display.Number(b.aborted)+" aborted")
 	}
+	if b.skipped > 0 {
+		parts = append(parts, display.Number(b.skipped)+" skipped")
+	}
 	beside := strings.Join(parts, ", ")
 	b.beside.Store(&beside)
 	b.SetCurrent(b.finished)
-	b.finished, b.inProgress, b.aborted = 0, 0, 0
+	b.finished, b.inProgress, b.aborted, b.skipped = 0, 0, 0, 0
 }

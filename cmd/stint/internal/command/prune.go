@@ -20,8 +20,8 @@ func (p *program) pruneCommand() *cobra.Command {
 		Use:   "prune",
 		Short: "Delete tasks that finished long ago",
 		Long: `Delete completed or aborted tasks that finished at least as long ago as the flags
-say, which frees their IDs. Workers do this automatically, at the ages of their
-Options.Retention.
+say, which frees their IDs. Skipped tasks go with the aborted ones. Workers do this
+automatically, at the ages of their Options.Retention.
 
 The command says how many finished tasks stay. Besides those that are not old enough, these
 are tasks that somebody may still ask for, however old: the predecessors of tasks that
@@ -34,7 +34,7 @@ transaction and rolls it back: it writes as much and, while it runs, holds up va
 inserts of the same IDs.
 
 With --json: pruned, the number of tasks, and completed and aborted, how many of these
-stay; with --dry-run would_prune alone.`,
+stay, the skipped ones among the aborted; with --dry-run would_prune alone.`,
 		Example: `  stint prune --completed-after 1d12h
   stint prune --completed-after 7d --aborted-after 90d --dry-run`,
 		GroupID: groupOperations,
@@ -98,7 +98,7 @@ func finishedTasks(
 ) (completed, aborted int64, about string, err error) {
 	stats, err := store.Stats(ctx)
 	for _, action := range stats.Actions {
-		completed, aborted = completed+action.Completed, aborted+action.Aborted
+		completed, aborted = completed+action.Completed, aborted+action.Aborted+action.Skipped
 	}
 	if slices.Contains(stats.Estimated, stint.StateCompleted) ||
 		slices.Contains(stats.Estimated, stint.StateAborted) {

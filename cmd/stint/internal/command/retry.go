@@ -14,7 +14,7 @@ func (p *program) retryCommand() *cobra.Command {
 	retry := &change{
 		verb: "retry", done: "retried", unchanged: "had not finished",
 		states: []stint.State{stint.StateAborted},
-		also:   []stint.State{stint.StateCompleted},
+		also:   []stint.State{stint.StateCompleted, stint.StateSkipped},
 		do: func(
 			ctx context.Context, store changer, ids []stint.TaskID,
 		) (stint.Affected, error) {
@@ -26,21 +26,21 @@ func (p *program) retryCommand() *cobra.Command {
 		},
 	}
 	cmd := retry.command(p, &cobra.Command{
-		Short: "Try finished tasks again, with the tasks aborted because of them",
+		Short: "Try finished tasks again, with the tasks aborted or skipped because of them",
 		Long: `Open finished tasks again, with all their tries, and with them the tasks that were
-aborted because of them, except a task that has another aborted predecessor. A pending
-dependent waits for the opened tasks again; a dependent that has begun or completed does
-not. A task that has not finished stays as it is, and the command says so.
+aborted or skipped because of them, except a task that has another aborted predecessor. A
+pending dependent waits for the opened tasks again; a dependent that has begun or completed
+does not. A task that has not finished stays as it is, and the command says so.
 
 Nothing is changed if one of the IDs has no task, if a predecessor of one of the tasks was
 aborted and is not named too, or if tasks would wait for each other.
 
 Instead of IDs, filters choose the tasks, as in ls: aborted ones unless --state says
-completed, but not those that were aborted because of others: they are opened with these
-others. The command says how many they are and asks for confirmation, unless --yes is
-given. It retries 10,000 of them at a time, or more that depend on one another, and says how
-many so far. If it is interrupted, these stay retried; run it again for the rest. With
---server all are in one request.
+completed or skipped, but not those that were aborted because of others: they are opened
+with these others. The command says how many they are and asks for confirmation, unless
+--yes is given. It retries 10,000 of them at a time, or more that depend on one another, and
+says how many so far. If it is interrupted, these stay retried; run it again for the rest.
+With --server all are in one request.
 
 --dry-run does the work in one transaction and undoes it: it writes as much and, while it
 runs, holds the tasks. So does the question, of up to 10,000 tasks, to say how many go with

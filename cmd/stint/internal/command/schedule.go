@@ -88,8 +88,8 @@ The file has a JSON object for each schedule, starting on a new line, with these
   zone      the zone of the fields, such as Europe/Berlin (default UTC)
   tasks     a list of the tasks to insert, each an object as in: stint help insert; required.
             Their IDs become NAME/2026-11-22T08:00:00Z/ID; one that is alone needs no id.
-            after and to_signal_after name tasks of the same list; not_before and deadline
-            are refused.
+            after, to_signal_after, when and when_any name tasks of the same list; not_before
+            and deadline are refused.
   catch_up  what becomes of occurrences that were missed: last (default: the newest one is
             caught up with), skip, or all
   window    how long ago those are at most that are caught up with (default 24h)

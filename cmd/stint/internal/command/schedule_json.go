@@ -154,6 +154,8 @@ type scheduledTaskJSON struct {
 	FailFast      bool              `json:"fail_fast,omitzero"`
 	After         []stint.TaskID    `json:"after,omitempty"`
 	ToSignalAfter []stint.TaskID    `json:"to_signal_after,omitempty"`
+	When          []stint.Condition `json:"when,omitempty"`
+	WhenAny       []stint.Condition `json:"when_any,omitempty"`
 }
 
 func newScheduleJSON(info *stint.ScheduleInfo) scheduleJSON {
@@ -172,6 +174,7 @@ func newScheduleJSON(info *stint.ScheduleInfo) scheduleJSON {
 			ID: task.ID, Action: task.Action, Key: task.Key, Priority: task.Priority,
 			MaxTries: task.MaxTries, PostResult: task.PostResult, After: task.After,
 			ToSignalAfter: task.ToSignalAfter, FailFast: task.FailFast, Headers: task.Headers,
+			When: task.When, WhenAny: task.WhenAny,
 		}
 		if task.OnAbort == stint.RunAnyway {
 			shown.OnAbort = display.RunAnyway

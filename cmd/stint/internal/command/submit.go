@@ -36,6 +36,8 @@ The file is YAML or JSON: a list of tasks, each with these fields:
   value       the task's body, as JSON
   headers     a mapping of texts, which say something about the task
   after       a list of the names of tasks that this one waits for
+  when, when_any
+              lists of conditions, as in: stint help insert; their after is a name, too
   priority    a whole number, higher first (default 0)
   max_tries   how often the task is handed out at most (default 25; -1: no limit)
   not_before  a time in RFC 3339, before which the task is not handed out

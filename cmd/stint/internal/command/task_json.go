@@ -27,7 +27,7 @@ to a task are left out.
                    as they were inserted
   shard            with --topology: where the task is; id is SHARD/ID then
   inserted_at      a time
-  status_code      "pending", "in-progress", "completed" or "aborted"
+  status_code      "pending", "in-progress", "completed", "aborted" or "skipped"
   state            the same, with "blocked", "scheduled" and "ready" for "pending"; "unknown"
                    if the shard of the task is away
   abort_cause      "returned", "tries", "dependency", "cancelled", "replaced", "expired"
@@ -36,7 +36,7 @@ to a task are left out.
   not_before       when a scheduled task becomes ready
   owned_at         when a task in progress was handed out, or its late owner took it back
   lease_until      when the lease on a task in progress expires
-  finished_at      when the task completed or was aborted
+  finished_at      when the task completed, was aborted or was skipped
   status           what the owner last said of the task, for people
   progress         how far the owner said it is, from 0 to 1
   body, result     strings; not from ls, explain and graph

@@ -17,8 +17,9 @@ func (p *program) waitCommand() *cobra.Command {
 		Use:   "wait ID",
 		Short: "Wait until a task has finished",
 		Long: `Wait until a task has finished, and show it as show does, without its predecessors
-and dependents. The exit code is 0 if it completed, 7 if it was aborted, 3 if it was
-deleted or pruned meanwhile, and 8 if the timeout passes first.
+and dependents. The exit code is 0 if it completed or was skipped, which is no failure (the
+state tells them apart), 7 if it was aborted, 3 if it was deleted or pruned meanwhile, and 8
+if the timeout passes first.
 
 The end of a task that was inserted with post_result is noticed at once. Other tasks are
 looked at once a second; one that is pruned as soon as it finishes (--keep-completed 0) may

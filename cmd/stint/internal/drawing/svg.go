@@ -34,6 +34,8 @@ const (
 `
 	edges = `<g class="edges" marker-end="url(#arrow)" transform="translate(%d %d)">
 `
+	condition = `<text class="condition" x="%d" y="%d" dy="4">%s</text>
+`
 	task = `<g class="task %s" transform="translate(%d %d)">
 <title>%s</title>
 `
@@ -94,6 +96,7 @@ type picture struct {
 	tasks              []stint.TaskInfo
 	asked              int // the index of the task that was asked for
 	edges              []layout.Edge
+	conditions         []string // of the edges
 	labels             []label
 	box, width, height int
 	top                int
@@ -107,15 +110,23 @@ func newPicture(graph *stint.Graph, asked stint.TaskID) *picture {
 		p.labels = append(p.labels, newLabel(&graph.Tasks[i]))
 		p.box = max(p.box, p.labels[i].width()+2*padding)
 	}
+	conditions := make(map[stint.Dependency]string, len(graph.Conditions))
+	for _, c := range graph.Conditions {
+		of := stint.Dependency{Predecessor: c.After, Dependent: c.Dependent}
+		conditions[of] = c.String()
+	}
 	p.edges = make([]layout.Edge, len(graph.Dependencies))
+	p.conditions = make([]string, len(p.edges))
 	for i, dependency := range graph.Dependencies {
 		p.edges[i] = layout.Edge{
 			From: index[dependency.Predecessor], To: index[dependency.Dependent],
 		}
+		p.conditions[i] = conditions[dependency]
 	}
 	p.asked = slices.IndexFunc(p.tasks, func(task stint.TaskInfo) bool { return task.ID == asked })
 	p.Picture = layout.Of(len(graph.Tasks), p.edges, layout.Sizes{
-		BoxWidth: p.box, BoxHeight: boxHeight, BoxGap: boxGap, GapMin: gapMin, GapMax: gapMax,
+		BoxWidth: p.box, BoxHeight: boxHeight, BoxGap: boxGap, GapMax: gapMax,
+		GapMin: max(gapMin, layout.RoomFor(p.conditions)),
 	})
 	if graph.Cut {
 		p.top += noteHeight
@@ -129,7 +140,10 @@ func (p *picture) writeEdges(svg *strings.Builder) {
 	fmt.Fprintf(svg, edges, margin, p.top)
 	for i, edge := range p.edges {
 		svg.WriteString("<path")
-		if p.tasks[edge.To].OnAbort == stint.RunAnyway {
+		switch {
+		case p.conditions[i] != "":
+			svg.WriteString(` class="when"`)
+		case p.tasks[edge.To].OnAbort == stint.RunAnyway:
 			svg.WriteString(` class="anyway"`)
 		}
 		awayFrom, awayTo := 0, arrow
@@ -142,6 +156,12 @@ func (p *picture) writeEdges(svg *strings.Builder) {
 		fmt.Fprintf(svg, " d=\"%s\"/>\n", p.Routes[i].Path(awayFrom, awayTo))
 	}
 	svg.WriteString("</g>\n")
+	for i, text := range p.conditions {
+		if text != "" {
+			at := p.Routes[i].Middle()
+			fmt.Fprintf(svg, condition, margin+at.X, p.top+at.Y, escape(text))
+		}
+	}
 }
 
 // These are heights within a box: of lines of text, and of what is above the line of the state.

@@ -27,9 +27,9 @@
 //
 //	[{"id": "t/save", "status_code": "completed", "result": {"link": "https://download/1234"}}]
 //
-// Other fields, left out if empty, are abort_cause and status, which are as in [stint.Input]. A
-// result that is JSON is put in as it is, other text as a string, anything else as {"$base64": the
-// bytes in base64}; no result is null.
+// The status_code is completed, aborted or skipped. Other fields, left out if empty, are
+// abort_cause and status, which are as in [stint.Input]. A result that is JSON is put in as it is,
+// other text as a string, anything else as {"$base64": the bytes in base64}; no result is null.
 //
 // # References
 //

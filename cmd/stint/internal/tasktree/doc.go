@@ -9,6 +9,9 @@
 //	action      names the procedure, or the program that a worker runs; needed
 //	value       the task's body, as JSON; default: no body
 //	after       a list of names: tasks that this one waits for, besides those it refers to
+//	when        a list of conditions of [stint.Task.When]: {after: NAME, states: [completed],
+//	            results: [heads]}; states and results may be left out
+//	when_any    the same, of [stint.Task.WhenAny]
 //	priority    tasks with a higher one come first, from -32768 to 32767; default: 0
 //	max_tries   how often the task is tried at most; default: 25; -1: no limit
 //	not_before  the earliest time to start, such as 2026-12-31T08:00:00Z

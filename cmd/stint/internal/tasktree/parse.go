@@ -32,8 +32,17 @@ type node struct {
 	value []piece
 	// after are the tasks that it waits for, each where it is first named, also within the value.
 	after []reference
+	// when and whenAny are its conditions, and named all tasks that it waits for.
+	when, whenAny []condition
+	named         []reference
 
 	line, column int
+}
+
+// A condition names its task in of.
+type condition struct {
+	of    reference
+	takes stint.Condition
 }
 
 type reference struct {
@@ -178,6 +187,10 @@ func (p *parser) parseField(t *node, key, value *yaml.Node) {
 		t.task.Headers = p.headers(value)
 	case "after":
 		p.parseAfter(t, value)
+	case "when":
+		t.when = p.conditions(t, value)
+	case "when_any":
+		t.whenAny = p.conditions(t, value)
 	case "priority":
 		priority := p.integer(value, math.MinInt16, math.MaxInt16)
 		t.task.Priority = int16(priority) //nolint:gosec // it is in the range
@@ -227,7 +240,56 @@ func (t *node) waitFor(name string, at *yaml.Node) {
 	named := func(r reference) bool { return r.name == name }
 	if !slices.ContainsFunc(t.after, named) {
 		t.after = append(t.after, reference{name, at.Line, at.Column})
+		t.named = append(t.named, t.after[len(t.after)-1])
 	}
+}
+
+// conditions returns the conditions of a list.
+func (p *parser) conditions(t *node, list *yaml.Node) (conditions []condition) {
+	if list.Kind != yaml.SequenceNode {
+		p.refuse(list, "expected a list of conditions, got %s", describe(list))
+		return nil
+	}
+	for _, item := range list.Content {
+		if item.Kind != yaml.MappingNode {
+			p.refuse(item, "expected a condition, got %s", describe(item))
+			continue
+		}
+		var c condition
+		p.parseFields(item, []string{"after"}, func(key, value *yaml.Node) {
+			switch key.Value {
+			case "after":
+				c.of = reference{p.text(value), value.Line, value.Column}
+			case "states":
+				for _, state := range p.texts(value) {
+					c.takes.States = append(c.takes.States, stint.State(state))
+				}
+			case "results":
+				c.takes.Results = p.texts(value)
+			default:
+				p.refuseField(key)
+			}
+		})
+		conditions, t.named = append(conditions, c), append(t.named, c.of)
+	}
+	return conditions
+}
+
+// texts returns the texts of a list.
+func (p *parser) texts(list *yaml.Node) (texts []string) {
+	if list.Kind != yaml.SequenceNode {
+		p.refuse(list, "expected a list of texts, got %s", describe(list))
+	}
+	for _, item := range list.Content {
+		texts = append(texts, p.text(item))
+	}
+	return texts
+}
+
+// hasCondition reports whether the task waits for another one by a condition.
+func (t *node) hasCondition(name string) bool {
+	named := func(c condition) bool { return c.of.name == name }
+	return slices.ContainsFunc(t.when, named) || slices.ContainsFunc(t.whenAny, named)
 }
 
 // text returns the text of a value, and refuses a value that is empty or no text.

@@ -13,7 +13,7 @@ import (
 // checkReferences refuses names that no task has, and cycles.
 func (p *parser) checkReferences() {
 	for _, t := range p.tasks {
-		for _, r := range t.after {
+		for _, r := range t.named {
 			if _, ok := p.places[r.name]; !ok {
 				p.problems = append(p.problems,
 					&Error{r.line, r.column, fmt.Sprintf("no task is named %.80q", r.name)})
@@ -42,7 +42,7 @@ func (p *parser) checkCycles() {
 		state[start] = onPath
 		for len(path) > 0 {
 			top := &path[len(path)-1]
-			after := p.tasks[top.place].after
+			after := p.tasks[top.place].named
 			if top.next == len(after) {
 				state[top.place] = done
 				path = path[:len(path)-1]
@@ -142,7 +142,17 @@ func (t *Tree) Plan(prefix string) *Plan {
 		task := node.task
 		task.ID, task.PostResult = id(node.name), true
 		for _, r := range node.after {
-			task.After = append(task.After, id(r.name))
+			if !node.hasCondition(r.name) { // else the value refers to it
+				task.After = append(task.After, id(r.name))
+			}
+		}
+		for _, c := range node.when {
+			c.takes.After = id(c.of.name)
+			task.When = append(task.When, c.takes)
+		}
+		for _, c := range node.whenAny {
+			c.takes.After = id(c.of.name)
+			task.WhenAny = append(task.WhenAny, c.takes)
 		}
 		for _, piece := range node.value {
 			task.Body = append(task.Body, piece.json...)

@@ -240,6 +240,13 @@ func limited() Snapshot {
 	return snapshot
 }
 
+// skipped is a snapshot of a store that has skipped tasks.
+func skipped() Snapshot {
+	snapshot := limited()
+	snapshot.Stats.Actions[1].Skipped = 17
+	return snapshot
+}
+
 // hostile is a snapshot of texts that would do something to a terminal, or do not fit.
 func hostile() Snapshot {
 	snapshot := fixture()
@@ -335,6 +342,9 @@ var frames = map[string]func() *screen{
 	},
 	"nothing-found-80x24": func() *screen {
 		return newScreen(80, 24, fixture()).press("/nothing", "enter")
+	},
+	"skipped-120x40": func() *screen {
+		return newScreen(120, 40, skipped())
 	},
 	"opened-80x24": func() *screen {
 		return openedFixture(80, 24)

@@ -225,5 +225,6 @@ func (m *model) proposeRetry() {
 }
 
 func isFinal(task *stint.TaskInfo) bool {
-	return task.State == stint.StateCompleted || task.State == stint.StateAborted
+	return task.State == stint.StateCompleted || task.State == stint.StateAborted ||
+		task.State == stint.StateSkipped
 }

@@ -40,12 +40,23 @@ func (p panel) orders() []string {
 	}
 }
 
-// columns are the columns of the panel: more if there are limits.
+// hasSkipped reports whether tasks were skipped.
+func (m *model) hasSkipped() bool {
+	return slices.ContainsFunc(m.snapshot.Stats.Actions, func(a stint.ActionStats) bool {
+		return a.Skipped > 0
+	})
+}
+
+// columns are the columns of the panel: more if there are limits or skipped tasks.
 func (m *model) columns() []column {
 	columns := m.panel.columns()
 	limited := slices.ContainsFunc(m.snapshot.Stats.Actions, func(a stint.ActionStats) bool {
 		return a.Limited || a.Paused || a.Parked > 0
 	})
+	if m.panel == panelActions && m.hasSkipped() {
+		columns = append(columns,
+			column{title: "SKIPPED", width: 6, short: "SKIP.", right: true, rank: 8})
+	}
 	if m.panel == panelActions && limited {
 		columns = append(columns,
 			column{title: "PARKED", width: 6, right: true, rank: 4},
@@ -149,15 +160,18 @@ func (m *model) actionCells(a stint.ActionStats) []string {
 		oldest = display.Span(a.OldestReady)
 	}
 	count := func(state stint.State, n int64) string { return m.number(n, state) }
-	return []string{
+	cells := []string{
 		display.Text(a.Action),
 		count(stint.StateReady, a.Ready), oldest,
 		count(stint.StateBlocked, a.Blocked), count(stint.StateScheduled, a.Scheduled),
 		count(stint.StateInProgress, a.InProgress),
 		m.rate(m.rates[a.Action].tries), m.rate(m.rates[a.Action].retries),
 		count(stint.StateCompleted, a.Completed), count(stint.StateAborted, a.Aborted),
-		m.parked(a), limits(a),
 	}
+	if m.hasSkipped() {
+		cells = append(cells, count(stint.StateSkipped, a.Skipped))
+	}
+	return append(cells, m.parked(a), limits(a))
 }
 
 // parked is how many ready tasks wait for their keys; nothing where none ever does.
@@ -238,7 +252,7 @@ func stateCell(task *stint.TaskInfo, now time.Time) string {
 		}
 	case stint.StateScheduled:
 		text += " " + display.Relative(task.NotBefore, now)
-	case stint.StateCompleted:
+	case stint.StateCompleted, stint.StateSkipped:
 		text += " " + display.Span(now.Sub(task.FinishedAt))
 	case stint.StateAborted:
 		text += " " + display.Span(now.Sub(task.FinishedAt)) + ", " + string(task.AbortCause)

@@ -122,11 +122,15 @@ func (m *model) totals(linesMax int) []string {
 		sum.InProgress += a.InProgress
 		sum.Completed += a.Completed
 		sum.Aborted += a.Aborted
+		sum.Skipped += a.Skipped
 		tries += m.rates[a.Action].tries
 		retries += m.rates[a.Action].retries
 	}
 	var parts []string
 	for state, n := range sum.ByState() {
+		if state == stint.StateSkipped && n == 0 {
+			continue // few stores have any
+		}
 		parts = append(parts, m.paint(string(state), state)+" "+m.number(n, state))
 	}
 	if m.rates != nil {

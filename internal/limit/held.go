@@ -1,0 +1,72 @@
+package limit
+
+import (
+	"fmt"
+	"time"
+)
+
+// Held is what limits and pauses say of a ready task with an action and a key.
+type Held struct {
+	Action, Key string
+	// PausedSince and KeyPausedSince are zero if there is no pause; NextAt and KeyNextAt, when the
+	// next tokens come, are zero if there are some.
+	PausedSince, KeyPausedSince time.Time
+	NextAt, KeyNextAt           time.Time
+	// Of so many tasks at most these are in progress, with a text about their owners. 0: no limit.
+	InProgress, Most       int
+	Owners                 string
+	KeyInProgress, KeyMost int
+	KeyOwners              string
+	// Holder is a text about the task that holds the key, where tasks of a key come in order.
+	Holder string
+	// KeyWaiting is how many tasks with the key wait, TurnsAhead how many turns come first, of which
+	// no more than TurnsMax were counted.
+	KeyWaiting           int
+	KeyWaitingOrMore     bool
+	WaitsForTurn         bool
+	TurnsAhead, TurnsMax int
+}
+
+// Reasons are what holds the task up, a sentence each.
+func (h Held) Reasons() []string {
+	var reasons []string
+	say := func(format string, args ...any) {
+		reasons = append(reasons, fmt.Sprintf(format, args...))
+	}
+	if !h.PausedSince.IsZero() {
+		say("%q has been paused since %s", h.Action, stamp(h.PausedSince))
+	}
+	if h.Most > 0 && h.InProgress >= h.Most {
+		say("%d of %d %q tasks are in progress%s", h.InProgress, h.Most, h.Action, h.Owners)
+	}
+	if !h.NextAt.IsZero() {
+		say("the next token of %q comes at %s", h.Action, stamp(h.NextAt))
+	}
+	if !h.KeyPausedSince.IsZero() {
+		say("key %q has been paused since %s", h.Key, stamp(h.KeyPausedSince))
+	}
+	switch {
+	case h.Holder != "":
+		say("tasks with key %q come one at a time, in order, and one has not ended%s", h.Key,
+			h.Holder)
+	case h.KeyMost > 0 && h.KeyInProgress >= h.KeyMost:
+		say("%d of %d tasks with key %q are in progress%s", h.KeyInProgress, h.KeyMost, h.Key,
+			h.KeyOwners)
+	}
+	if !h.KeyNextAt.IsZero() {
+		say("the next token of key %q comes at %s", h.Key, stamp(h.KeyNextAt))
+	}
+	if h.WaitsForTurn && h.PausedSince.IsZero() && h.KeyPausedSince.IsZero() {
+		say("%s", Turn(h.Key, h.TurnsAhead, h.TurnsMax))
+	}
+	if len(reasons) > 0 && h.KeyWaiting > 0 && h.Key != "" {
+		more := ""
+		if h.KeyWaitingOrMore {
+			more = " or more"
+		}
+		say("tasks with key %q that wait: %d%s", h.Key, h.KeyWaiting, more)
+	}
+	return reasons
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -1,0 +1,55 @@
+package service
+
+import (
+	"errors"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/api/stintv1"
+)
+
+// Lists within lists are counted before they are read, too: those of conditions, and of tasks of
+// schedules.
+func TestBoundedBinary_CountsListsWithinLists(t *testing.T) {
+	t.Parallel()
+	empty := func(n int) []*stintv1.Condition {
+		conditions := make([]*stintv1.Condition, n)
+		for i := range conditions {
+			conditions[i] = &stintv1.Condition{}
+		}
+		return conditions
+	}
+	const half = itemsMax / 2
+	for name, c := range map[string]struct {
+		message proto.Message
+		want    error
+	}{
+		"many conditions": {&stintv1.InsertTasksRequest{Tasks: []*stintv1.Task{
+			{When: empty(half)}, {WhenAny: empty(half)},
+		}}, nil},
+		"more": {&stintv1.InsertTasksRequest{Tasks: []*stintv1.Task{
+			{When: empty(half)}, {WhenAny: empty(half + 1)},
+		}}, stint.ErrTooLarge},
+		"of tasks of schedules": {&stintv1.PutSchedulesRequest{Schedules: []*stintv1.Schedule{{
+			Tasks: []*stintv1.Task{{When: empty(itemsMax)}},
+		}}}, stint.ErrTooLarge},
+	} {
+		data, err := proto.Marshal(c.message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		into := c.message.ProtoReflect().New().Interface()
+		if err := (boundedBinary{}).Unmarshal(data, into); !errors.Is(err, c.want) {
+			t.Errorf("%s: Unmarshal = %v, want %v", name, err, c.want)
+		} else if err == nil && !proto.Equal(into, c.message) {
+			t.Errorf("%s: Unmarshal reads something else", name)
+		}
+		for cut := range min(len(data), 20) {
+			if err := (boundedBinary{}).Unmarshal(data[:cut+1], into); err == nil && cut < 3 {
+				t.Errorf("%s: the first %d bytes are a message", name, cut+1)
+			}
+		}
+	}
+}
