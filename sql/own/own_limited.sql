@@ -5,8 +5,7 @@
 --   $1 to $8      as in own_tasks
 --   $9 chosen     boolean: to hand out nothing under a claim that is known already
 --   $10 dealt     integer: as in own_gated
---   $11 look      integer: how many tasks to look at for those that may be taken; 0: as many as
---                 are wanted and the actions have capacity for
+--   $11 look      integer: how many tasks to look at; 0: those wanted that there is capacity for
 --
 -- Of an action with limits no more is taken than there is capacity for: the concurrency less what
 -- is owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
@@ -52,8 +51,9 @@ WITH asked AS MATERIALIZED (
         GROUP BY queue.action
     ) AS queue
     LEFT JOIN LATERAL (
-        SELECT limits.action, limits.concurrency, limits.per_key, limits.key_tasks, limits.key_burst,
-               limits.fair::integer << (limits.fair_group <> '')::integer AS turns, limits.ordered,
+        SELECT limits.action, limits.per_key, limits.key_tasks, limits.key_burst, limits.ordered,
+               limits.fair::integer << (limits.fair_group <> '')::integer AS turns,
+               limits.concurrency,
                limits.paused_at IS NOT NULL AS paused, limits.concurrency IS NOT NULL
                    OR limits.rate_tasks IS NOT NULL OR limits.fair OR limits.ordered AS locks,
                (SELECT true FROM stint.limited_keys
