@@ -425,8 +425,10 @@ func readLimits(form url.Values) (l stint.Limits, problem string) {
 		Rate:              rate("rate", "burst", "The hand-outs"),
 		RatePerKey:        rate("rate-key", "burst-key", "The hand-outs of each key"),
 		Fair:              form.Get("fair") == "true",
-		FairGroup:         form.Get("fair-group"),
 		Ordered:           form.Get("ordered") == "true",
+	}
+	if l.Fair { // a group is of fair actions
+		l.FairGroup = form.Get("fair-group")
 	}
 	return l, problem
 }

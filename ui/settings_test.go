@@ -109,7 +109,7 @@ func TestChange_SetsLimits(t *testing.T) {
 		}
 		page = previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "limit"))
 		wantParts(t, agree(t, h, page, "fair", "", "ordered", "true"), "Set the limits of")
-		want.Fair, want.Ordered, want.ConcurrencyPerKey = false, true, 1
+		want.Fair, want.FairGroup, want.Ordered, want.ConcurrencyPerKey = false, "", true, 1
 		if got := limitsOf(t, store, "mail").Limits; got != want {
 			t.Errorf("the limits are %+v, want %+v", got, want)
 		}
