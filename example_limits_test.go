@@ -79,6 +79,46 @@ func ExampleStore_SetLimits_inOrder() {
 	// deliver renamed
 }
 
+// Tenant a has tasks of three actions, b of one. Workers own tasks of all three.
+func ExampleStore_SetLimits_fairGroup() {
+	ctx := context.Background()
+	store, drop := exampleStore()
+	defer drop()
+	defer store.Close(ctx)
+
+	actions := []string{"mail", "render", "sync"}
+	var tasks []stint.Task
+	for _, action := range actions {
+		err := store.SetLimits(ctx, action, stint.Limits{Fair: true, FairGroup: "tenants"})
+		if err != nil {
+			panic(err)
+		}
+		for range 100 {
+			tasks = append(tasks, stint.Task{Action: action, Key: "a"})
+		}
+	}
+	for range 100 {
+		tasks = append(tasks, stint.Task{Action: "sync", Key: "b"})
+	}
+	if err := store.InsertTasks(ctx, tasks); err != nil {
+		panic(err)
+	}
+
+	got := map[string]int{}
+	for range 2 {
+		owned, err := store.OwnTasks(ctx, "worker", 64, actions, time.Minute)
+		if err != nil {
+			panic(err)
+		}
+		for _, task := range owned {
+			got[task.Key]++
+		}
+	}
+	fmt.Println(got)
+	// Output:
+	// map[a:64 b:64]
+}
+
 func ExampleStore_ListLimits() {
 	ctx := context.Background()
 	store, drop := exampleStore()

@@ -29,6 +29,9 @@ type Limits struct {
 	// Fair makes keys take turns within a priority, in proportion to their weights: see
 	// [Store.SetWeights].
 	Fair bool
+	// FairGroup names a group of fair actions in which a key gets one share of all of them together
+	// rather than one of each. It needs Fair, and has up to 255 bytes. Empty: no group.
+	FairGroup string
 	// Ordered performs the tasks of each key one at a time, in the order in which they became
 	// ready, within a priority: a task that was handed out holds its key until it has ended or is
 	// deleted, through tries and expired leases. ConcurrencyPerKey is 1 then. Not with Fair.
@@ -111,7 +114,7 @@ func (l *Limits) toEngine() limit.Limits {
 	return limit.Limits{
 		Concurrency: l.Concurrency, ConcurrencyPerKey: l.ConcurrencyPerKey,
 		Rate: limit.Rate(l.Rate).Filled(), RatePerKey: limit.Rate(l.RatePerKey).Filled(),
-		Fair: l.Fair, Ordered: l.Ordered,
+		Fair: l.Fair, FairGroup: l.FairGroup, Ordered: l.Ordered,
 	}
 }
 
@@ -152,6 +155,12 @@ func (l *Limits) check() error {
 		return argumentError("Limits.ConcurrencyPerKey", "must be 1, or be left out, with Ordered")
 	case l.Ordered && l.Fair:
 		return argumentError("Limits.Fair", "must not be set with Ordered")
+	case l.FairGroup != "" && !l.Fair:
+		return argumentError("Limits.FairGroup", "needs Fair")
+	case l.FairGroup != "":
+		if err := checkText("Limits.FairGroup", l.FairGroup, actionBytesMax); err != nil {
+			return err
+		}
 	}
 	if err := l.Rate.check("Limits.Rate"); err != nil {
 		return err
@@ -379,7 +388,8 @@ func (s *Store) listLimits(ctx context.Context, actions []string) ([]ActionLimit
 func fromEngine(l limit.Limits) Limits {
 	return Limits{
 		Concurrency: l.Concurrency, ConcurrencyPerKey: l.ConcurrencyPerKey, Rate: Rate(l.Rate),
-		RatePerKey: Rate(l.RatePerKey), Fair: l.Fair, Ordered: l.Ordered,
+		RatePerKey: Rate(l.RatePerKey), Fair: l.Fair, FairGroup: l.FairGroup,
+		Ordered: l.Ordered,
 	}
 }
 

@@ -63,24 +63,12 @@ func (h *handOut) handOutSteps() []pg.Step {
 	if len(h.bounds) == 0 {
 		return []pg.Step{h.own()}
 	}
-	var all limit.Kind
-	for _, kind := range h.bounds {
-		all.Keyed, all.Rates = all.Keyed || kind.Keyed, all.Rates || kind.Rates
-		all.Fair = all.Fair || kind.Fair
-	}
+	all := limit.All(h.bounds)
 	// The lock comes first: two that deal turns at once would do the same work, half of it in vain.
-	steps := []pg.Step{{Name: "lock_limits", Args: []any{h.Actions}}}
-	atOnce := all.Fair && !all.Keyed && !h.deals
-	if all.Fair && !atOnce {
-		steps = append(steps,
-			pg.Step{
-				Name: "queue_turns", Args: []any{h.Actions},
-				Count: func(n int64) { h.queued = n > 0 },
-			},
-			pg.Step{
-				Name: "deal_turns", Args: []any{h.Actions, h.MaxTasks, h.redeal},
-				Read: h.readDealt,
-			})
+	steps := []pg.Step{all.Turns.Lock(h.Actions)}
+	atOnce := all.Turns == limit.Own && !all.Keyed && !h.deals
+	if !atOnce {
+		steps = all.Turns.Deal(steps, h.Actions, h.MaxTasks, h.redeal, &h.queued, h.readDealt)
 	}
 	own := pg.Step{Read: h.readSpans, Args: []any{
 		int64(h.claim), string(h.Actor), h.MaxTasks, h.scan.Actions, interval(h.Lease),
@@ -91,9 +79,9 @@ func (h *handOut) handOutSteps() []pg.Step {
 		own.Name = "own_at_once"
 		return append(steps, own, h.claimed())
 	case all.Keyed:
-		own.Name, own.Args = "own_limited", append(own.Args, all.Fair, h.scanned)
+		own.Name, own.Args = "own_limited", append(own.Args, all.Turns, h.scanned)
 	default:
-		own.Name, own.Args = "own_gated", append(own.Args, all.Fair)
+		own.Name, own.Args = "own_gated", append(own.Args, all.Turns)
 	}
 	return append(steps, own, h.claimedBehind())
 }
@@ -103,10 +91,11 @@ func (h *handOut) handOutSteps() []pg.Step {
 func (h *handOut) readSpans(rows pgx.Rows) error {
 	h.spans = h.spans[:0]
 	var one takenSpan
-	var signals, fair, rates, keyed, locks, hasCapacity *bool
+	var signals, rates, keyed, locks, hasCapacity *bool
+	var turns *limit.Turns
 	var parked, action string
 	_, err := pgx.ForEachRow(rows, []any{
-		&one.lo, &one.hi, &one.rank, &one.floor, &signals, &parked, &action, &fair, &rates, &keyed,
+		&one.lo, &one.hi, &one.rank, &one.floor, &signals, &parked, &action, &turns, &rates, &keyed,
 		&locks, &hasCapacity,
 	}, func() error {
 		switch {
@@ -119,14 +108,14 @@ func (h *handOut) readSpans(rows pgx.Rows) error {
 			h.parked = append(h.parked, limit.Key{Action: action, Key: parked})
 		default:
 			h.limited[action] = limit.Kind{
-				Keyed: *keyed, Rates: *rates, Fair: *fair, Locks: *locks,
+				Keyed: *keyed, Rates: *rates, Turns: *turns, Locks: *locks,
 			}
 			if hasCapacity == nil {
 				h.crowded = append(h.crowded, action)
 				return nil
 			}
 			h.hasCapacity = h.hasCapacity || *hasCapacity
-			h.fairCapacity = h.fairCapacity || *fair && *hasCapacity
+			h.fairCapacity = h.fairCapacity || *turns != 0 && *hasCapacity
 		}
 		return nil
 	})

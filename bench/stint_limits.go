@@ -42,6 +42,7 @@ func limitWorkloads() []workload {
 		{id: actionLimitWorkload, title: "drain below a limit of the action", tasks: 200_000},
 		{id: keyLimitWorkload, title: "drain tasks with a key each", tasks: 100_000},
 		{id: fairWorkload, title: "drain 1,000 keys, of which one has half", tasks: 100_000},
+		{id: groupWorkload, title: "drain 1,000 keys of three actions", tasks: 100_000},
 		{
 			id: paceWorkload, title: "hand out 1,000 a second", lasts: 25 * time.Second,
 			figures: []figure{{figurePace, unitRate}, {figureOff, unitPercent}},
@@ -73,6 +74,7 @@ func limitEntries() []entry {
 			workload: d.workload, variant: d.variant, fill: d.fill, measure: d.measure,
 		})
 	}
+	entries = append(entries, groupEntries()...)
 	return append(entries, entry{workload: paceWorkload, fill: fillPace, measure: paceStint})
 }
 

@@ -26,7 +26,7 @@ func TestExplain_TellsOfLimitsAsTheStoreDoes(t *testing.T) {
 		t.Errorf("without limits, Explain = %+v", before.Limits)
 	}
 	wantErr(t, "SetLimits", r.SetLimits(ctx, "act", stint.Limits{
-		Concurrency: 5, ConcurrencyPerKey: 1, Fair: true,
+		Concurrency: 5, ConcurrencyPerKey: 1, Fair: true, FairGroup: "tenants",
 		Rate:       stint.Rate{Tasks: 1, Per: 365 * 24 * time.Hour},
 		RatePerKey: stint.Rate{Tasks: 1, Per: 365 * 24 * time.Hour},
 	}), nil)

@@ -16,7 +16,7 @@ func TestListLimits_IsThatOfTheStore(t *testing.T) {
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	all := stint.Limits{
-		Concurrency: 40, ConcurrencyPerKey: 2, Fair: true,
+		Concurrency: 40, ConcurrencyPerKey: 2, Fair: true, FairGroup: "tenants",
 		Rate:       stint.Rate{Tasks: 5, Per: 365 * 24 * time.Hour, Burst: 7},
 		RatePerKey: stint.Rate{Tasks: 1, Per: time.Millisecond},
 	}

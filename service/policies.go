@@ -175,6 +175,10 @@ func limitPolicies() map[string]policy {
 	return map[string]policy{
 		stintv1connect.TaskServiceSetLimitsProcedure: {
 			may: on(func(a *asking, r *stintv1.SetLimitsRequest) error {
+				if r.GetLimits().GetFairGroup() != "" && !a.principal.MayAll(access.Control) {
+					return a.mayNot("%s all tasks, which a group of fair actions takes",
+						access.Control)
+				}
 				return a.mayLimit(r.GetAction())
 			}),
 		},

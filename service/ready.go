@@ -3,6 +3,9 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
 )
@@ -28,5 +31,16 @@ func (s *Service) Ready(ctx context.Context) error {
 		return stint.ErrSchemaVersion
 	}
 	s.unready.Failed(ctx, err)
+	if answer := new(pgconn.PgError); errors.As(err, &answer) && isOtherSchema(answer.Code) {
+		return fmt.Errorf("the tables are not those of this release (SQLSTATE %s); the log says "+
+			"why", answer.Code)
+	}
 	return errors.New("the database does not answer")
+}
+
+// isOtherSchema reports whether a code says that a table, a column or a function is not there, as
+// in a schema of a state between two releases.
+func isOtherSchema(code string) bool {
+	const noTable, noColumn, noFunction = "42P01", "42703", "42883"
+	return code == noTable || code == noColumn || code == noFunction
 }

@@ -48,6 +48,12 @@ func TestReady_SaysWhyNot(t *testing.T) {
 		t.Errorf("the log has no cause:\n%s", log.String())
 	}
 	store, s = newService(stint.Options{Maintenance: stint.MaintainNever})
+	_, err := pool.Exec(t.Context(), "ALTER VIEW stint.task_states RENAME TO states")
+	wantErr(t, "Exec", err, nil)
+	wantReady(s, "the tables are not those of this release (SQLSTATE 42P01); the log says why")
+	if !strings.Contains(log.String(), "task_states") {
+		t.Errorf("the log has no cause:\n%s", log.String())
+	}
 	_, away := newService(stint.Options{Maintenance: stint.MaintainNever})
 	wantErr(t, "Close", store.Close(context.WithoutCancel(t.Context())), nil)
 	wantReady(s, "the store is closed")

@@ -44,7 +44,7 @@ func openHandOut(t *testing.T, pool *pgxpool.Pool, claim, n int) pgx.Tx {
 		"unpark_within_limits('{}', '{}', '{}', '{}', '{}', '{act}', true, NULL)",
 		"queue_turns('{act}')", fmt.Sprintf("deal_turns('{act}', %d, false)", n),
 		fmt.Sprintf("own_limited(%d, 'first', %d, '{act}', '1 h', NULL, '{0}', "+
-			"'{9223372036854775807}', false, true, 0)", claim, n))
+			"'{9223372036854775807}', false, 1, 0)", claim, n))
 	return tx
 }
 
@@ -190,7 +190,7 @@ func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10, false"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
-						"'{9223372036854775807}', false, true, 0"},
+						"'{9223372036854775807}', false, 1, 0"},
 				} {
 					if rows := rowsLookedAt(t, pool, call[0], call[1]); rows > few {
 						t.Errorf("%s looks at %.0f rows", call[0], rows)
@@ -236,7 +236,7 @@ func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 					{"queue_turns", "'{act}'"},
 					{"deal_turns", "'{act}', 10, false"},
 					{"own_limited", "7, 'actor', 10, '{act}', '1 h', NULL, '{0}', " +
-						"'{9223372036854775807}', false, true, 0"},
+						"'{9223372036854775807}', false, 1, 0"},
 				} {
 					looked[keys][call[0]] = rowsLookedAt(t, pool, call[0], call[1])
 				}

@@ -38,7 +38,7 @@ func forEachCut(
 	t.Helper()
 	pool := testdb.New(t)
 	verbs := slices.Concat(
-		cutInserts(), cutDebounces(), cutReturns(), cutOwnerVerbs(), cutOthers(),
+		cutInserts(), cutEnsures(), cutDebounces(), cutReturns(), cutOwnerVerbs(), cutOthers(),
 		cutMaintenance())
 	for _, verb := range testrun.Third(verbs, turn) {
 		t.Run(verb.name, func(t *testing.T) {

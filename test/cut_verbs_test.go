@@ -73,6 +73,21 @@ func cutInserts() []cutVerb {
 		after: "100 tasks like t000000 ready",
 		again: stint.ErrTaskExists, named: ids,
 	}, {
+		name: "ReplaceTasks", many: true,
+		at: pgcut.Commits("withdraw_tasks"),
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
+			return func(ctx context.Context) error { return c.ReplaceTasks(ctx, some) }
+		},
+		before: "a ready",
+		after:  "a ready as new, b ready as new",
+	}}
+}
+
+func cutEnsures() []cutVerb {
+	some := []stint.Task{{ID: "a", Action: "new"}, {ID: "b", Action: "new"}}
+	return []cutVerb{{
 		name: "EnsureTasks", // a repetition leaves all out
 		at:   pgcut.Commits("insert_separately"),
 		given: func(t *testing.T, c *cutStore) func(context.Context) error {
@@ -98,16 +113,6 @@ func cutInserts() []cutVerb {
 			return func(ctx context.Context) error { return errOf(c.EnsureTasks(ctx, linked)) }
 		},
 		before: "a ready", after: "a ready, b blocked",
-	}, {
-		name: "ReplaceTasks", many: true,
-		at: pgcut.Commits("withdraw_tasks"),
-		given: func(t *testing.T, c *cutStore) func(context.Context) error {
-			t.Helper()
-			insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
-			return func(ctx context.Context) error { return c.ReplaceTasks(ctx, some) }
-		},
-		before: "a ready",
-		after:  "a ready as new, b ready as new",
 	}}
 }
 

@@ -101,7 +101,7 @@ var sample = map[string]struct {
 	}},
 	"note_weights": {"7, 'a', 'b', 'c', 10, 'act', '{k}', '{3}'", []string{"limited_keys_pkey"}},
 	"note_limits": {
-		"7, 'a', 'b', 'c', 'act', 1, 2, 3, '1 s', 4, 5, '1 s', 6, true, false", nil,
+		"7, 'a', 'b', 'c', 'act', 1, 2, 3, '1 s', 4, 5, '1 s', 6, true, false, 'g'", nil,
 	},
 	"drop_tries": {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
 	"list_tries": {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
@@ -234,7 +234,7 @@ var sample = map[string]struct {
 	"raise_supported":   {"", nil},
 	"resume_actions":    {"'{act,other}'", []string{"limits_pkey"}},
 	"resume_keys":       {"'act', '{a,b}'", []string{"limited_keys_pkey"}},
-	"set_limits":        {"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true, false", nil},
+	"set_limits":        {"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true, false, 'g'", nil},
 	"set_weights":       {"'act', '{a,b}', '{2,3}'", nil},
 
 	"advance_schedule": {"'s', now(), now(), '{a}', 1, 2", []string{"schedules_pkey"}},
@@ -285,7 +285,7 @@ var sample = map[string]struct {
 		},
 	},
 	"own_limited": {
-		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', true, true, 64",
+		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', true, 1, 64",
 		[]string{
 			"leases_pkey", "ready_order", "ready_pkey", "tasks_pkey", "edges_after", "limits_pkey",
 			"limited_keys_pkey", "slots_pkey", "leased_pkey", "leased_limited", "key_rates_pkey",
@@ -293,7 +293,7 @@ var sample = map[string]struct {
 		},
 	},
 	"own_gated": {
-		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', true, true",
+		"7, 'actor', 10, '{a,act,other}', '1 h', NULL, '{0,0,0}', '{9,9,9}', true, 1",
 		[]string{
 			"leases_pkey", "ready_order", "ready_pkey", "edges_after", "limits_pkey",
 			"limited_keys_pkey", "leased_limited",
@@ -310,6 +310,7 @@ var sample = map[string]struct {
 		"leased_pkey", "limits_pkey", "limited_keys_pkey",
 	}},
 	"lock_limits": {"'{a,act}'", []string{"limits_pkey"}},
+	"lock_shared": {"'{a,act}'", []string{"limits_pkey", "limits_groups"}},
 	"next_limited": {"'{a,act}', 10, '{0,0}', '{9,9}'", []string{
 		"limits_pkey", "leased_limited", "ready_order", "key_rates_wake",
 	}},
@@ -325,6 +326,15 @@ var sample = map[string]struct {
 		"limits_pkey", "ready_order", "turns_order", "limited_keys_pkey",
 		"ready_parked", "slots_pkey", "leased_pkey", "key_rates_pkey",
 	}},
+	"queue_shared": {"'{act,a}'", []string{
+		"limits_pkey", "ready_order", "ready_pkey", "tasks_pkey", "turns_order", "turns_pkey",
+	}},
+	"deal_shared": {"'{act,a}', 10, false", []string{
+		"limits_pkey", "limits_groups", "ready_order", "turns_order", "turns_pkey",
+		"limited_keys_pkey", "ready_parked", "slots_pkey", "leased_pkey", "key_rates_pkey",
+		"leased_limited",
+	}},
+	"join_group":     {"'act', 'g'", []string{"limits_pkey", "turns_pkey", "turns_order"}},
 	"forget_turns":   {"'act'", []string{"turns_order", "limits_pkey"}},
 	"fit_key_rates":  {"'act'", []string{"key_rates_pkey", "limits_pkey"}},
 	"drop_key_rates": {"'act', 'k', 10", []string{"key_rates_pkey", "limits_pkey"}},

@@ -72,7 +72,7 @@ func wantOnce(t *testing.T, pool *pgxpool.Pool) {
 }
 
 const ownAll = "7, 'paused', 10, '{act}', '1 h', NULL, '{0}', '{9223372036854775807}', " +
-	"false, true, 0"
+	"false, 1, 0"
 
 // A hand-out counts what another one has handed out since its snapshot.
 // Proves L1, L3.

@@ -135,7 +135,7 @@ func TestOrdered_WhatIsCommittedLateIsNotOvertaken(t *testing.T) {
 	from := yields[int64](t, pool, "SELECT max(rank) FROM stint.ready")
 	handOut := begin(t, pool)
 	run(t, handOut, fmt.Sprintf("own_limited(7, 'first', 10, '{act}', '1 h', NULL, '{%d}', "+
-		"'{9223372036854775807}', false, true, 0)", from))
+		"'{9223372036854775807}', false, 0, 0)", from))
 	wantErr(t, "Commit", handOut.Commit(t.Context()), nil)
 	if got := handedOut(t, pool); !slices.Equal(got, []string{"late"}) {
 		t.Errorf("%q were handed out, want what was committed first", got)

@@ -16,7 +16,7 @@ func TestOwnTasks_IsLinearInActionsAndPriorities(t *testing.T) {
 	testrun.Long(t)
 	const few, many = 80, 800
 	for statement, extra := range map[string]string{
-		"own_tasks": ", false, false, 1000, 100, 10", "own_gated": ", false, false",
+		"own_tasks": ", false, false, 1000, 100, 10", "own_gated": ", false, 0",
 	} {
 		for kind, prepare := range map[string]func(*stint.Task, int) string{
 			"actions": func(task *stint.Task, i int) string {

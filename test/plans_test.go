@@ -299,6 +299,7 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 func variants() map[string]string {
 	return map[string]string{
 		"own_few": "own_tasks", "own_singly": "own_tasks", "own_at_once": "own_gated",
+		"lock_shared": "lock_limits", "queue_shared": "queue_turns",
 		"return_final": "return_tasks", "return_large": "return_tasks",
 	}
 }

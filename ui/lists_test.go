@@ -155,7 +155,7 @@ func TestLimits_AreListed(t *testing.T) {
 	store := newStore(t)
 	ctx := t.Context()
 	wantNil(t, store.SetLimits(ctx, "mail", stint.Limits{
-		Concurrency: 1, ConcurrencyPerKey: 1, Fair: true,
+		Concurrency: 1, ConcurrencyPerKey: 1, Fair: true, FairGroup: "tenants",
 		Rate: stint.Rate{Tasks: 100, Per: time.Minute, Burst: 7},
 	}))
 	wantNil(t, store.SetWeights(ctx, "mail", map[string]int{"gold": 3}))
@@ -165,8 +165,8 @@ func TestLimits_AreListed(t *testing.T) {
 		stint.Task{ID: "b", Action: "mail", Key: "gold"})
 	own(t, store, "mail")
 	h := ui.New(store, ui.Options{})
-	wantParts(t, text(t, h, "/limits"), "100 per minute, 7 at once", "customer-7", "gold 3", "fair",
-		`<span class="tag">full</span>`, `<span class="tag">paused</span>`)
+	wantParts(t, text(t, h, "/limits"), "100 per minute, 7 at once", "customer-7", "gold 3",
+		"fair: tenants", `<span class="tag">full</span>`, `<span class="tag">paused</span>`)
 	wantParts(t, text(t, h, "/action?name=mail"), "keys take turns", "customer-7", "1 of 1")
 	wantParts(t, text(t, h, "/action?name=report"), "its tasks are not handed out")
 	wantParts(t, text(t, h, "/action?name=other"), "Nothing is known of this action")

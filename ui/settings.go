@@ -263,6 +263,7 @@ type limitForm struct {
 	InProgress int
 	Counted    bool
 	Fair       bool
+	FairGroup  string
 	Ordered    bool
 	Numbers    []numberField
 	Problem    string
@@ -317,8 +318,8 @@ func (h *Handler) previewLimits(r *request) (previewData, error) {
 		"rate": {numberOf(l.Rate.Tasks)}, "burst": {numberOf(l.Rate.Burst)},
 		"rate-per": {perOf(l.Rate)}, "rate-key": {numberOf(l.RatePerKey.Tasks)},
 		"burst-key": {numberOf(l.RatePerKey.Burst)}, "rate-key-per": {perOf(l.RatePerKey)},
-		"fair": {strconv.FormatBool(l.Fair)}, "ordered": {strconv.FormatBool(l.Ordered)},
-		"seen": {limitsText(l)},
+		"fair": {strconv.FormatBool(l.Fair)}, "fair-group": {l.FairGroup},
+		"ordered": {strconv.FormatBool(l.Ordered)}, "seen": {limitsText(l)},
 	}), nil
 }
 
@@ -347,6 +348,7 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 			InProgress: now.InProgress,
 			Counted:    now.Limits.Concurrency > 0 || now.Limits.ConcurrencyPerKey > 0,
 			Fair:       values.Get("fair") == "true",
+			FairGroup:  values.Get("fair-group"),
 			Ordered:    values.Get("ordered") == "true",
 			Numbers: []numberField{
 				number("concurrency", "In progress at once"),
@@ -424,6 +426,9 @@ func readLimits(form url.Values) (l stint.Limits, problem string) {
 		RatePerKey:        rate("rate-key", "burst-key", "The hand-outs of each key"),
 		Fair:              form.Get("fair") == "true",
 		Ordered:           form.Get("ordered") == "true",
+	}
+	if l.Fair { // a group is of fair actions
+		l.FairGroup = form.Get("fair-group")
 	}
 	return l, problem
 }

@@ -90,9 +90,10 @@ func TestChange_SetsLimits(t *testing.T) {
 		}
 		form := agreement(t, page)
 		wantParts(t, agree(t, h, page, "concurrency", "40", "rate", "100", "rate-per", "1m0s",
-			"burst", "7", "fair", "true"), "Set the limits of")
+			"burst", "7", "fair", "true", "fair-group", "tenants"), "Set the limits of")
 		want := stint.Limits{
-			Concurrency: 40, Fair: true, Rate: stint.Rate{Tasks: 100, Per: time.Minute, Burst: 7},
+			Concurrency: 40, Fair: true, FairGroup: "tenants",
+			Rate:       stint.Rate{Tasks: 100, Per: time.Minute, Burst: 7},
 			RatePerKey: stint.Rate{Tasks: 5, Per: 15 * time.Minute, Burst: 1},
 		}
 		if got := limitsOf(t, store, "mail").Limits; got != want {
@@ -108,7 +109,7 @@ func TestChange_SetsLimits(t *testing.T) {
 		}
 		page = previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "limit"))
 		wantParts(t, agree(t, h, page, "fair", "", "ordered", "true"), "Set the limits of")
-		want.Fair, want.Ordered, want.ConcurrencyPerKey = false, true, 1
+		want.Fair, want.FairGroup, want.Ordered, want.ConcurrencyPerKey = false, "", true, 1
 		if got := limitsOf(t, store, "mail").Limits; got != want {
 			t.Errorf("the limits are %+v, want %+v", got, want)
 		}

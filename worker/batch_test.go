@@ -166,30 +166,36 @@ func TestHandleBatch_EndsEachTaskInItsOwnWay(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-			ended := func(i int) stint.TaskInfo { return info(t, store, tasks[i].ID) }
-			if got := ended(0); got.State != stint.StateCompleted ||
-				string(got.Result) != "first" || got.Status != "well" {
-				t.Errorf("got %+v, want it completed with its result", got)
-			}
-			if got := ended(1); got.State != stint.StateScheduled || got.Status != "second" {
-				t.Errorf("got %+v, want it to be tried again", got)
-			}
-			if got := ended(2); got.State != stint.StateAborted || got.Status != "third" {
-				t.Errorf("got %+v, want it aborted", got)
-			}
-			if got := ended(3); got.State != stint.StateScheduled || got.Tries != 0 {
-				t.Errorf("got %+v, want it snoozed", got)
-			}
-			if got := ended(4); got.State != stint.StateCompleted {
-				t.Errorf("got %+v, want what was said last", got)
-			}
+			wantEndedByNumber(t, store, tasks)
 			for i := 5; i < 7; i++ {
-				got := ended(i)
+				got := info(t, store, tasks[i].ID)
 				if got.State != by.want.State || !strings.HasPrefix(got.Status, by.want.Status) {
 					t.Errorf("got %+v, want it as the handler ended", got)
 				}
 			}
 		})
+	}
+}
+
+// wantEndedByNumber checks how the first five of several tasks have ended.
+func wantEndedByNumber(t *testing.T, store *stint.Store, tasks []stint.Task) {
+	t.Helper()
+	ended := func(i int) stint.TaskInfo { return info(t, store, tasks[i].ID) }
+	if got := ended(0); got.State != stint.StateCompleted ||
+		string(got.Result) != "first" || got.Status != "well" {
+		t.Errorf("got %+v, want it completed with its result", got)
+	}
+	if got := ended(1); got.State != stint.StateScheduled || got.Status != "second" {
+		t.Errorf("got %+v, want it to be tried again", got)
+	}
+	if got := ended(2); got.State != stint.StateAborted || got.Status != "third" {
+		t.Errorf("got %+v, want it aborted", got)
+	}
+	if got := ended(3); got.State != stint.StateScheduled || got.Tries != 0 {
+		t.Errorf("got %+v, want it snoozed", got)
+	}
+	if got := ended(4); got.State != stint.StateCompleted {
+		t.Errorf("got %+v, want what was said last", got)
 	}
 }
 

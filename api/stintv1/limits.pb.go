@@ -34,6 +34,9 @@ type Limits struct {
 	RatePerKey        *Rate `protobuf:"bytes,4,opt,name=rate_per_key,json=ratePerKey,proto3" json:"rate_per_key,omitempty"`
 	// Keys take turns, by weight, within a priority.
 	Fair bool `protobuf:"varint,5,opt,name=fair,proto3" json:"fair,omitempty"`
+	// Fair actions of a group share the turns of their keys: a key gets one share of all of them
+	// together. Empty: none. A caller needs the right to control all tasks.
+	FairGroup string `protobuf:"bytes,6,opt,name=fair_group,json=fairGroup,proto3" json:"fair_group,omitempty"`
 	// Tasks of each key are performed one at a time, in order: a task that was handed out holds its
 	// key until it has finished. concurrency_per_key is 1 then. Not together with fair.
 	Ordered       bool `protobuf:"varint,7,opt,name=ordered,proto3" json:"ordered,omitempty"`
@@ -104,6 +107,13 @@ func (x *Limits) GetFair() bool {
 		return x.Fair
 	}
 	return false
+}
+
+func (x *Limits) GetFairGroup() string {
+	if x != nil {
+		return x.FairGroup
+	}
+	return ""
 }
 
 func (x *Limits) GetOrdered() bool {
@@ -1031,14 +1041,16 @@ var File_stint_v1_limits_proto protoreflect.FileDescriptor
 
 const file_stint_v1_limits_proto_rawDesc = "" +
 	"\n" +
-	"\x15stint/v1/limits.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xde\x01\n" +
+	"\x15stint/v1/limits.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfd\x01\n" +
 	"\x06Limits\x12 \n" +
 	"\vconcurrency\x18\x01 \x01(\x05R\vconcurrency\x12.\n" +
 	"\x13concurrency_per_key\x18\x02 \x01(\x05R\x11concurrencyPerKey\x12\"\n" +
 	"\x04rate\x18\x03 \x01(\v2\x0e.stint.v1.RateR\x04rate\x120\n" +
 	"\frate_per_key\x18\x04 \x01(\v2\x0e.stint.v1.RateR\n" +
 	"ratePerKey\x12\x12\n" +
-	"\x04fair\x18\x05 \x01(\bR\x04fair\x12\x18\n" +
+	"\x04fair\x18\x05 \x01(\bR\x04fair\x12\x1d\n" +
+	"\n" +
+	"fair_group\x18\x06 \x01(\tR\tfairGroup\x12\x18\n" +
 	"\aordered\x18\a \x01(\bR\aordered\"_\n" +
 	"\x04Rate\x12\x14\n" +
 	"\x05tasks\x18\x01 \x01(\x05R\x05tasks\x12+\n" +

@@ -44,7 +44,9 @@ func TestLimit_ChangesTheLimitsWhoseFlagsAreGiven(t *testing.T) {
 	want.Rate, want.RatePerKey = stint.Rate{Tasks: 10, Per: 15 * time.Minute, Burst: 1},
 		stint.Rate{}
 	limit(want, "--rate", "10/15m", "--rate-per-key", "0")
-	want.ConcurrencyPerKey, want.Fair = 0, false
+	want.FairGroup = "tenants"
+	limit(want, "--fair-group", "tenants")
+	want.ConcurrencyPerKey, want.Fair, want.FairGroup = 0, false, ""
 	limit(want, "--per-key", "0", "--fair=false")
 	want.Ordered, want.ConcurrencyPerKey = true, 1
 	limit(want, "--ordered")
@@ -59,6 +61,10 @@ func TestLimit_ChangesTheLimitsWhoseFlagsAreGiven(t *testing.T) {
 	limit(want, "--ordered")
 	want.Ordered, want.ConcurrencyPerKey = false, 0
 	limit(want, "--ordered=false")
+	want.Fair, want.FairGroup = true, "others"
+	limit(want, "--fair-group", "others")
+	want.FairGroup = ""
+	limit(want, "--fair-group", "")
 	db.run(t, "", "limit", "mail", "--none", "--json").wantExit(t, 0).
 		wantOutput(t, `{"action":"mail"}`)
 	db.run(t, "", "limits").wantExit(t, 0, "no limits")
@@ -83,6 +89,7 @@ func TestLimit_RefusesBadInput(t *testing.T) {
 		"limit mail --rate 1/week":               "such as 1000/s",
 		"limit mail --burst 5":                   "--burst needs --rate",
 		"limit mail --burst-per-key 5":           "--burst-per-key needs --rate-per-key",
+		"limit mail --fair=false --fair-group g": "--fair-group needs --fair",
 		"limit mail --concurrency -1":            "--concurrency must be",
 		"limit mail --per-key 1001":              "--per-key",
 		"limit stint.Spontaneous --fair":         "action",

@@ -11,9 +11,21 @@ import (
 const knownMax = 10_000
 
 // A Kind says which limits an action has besides those of the whole action: whether its keys
-// have limits or some are paused, whether their limits include a rate, and whether they have turns;
+// have limits or some are paused, whether their limits include a rate, and which turns they have;
 // and whether there is one hand-out at a time.
-type Kind struct{ Keyed, Rates, Fair, Locks bool }
+type Kind struct {
+	Keyed, Rates, Locks bool
+	Turns               Turns
+}
+
+// All returns what there is of some kind among actions.
+func All(kinds map[string]Kind) (all Kind) {
+	for _, kind := range kinds {
+		all.Keyed, all.Rates = all.Keyed || kind.Keyed, all.Rates || kind.Rates
+		all.Turns |= kind.Turns
+	}
+	return all
+}
 
 // Known are the actions of which a store knows that they have limits, and which. It is
 // only a hint: if an action has limits, own_tasks hands out nothing, and own_gated nothing if keys

@@ -30,6 +30,8 @@ type Limits struct {
 	Rate, RatePerKey               Rate
 	// Ordered keeps the order of the tasks of each key, one of which is handed out at a time.
 	Fair, Ordered bool
+	// FairGroup is the group in which keys have one turn in all actions, or empty.
+	FairGroup string
 }
 
 // A Rate is so many tasks in a time. The zero Rate is no limit.
@@ -100,15 +102,19 @@ func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied
 	args := []any{
 		action, pg.NonZero(limits.Concurrency), pg.NonZero(limits.ConcurrencyPerKey),
 		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair, limits.Ordered,
+		limits.FairGroup,
 	}
 	var same bool
-	set := append(changes.Note(ctx, "note_limits", "SetLimits", args...), pg.Step{
-		Name: "set_limits", Args: args,
-		Read: func(rows pgx.Rows) (err error) {
-			same, err = pgx.CollectOneRow(rows, pgx.RowTo[bool])
-			return err
-		},
-	})
+	set := append(changes.Note(ctx, "note_limits", "SetLimits", args...),
+		pg.Step{Name: "lock_limits", Args: []any{[]string{action}}},
+		pg.Step{Name: "join_group", Args: []any{action, limits.FairGroup}},
+		pg.Step{
+			Name: "set_limits", Args: args,
+			Read: func(rows pgx.Rows) (err error) {
+				same, err = pgx.CollectOneRow(rows, pgx.RowTo[bool])
+				return err
+			},
+		})
 	if limits == (Limits{}) {
 		err = e.loosen(ctx, []string{action}, set...)
 	} else {

@@ -51,7 +51,7 @@ func (e *Engine) NoteTaken(lo, hi, claims []int64, pending *pg.Notices) pg.Step 
 			var kind Kind
 			var frees bool
 			_, err := pgx.ForEachRow(rows,
-				[]any{&action, &kind.Keyed, &kind.Rates, &kind.Fair, &frees}, func() error {
+				[]any{&action, &kind.Keyed, &kind.Rates, &kind.Turns, &frees}, func() error {
 					if frees {
 						pending.Add(e.Ready(action))
 					}

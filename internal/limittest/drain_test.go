@@ -142,16 +142,16 @@ func (p *play) wantNothingLeft() {
 func (p *play) wantRoom() {
 	const perKey = 3
 	ctx := p.t.Context()
-	for _, fair := range []bool{false, true} {
+	for turns, limits := range []stint.Limits{{}, {Fair: true}, {Fair: true, FairGroup: "room"}} {
 		var want int
 		for _, action := range actions() {
-			limits := stint.Limits{Concurrency: 12, ConcurrencyPerKey: perKey, Fair: fair}
+			limits.Concurrency, limits.ConcurrencyPerKey = 12, perKey
 			p.want("SetLimits", p.store.SetLimits(ctx, action, limits))
 			var tasks []stint.Task
 			for i, key := range keys() {
 				for n := range perKey + 1 {
 					if key != "" {
-						id := stint.TaskID(fmt.Sprint("room", fair, action, i, n))
+						id := stint.TaskID(fmt.Sprint("room", turns, action, i, n))
 						tasks = append(tasks, stint.Task{ID: id, Action: action, Key: key})
 					}
 				}
@@ -167,7 +167,7 @@ func (p *play) wantRoom() {
 		}
 		if got != want {
 			p.tellLeft()
-			p.t.Errorf("with fair %v, %d of %d tasks were handed out", fair, got, want)
+			p.t.Errorf("below %+v, %d of %d tasks were handed out", limits, got, want)
 		}
 		_, err := p.store.AbortTasks(context.WithoutCancel(ctx), p.owned(), "")
 		p.want("AbortTasks", err)

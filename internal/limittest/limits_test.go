@@ -250,6 +250,9 @@ func randomLimits(r *rand.Rand) stint.Limits {
 	switch r.IntN(6) {
 	case 0, 1, 2:
 		limits.Fair = true
+		if r.IntN(2) == 0 {
+			limits.FairGroup = "group"
+		}
 	case 3:
 		limits.Ordered, limits.ConcurrencyPerKey = true, 1
 	}

@@ -145,6 +145,8 @@ func (m *machine) limit(t *rapid.T) {
 		{Fair: true, ConcurrencyPerKey: 1},
 		{Ordered: true},
 		{Ordered: true, Concurrency: 3},
+		{Fair: true, FairGroup: "g"},
+		{Fair: true, FairGroup: "g", Concurrency: 3, ConcurrencyPerKey: 1},
 	}).Draw(t, "limits")
 	requireError(t, "SetLimits", m.store.SetLimits(t.Context(), action, limits), nil)
 	if before := m.model.of(action).limits; limits.Ordered && !before.Ordered {

@@ -31,6 +31,7 @@ func limit(tb testing.TB, store *stint.Store) (holder stint.OwnedTask) {
 		"limited": {Concurrency: 10, ConcurrencyPerKey: 1},
 		"rated":   {RatePerKey: stint.Rate{Tasks: 1, Per: 1000 * time.Hour}},
 		"fair":    {Fair: true},
+		"group":   {Fair: true, FairGroup: "tenants"},
 	} {
 		wantErr(tb, "SetLimits", store.SetLimits(ctx, action, limits), nil)
 	}

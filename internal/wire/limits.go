@@ -16,7 +16,7 @@ func FromLimits(l stint.Limits) *stintv1.Limits {
 	return &stintv1.Limits{
 		Concurrency: Int32(l.Concurrency), ConcurrencyPerKey: Int32(l.ConcurrencyPerKey),
 		Rate: fromRate(l.Rate), RatePerKey: fromRate(l.RatePerKey), Fair: l.Fair,
-		Ordered: l.Ordered,
+		FairGroup: l.FairGroup, Ordered: l.Ordered,
 	}
 }
 
@@ -26,7 +26,7 @@ func ToLimits(l *stintv1.Limits) stint.Limits {
 		Concurrency:       int(l.GetConcurrency()),
 		ConcurrencyPerKey: int(l.GetConcurrencyPerKey()),
 		Rate:              toRate(l.GetRate()), RatePerKey: toRate(l.GetRatePerKey()),
-		Fair: l.GetFair(), Ordered: l.GetOrdered(),
+		Fair: l.GetFair(), FairGroup: l.GetFairGroup(), Ordered: l.GetOrdered(),
 	}
 }
 

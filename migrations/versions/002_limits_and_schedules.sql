@@ -76,6 +76,7 @@ CREATE TABLE {{.schema}}.limits (
     fair        boolean          NOT NULL DEFAULT false,
     ordered     boolean          NOT NULL DEFAULT false,
     action      text             COLLATE "C" NOT NULL,
+    fair_group  text             COLLATE "C" NOT NULL DEFAULT '',
 
     CONSTRAINT limits_pkey          PRIMARY KEY (action),
     CONSTRAINT limits_action_length CHECK (octet_length(action) BETWEEN 1 AND 255),
@@ -83,8 +84,11 @@ CREATE TABLE {{.schema}}.limits (
         AND rate_tasks > 0 AND rate_burst > 0 AND key_tasks > 0 AND key_burst > 0),
     CONSTRAINT limits_ordered       CHECK (NOT ordered OR per_key = 1 AND NOT fair),
     CONSTRAINT limits_rate          CHECK (num_nulls(rate_tasks, rate_per, rate_burst) IN (0, 3)),
-    CONSTRAINT limits_key_rate      CHECK (num_nulls(key_tasks, key_per, key_burst) IN (0, 3))
+    CONSTRAINT limits_key_rate      CHECK (num_nulls(key_tasks, key_per, key_burst) IN (0, 3)),
+    CONSTRAINT limits_fair_group    CHECK (octet_length(fair_group) <= 255
+        AND (fair OR fair_group = ''))
 ) WITH (fillfactor = 50);
+CREATE INDEX limits_groups ON {{.schema}}.limits (fair_group) WHERE fair_group <> '';
 
 -- Keys with a weight among the keys of a fair action, or that are paused.
 CREATE TABLE {{.schema}}.limited_keys (

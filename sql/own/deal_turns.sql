@@ -1,10 +1,10 @@
 -- name: deal_turns
 --
--- Brings tasks of fair actions back to the very beginning of the queue of their action, key by key
--- in turn, until $2 are there. A turn is of 32 tasks for each unit of the key's weight, or of more
--- where few keys share $2. Returns the keys of which nothing was brought back, since they have no
--- capacity below a limit of their own; and, without a key, the actions of which tasks are there
--- from before.
+-- Brings tasks of fair actions without a group back to the very beginning of the queue of their
+-- action, key by key in turn, until $2 are there. A turn is of 32 tasks for each unit of the key's
+-- weight, or of more where few keys share $2. Returns the keys of which nothing was brought back,
+-- since they have no capacity below a limit of their own; and, without a key, the actions of which
+-- tasks are there from before.
 --
 --   $1 actions    text[]
 --   $2 max_tasks  integer
@@ -22,7 +22,8 @@ WITH RECURSIVE fair AS MATERIALIZED (
         SELECT limits.action, limits.per_key, limits.key_burst,
                date_part('epoch', limits.key_per) / limits.key_tasks AS each
         FROM stint.limits
-        WHERE limits.action = named.action AND limits.fair AND limits.paused_at IS NULL
+        WHERE limits.action = named.action AND limits.fair AND limits.fair_group = ''
+          AND limits.paused_at IS NULL
         OFFSET 0
     ) AS limits
     CROSS JOIN LATERAL (

@@ -14,8 +14,8 @@
 --   $7 from_rank  bigint[]
 --   $8 to_rank    bigint[]
 --   $9 chosen     boolean: to hand out nothing under a claim that is known already
---   $10 dealt     boolean: deal_turns came before; otherwise nothing is handed out of fair actions;
---                 not of own_at_once
+--   $10 dealt     integer: 1 if deal_turns came before, 2 deal_shared, 3 both; otherwise nothing is
+--                 handed out of such fair actions; not of own_at_once
 --
 -- Answers as own_limited does.
 --
@@ -29,7 +29,7 @@ WITH asked AS MATERIALIZED (
 -- in own_at_once: WITH allowed AS MATERIALIZED (
     -- Each action once, with what its limits allow, as in own_limited.
     SELECT queue.*, limits.action IS NOT NULL AS limited,
-           coalesce(limits.keyed, false) AS keyed, coalesce(limits.fair, false) AS fair,
+           coalesce(limits.keyed, false) AS keyed, coalesce(limits.turns, 0) AS turns,
            limits.key_tasks IS NOT NULL AS rates, limits.tokens,
            coalesce(limits.locks, false) AS locks,
            greatest(0, least(
@@ -41,10 +41,10 @@ WITH asked AS MATERIALIZED (
                ) END,
                floor(limits.tokens),
 -- unless own_at_once
-               CASE WHEN limits.paused OR limits.fair AND NOT $10::boolean THEN 0 END
+               CASE WHEN limits.paused OR limits.turns & ~$10::integer <> 0 THEN 0 END
            ))::integer AS capacity
 -- end
-               -- in own_at_once: CASE WHEN limits.paused THEN 0 END
+               -- in own_at_once: CASE WHEN limits.paused OR limits.turns > 1 THEN 0 END
            -- in own_at_once: ))::integer AS capacity
     FROM (
         SELECT queue.action, array_agg(queue.from_rank ORDER BY queue.from_rank) AS from_ranks,
@@ -55,7 +55,8 @@ WITH asked AS MATERIALIZED (
         GROUP BY queue.action
     ) AS queue
     LEFT JOIN LATERAL (
-        SELECT limits.action, limits.concurrency, limits.fair, limits.key_tasks,
+        SELECT limits.action, limits.concurrency, limits.key_tasks,
+               limits.fair::integer << (limits.fair_group <> '')::integer AS turns,
                limits.paused_at IS NOT NULL AS paused,
                limits.concurrency IS NOT NULL OR limits.rate_tasks IS NOT NULL OR limits.fair
                    AS locks,
@@ -82,9 +83,9 @@ WITH asked AS MATERIALIZED (
     -- in own_at_once:        CASE WHEN counted.waits THEN 0 ELSE counted.room END AS capacity
     -- in own_at_once: FROM (
     -- in own_at_once:     SELECT allowed.action, allowed.from_ranks, allowed.to_ranks,
-    -- in own_at_once:            allowed.limited, allowed.keyed, allowed.fair, allowed.rates,
+    -- in own_at_once:            allowed.limited, allowed.keyed, allowed.turns, allowed.rates,
     -- in own_at_once:            allowed.tokens, allowed.locks, allowed.capacity AS room,
-    -- in own_at_once:            allowed.fair AND allowed.capacity > 0 AND (
+    -- in own_at_once:            allowed.turns > 0 AND allowed.capacity > 0 AND (
     -- in own_at_once:                ready.tasks > allowed.capacity
     -- in own_at_once:                OR ready.tasks > 0 AND sum(ready.tasks) OVER () > $3::integer
     -- in own_at_once:                OR (SELECT true
@@ -230,7 +231,7 @@ SELECT taken.lo, taken.last AS hi, taken.rank, taken.floor,
         FROM stint.edges
         WHERE edges.after BETWEEN taken.lo AND taken.last
         LIMIT 1) IS NOT NULL AS signals,
-       '' AS parked, taken.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
+       '' AS parked, taken.action, NULL AS turns, NULL AS rates, NULL AS keyed, NULL AS locks,
        NULL AS has_capacity
 FROM (
     -- Sorted in with the spans, as in own_tasks.
@@ -245,7 +246,7 @@ FROM (
 ) AS taken
 WHERE taken.lo IS NOT NULL
 UNION ALL
-SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,
+SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.turns, asked.rates, asked.keyed, asked.locks,
 -- unless own_at_once
        asked.capacity > 0
 -- end

@@ -4,9 +4,8 @@
 --
 --   $1 to $8      as in own_tasks
 --   $9 chosen     boolean: to hand out nothing under a claim that is known already
---   $10 dealt     boolean: deal_turns came before; otherwise nothing is handed out of fair actions
---   $11 look      integer: how many tasks to look at for those that may be taken; 0: as many as
---                 are wanted and the actions have capacity for
+--   $10 dealt     integer: as in own_gated
+--   $11 look      integer: how many tasks to look at; 0: those wanted that there is capacity for
 --
 -- Of an action with limits no more is taken than there is capacity for: the concurrency less what
 -- is owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
@@ -31,7 +30,7 @@ WITH asked AS MATERIALIZED (
            coalesce(num_nonnulls(limits.per_key, limits.key_tasks) > 0 OR limits.pauses, false)
                AS keyed,
            limits.tokens, limits.per_key, least(limits.per_key, limits.key_burst) AS bound,
-           coalesce(limits.pauses, false) AS pauses, limits.fair,
+           coalesce(limits.pauses, false) AS pauses, coalesce(limits.turns, 0) AS turns,
            limits.key_tasks IS NOT NULL AS rates, coalesce(limits.locks, false) AS locks,
            coalesce(limits.ordered, false) AS ordered,
            greatest(0, least(
@@ -41,7 +40,7 @@ WITH asked AS MATERIALIZED (
                    FROM stint.leased WHERE leased.limited_action = queue.action
                ) END,
                floor(limits.tokens),
-               CASE WHEN limits.paused OR limits.fair AND NOT $10::boolean THEN 0 END
+               CASE WHEN limits.paused OR limits.turns & ~$10::integer <> 0 THEN 0 END
            ))::integer AS capacity
     FROM (
         SELECT queue.action, array_agg(queue.from_rank ORDER BY queue.from_rank) AS from_ranks,
@@ -52,10 +51,11 @@ WITH asked AS MATERIALIZED (
         GROUP BY queue.action
     ) AS queue
     LEFT JOIN LATERAL (
-        SELECT limits.action, limits.concurrency, limits.per_key, limits.fair, limits.key_tasks,
-               limits.key_burst, limits.ordered, limits.paused_at IS NOT NULL AS paused,
-               limits.concurrency IS NOT NULL OR limits.rate_tasks IS NOT NULL OR limits.fair
-                   OR limits.ordered AS locks,
+        SELECT limits.action, limits.per_key, limits.key_tasks, limits.key_burst, limits.ordered,
+               limits.fair::integer << (limits.fair_group <> '')::integer AS turns,
+               limits.concurrency,
+               limits.paused_at IS NOT NULL AS paused, limits.concurrency IS NOT NULL
+                   OR limits.rate_tasks IS NOT NULL OR limits.fair OR limits.ordered AS locks,
                (SELECT true FROM stint.limited_keys
                 WHERE limited_keys.action = limits.action AND limited_keys.paused_at IS NOT NULL
                 LIMIT 1) IS NOT NULL AS pauses,
@@ -265,7 +265,7 @@ WITH asked AS MATERIALIZED (
                        WHERE ready.action = named.action AND ready.limit_key = named.limit_key
                          AND ready.position < 0
                          AND (SELECT true FROM asked
-                              WHERE asked.rates OR asked.fair OR asked.ordered LIMIT 1)
+                              WHERE asked.rates OR asked.turns > 0 OR asked.ordered LIMIT 1)
                        ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi LIMIT 1
                    ), (
                        SELECT passed.place FROM passed
@@ -574,7 +574,7 @@ WITH asked AS MATERIALIZED (
 SELECT run.lo, run.hi, run.rank, run.floor,
        (SELECT true FROM stint.edges WHERE edges.after BETWEEN run.lo AND run.hi
         LIMIT 1) IS NOT NULL AS signals,
-       '' AS parked, run.action, NULL AS fair, NULL AS rates, NULL AS keyed, NULL AS locks,
+       '' AS parked, run.action, NULL AS turns, NULL AS rates, NULL AS keyed, NULL AS locks,
        NULL AS has_capacity
 FROM (
     -- Sorted in with what is taken, as in own_tasks.
@@ -589,12 +589,12 @@ FROM (
 WHERE run.lo IS NOT NULL
 UNION ALL
 SELECT DISTINCT 0, 0, 0, NULL::bigint, NULL::boolean, coalesce(run.limit_key, run.known),
-       run.action, false, false, true, false,
+       run.action, 0, false, true, false,
        (SELECT true FROM passed
         WHERE passed.action = run.action
           AND passed.limit_key = coalesce(run.limit_key, run.known)) IS NULL
 FROM run WHERE run.fate = 'parked' OR run.is_full AND run.last < run.span_hi
 UNION ALL
-SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.fair, asked.rates, asked.keyed, asked.locks,
+SELECT 0, 0, 0, NULL, NULL, '', asked.action, asked.turns, asked.rates, asked.keyed, asked.locks,
        asked.capacity > 0
 FROM asked WHERE asked.limited

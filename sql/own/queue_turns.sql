@@ -1,17 +1,27 @@
 -- name: queue_turns
+-- variants: queue_shared
 --
--- Moves tasks of fair actions out of the queue of their action into those of their keys: parks
--- them, each span with one key, and sees to it that the keys have turns.
+-- Moves tasks of fair actions without a group out of the queue of their action into those of their
+-- keys: parks them, each span with one key, and sees to it that the keys have turns.
 --
 --   $1 actions  text[]
 --
 -- It takes the first 1,000 spans, and reads the keys of 10,000 tasks: what comes behind these is
 -- for the next call. Tasks at the very beginning of the queue are those whose turn has come.
+--
+-- queue_shared is for actions of groups, too: a key that has turns in another action of the group
+-- goes on from there, and otherwise comes behind the key that is next in the group. It does all in
+-- one statement, so that turns are locked in one order.
 WITH span AS MATERIALIZED (
     SELECT ready.*
     FROM (SELECT DISTINCT named.action FROM unnest($1::text[]) AS named (action)) AS named
     CROSS JOIN LATERAL (
-        SELECT limits.action FROM stint.limits WHERE limits.action = named.action AND limits.fair
+        SELECT limits.action
+        FROM stint.limits
+        WHERE limits.action = named.action AND limits.fair
+-- unless queue_shared
+          AND limits.fair_group = ''
+-- end
         OFFSET 0
     ) AS fair
     CROSS JOIN LATERAL (
@@ -82,7 +92,9 @@ WITH span AS MATERIALIZED (
 -- held, there may be capacity by now: tasks come here, too, when a pause ends or a limit is raised.
 -- It has not saved up more than a turn meanwhile.
 INSERT INTO stint.turns AS turns (action, limit_key, tier, pass)
-SELECT named.action, named.limit_key, named.tier, coalesce(
+SELECT named.action, named.limit_key, named.tier,
+-- unless queue_shared
+       coalesce(
            (SELECT turns.pass
             FROM stint.turns
             WHERE turns.action = named.action AND NOT turns.held AND turns.tier = named.tier
@@ -94,12 +106,62 @@ SELECT named.action, named.limit_key, named.tier, coalesce(
             ORDER BY turns.action, turns.held, turns.tier, turns.pass
             LIMIT 1),
            0) + 1000000 / coalesce(
+-- end
+       -- in queue_shared: level.pass + level.step / coalesce(
            (SELECT limited_keys.weight
             FROM stint.limited_keys
             WHERE limited_keys.action = named.action
               AND limited_keys.limit_key = named.limit_key),
            1)
 FROM (SELECT DISTINCT part.action, part.limit_key, 32767 - part.priority AS tier FROM part) AS named
+-- in queue_shared: CROSS JOIN LATERAL (
+-- in queue_shared:     SELECT CASE WHEN of_group.key_pass IS NULL THEN of_group.least
+-- in queue_shared:                 ELSE greatest(of_group.key_pass, of_group.least - 32000000)
+-- in queue_shared:            END AS pass,
+-- in queue_shared:            CASE WHEN of_group.key_pass IS NULL THEN 1000000 ELSE 0 END AS step
+-- in queue_shared:     FROM (
+-- in queue_shared:         -- key_pass is null if the key has a turn in this action already.
+-- in queue_shared:         SELECT CASE WHEN bool_or(own.action = named.action) IS NOT TRUE
+-- in queue_shared:                     THEN max(own.pass)
+-- in queue_shared:                END AS key_pass,
+-- in queue_shared:                coalesce(min(free.pass), min(held.pass), 0) AS least
+-- in queue_shared:         FROM (
+-- in queue_shared:             SELECT named.action
+-- in queue_shared:             UNION
+-- in queue_shared:             SELECT limits.action
+-- in queue_shared:             FROM stint.limits
+-- in queue_shared:             WHERE limits.fair_group = (SELECT limits.fair_group
+-- in queue_shared:                                        FROM stint.limits
+-- in queue_shared:                                        WHERE limits.action = named.action)
+-- in queue_shared:               AND limits.fair_group <> ''
+-- in queue_shared:         ) AS member
+-- in queue_shared:         LEFT JOIN LATERAL (
+-- in queue_shared:             -- Between and in order: else turns_order would be taken for it.
+-- in queue_shared:             SELECT turns.action, turns.pass
+-- in queue_shared:             FROM stint.turns
+-- in queue_shared:             WHERE turns.action = member.action AND turns.tier = named.tier
+-- in queue_shared:               AND turns.limit_key BETWEEN named.limit_key AND named.limit_key
+-- in queue_shared:             ORDER BY turns.action, turns.limit_key, turns.tier
+-- in queue_shared:             LIMIT 1
+-- in queue_shared:         ) AS own ON true
+-- in queue_shared:         LEFT JOIN LATERAL (
+-- in queue_shared:             SELECT turns.pass
+-- in queue_shared:             FROM stint.turns
+-- in queue_shared:             WHERE turns.action = member.action AND NOT turns.held
+-- in queue_shared:               AND turns.tier = named.tier
+-- in queue_shared:             ORDER BY turns.action, turns.held, turns.tier, turns.pass
+-- in queue_shared:             LIMIT 1
+-- in queue_shared:         ) AS free ON true
+-- in queue_shared:         LEFT JOIN LATERAL (
+-- in queue_shared:             SELECT turns.pass
+-- in queue_shared:             FROM stint.turns
+-- in queue_shared:             WHERE turns.action = member.action AND turns.held
+-- in queue_shared:               AND turns.tier = named.tier
+-- in queue_shared:             ORDER BY turns.action, turns.held, turns.tier, turns.pass
+-- in queue_shared:             LIMIT 1
+-- in queue_shared:         ) AS held ON true
+-- in queue_shared:     ) AS of_group
+-- in queue_shared: ) AS level
 ORDER BY named.action, named.limit_key, named.tier
 ON CONFLICT (action, limit_key, tier) DO UPDATE
 SET pass = CASE WHEN turns.held THEN greatest(turns.pass, excluded.pass - 32000000)

@@ -11,6 +11,7 @@
 --   $3 more   integer: how many parked rows, and how many turns
 SELECT limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per, limits.rate_burst,
        limits.key_tasks, limits.key_per, limits.key_burst, limits.fair, limits.ordered,
+       limits.fair_group,
        limits.paused_at,
        paused.since AS key_paused_at, owned.tasks AS in_progress, held.tasks AS key_in_progress,
        bucket.next_at, key_bucket.next_at AS key_next_at, parked.tasks AS key_waiting,
@@ -112,14 +113,25 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) AS turn ON true
 LEFT JOIN LATERAL (
-    SELECT count(*) AS turns
+    -- A key has one turn in all actions of a group.
+    SELECT least(count(*), $3::integer) AS turns
     FROM (
-        SELECT
-        FROM stint.turns
-        WHERE turns.action = task.action AND NOT turns.held
-          AND (turns.tier, turns.pass, turns.limit_key)
-              OPERATOR(pg_catalog.<) (turn.tier, turn.pass, turn.limit_key)
-        ORDER BY turns.action, turns.held, turns.tier, turns.pass, turns.limit_key
-        LIMIT $3::integer
+        SELECT DISTINCT turns.tier, turns.limit_key
+        FROM (
+            SELECT task.action
+            UNION
+            SELECT member.action
+            FROM stint.limits AS member
+            WHERE member.fair_group = limits.fair_group AND member.fair_group <> ''
+        ) AS member
+        CROSS JOIN LATERAL (
+            SELECT turns.tier, turns.limit_key
+            FROM stint.turns
+            WHERE turns.action = member.action AND NOT turns.held
+              AND (turns.tier, turns.pass, turns.limit_key)
+                  OPERATOR(pg_catalog.<) (turn.tier, turn.pass, turn.limit_key)
+            ORDER BY turns.action, turns.held, turns.tier, turns.pass, turns.limit_key
+            LIMIT $3::integer
+        ) AS turns
     ) AS first
 ) AS ahead ON true

@@ -409,6 +409,7 @@ class Limits:
 
     concurrency, concurrency_per_key: how many may be in progress at once.
     fair: keys take turns, by weight, within a priority.
+    fair_group: fair actions of a group share the turns of their keys.
     ordered: tasks of each key one at a time, in order, through all tries; concurrency_per_key is 1.
     """
 
@@ -417,6 +418,7 @@ class Limits:
     rate: Optional[Rate] = None
     rate_per_key: Optional[Rate] = None
     fair: bool = False
+    fair_group: str = ""
     ordered: bool = False
 
 
@@ -795,7 +797,7 @@ def from_limits(limits: Limits) -> Message:
     return message(
         concurrency=limits.concurrency, concurrency_per_key=limits.concurrency_per_key,
         rate=_from_rate(limits.rate), rate_per_key=_from_rate(limits.rate_per_key),
-        fair=limits.fair, ordered=limits.ordered)
+        fair=limits.fair, fair_group=limits.fair_group, ordered=limits.ordered)
 
 
 def _from_rate(rate: Optional[Rate]) -> Optional[Message]:
@@ -816,7 +818,8 @@ def _to_limits(m: Message) -> Limits:
         concurrency=int(m.get("concurrency", 0)),
         concurrency_per_key=int(m.get("concurrency_per_key", 0)),
         rate=_to_rate(m.get("rate")), rate_per_key=_to_rate(m.get("rate_per_key")),
-        fair=m.get("fair", False), ordered=m.get("ordered", False))
+        fair=m.get("fair", False), fair_group=m.get("fair_group", ""),
+        ordered=m.get("ordered", False))
 
 
 def to_task_limits(m: Optional[Message]) -> Optional[TaskLimits]:

@@ -318,7 +318,7 @@ class VerbsTest(ServiceTest):
         action = self.action
         limits = stint.Limits(
             concurrency=40, concurrency_per_key=2, rate=stint.Rate(5, timedelta(minutes=1), 3),
-            fair=True)
+            fair=True, fair_group=action + "-group")
         self.client.set_limits(action, limits)
         self.client.pause([action])
         self.client.pause_keys(action, ["a", "b"])

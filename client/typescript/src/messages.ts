@@ -231,7 +231,7 @@ const transactedFields: Fields = {
 const rateFields: Fields = { tasks: number, per: duration, burst: number };
 const limitsFields: Fields = {
   concurrency: number, concurrencyPerKey: number, rate: nested(rateFields),
-  ratePerKey: nested(rateFields), fair: flag, ordered: flag,
+  ratePerKey: nested(rateFields), fair: flag, fairGroup: text, ordered: flag,
 };
 const taskLimitsFields: Fields = {
   limits: whole(limitsFields), pausedSince: time, keyPausedSince: time, inProgress: number,

@@ -389,6 +389,8 @@ export interface Limits {
   ratePerKey?: Rate | null;
   /** Keys take turns, by weight, within a priority. */
   fair?: boolean;
+  /** Fair actions of a group share the turns of their keys. */
+  fairGroup?: string;
   /** Tasks of each key one at a time, in order, through all tries; concurrencyPerKey is 1 then. */
   ordered?: boolean;
 }

@@ -221,14 +221,9 @@ func (p *performances) Work(_ context.Context, job *river.Job[report]) error {
 	return nil
 }
 
-// A service moves while it lives: River inserts and works, tasks are imported again and again, and
-// a worker of Stint performs them. Each job is performed once.
-// Proves G240.
-func TestImport_MovesALiveServiceWithoutLosingOrDoubling(t *testing.T) {
-	t.Parallel()
-	db, _ := newRiver(t)
-	const jobs, batch = 2000, 100
-	p := &performances{of: map[int]int{}, all: make(chan struct{}), want: jobs}
+// startRiver starts a client that works at the jobs.
+func startRiver(t *testing.T, db *database, p *performances) *river.Client[pgx.Tx] {
+	t.Helper()
 	workers := river.NewWorkers()
 	river.AddWorker(workers, p)
 	client, err := river.NewClient(riverpgxv5.New(db.Pool), &river.Config{
@@ -243,6 +238,18 @@ func TestImport_MovesALiveServiceWithoutLosingOrDoubling(t *testing.T) {
 	if err := client.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return client
+}
+
+// A service moves while it lives: River inserts and works, tasks are imported again and again, and
+// a worker of Stint performs them. Each job is performed once.
+// Proves G240.
+func TestImport_MovesALiveServiceWithoutLosingOrDoubling(t *testing.T) {
+	t.Parallel()
+	db, _ := newRiver(t)
+	const jobs, batch = 2000, 100
+	p := &performances{of: map[int]int{}, all: make(chan struct{}), want: jobs}
+	client := startRiver(t, db, p)
 	ours, err := worker.New(db.store, worker.Options{},
 		worker.Handle("report", func(_ context.Context, task *worker.Task) (worker.Result, error) {
 			var args report

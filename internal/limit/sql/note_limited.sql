@@ -9,7 +9,7 @@
 --   $2 hi      bigint[]: of tasks; what shares its row with others must have been split off
 --   $3 claims  bigint[]: of owned tasks
 SELECT limited.action, coalesce(limits.keyed, false), coalesce(limits.rates, false),
-       coalesce(limits.fair, false), coalesce(limits.keyed OR limits.counts, true)
+       coalesce(limits.turns, 0), coalesce(limits.keyed OR limits.counts, true)
 FROM (
     SELECT DISTINCT leased.limited_action AS action
     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS named (lo, hi, claim)
@@ -29,7 +29,8 @@ LEFT JOIN LATERAL (
                WHERE limited_keys.action = limits.action AND limited_keys.paused_at IS NOT NULL
                LIMIT 1
            ) IS NOT NULL AS keyed,
-           limits.key_tasks IS NOT NULL AS rates, limits.fair,
+           limits.key_tasks IS NOT NULL AS rates,
+           limits.fair::integer << (limits.fair_group <> '')::integer AS turns,
            limits.concurrency IS NOT NULL AS counts
     FROM stint.limits
     WHERE limits.action = limited.action

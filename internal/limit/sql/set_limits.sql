@@ -14,6 +14,7 @@
 --   $9 key_burst    integer
 --   $10 fair        boolean
 --   $11 ordered     boolean
+--   $12 fair_group  text
 WITH before AS (
     SELECT limits.per_key, limits.key_tasks, limits.key_per, limits.key_burst, limits.fair,
            limits.ordered
@@ -22,14 +23,16 @@ WITH before AS (
 )
 INSERT INTO stint.limits
     (action, concurrency, per_key, rate_tasks, rate_per, rate_burst, key_tasks, key_per, key_burst,
-     fair, ordered, tokens)
+     fair, ordered, fair_group, tokens)
 VALUES ($1::text, $2::integer, $3::integer, $4::integer, $5::interval, $6::integer, $7::integer,
-        $8::interval, $9::integer, $10::boolean, $11::boolean, coalesce($6::integer, 0))
+        $8::interval, $9::integer, $10::boolean, $11::boolean, $12::text,
+        coalesce($6::integer, 0))
 ON CONFLICT (action) DO UPDATE
 SET set_at = statement_timestamp(), concurrency = excluded.concurrency, per_key = excluded.per_key,
     rate_tasks = excluded.rate_tasks, rate_per = excluded.rate_per,
     rate_burst = excluded.rate_burst, key_tasks = excluded.key_tasks, key_per = excluded.key_per,
     key_burst = excluded.key_burst, fair = excluded.fair, ordered = excluded.ordered,
+    fair_group = excluded.fair_group,
     -- A new bucket is full. One that is changed keeps what has come in until now, so that nobody
     -- gets tokens by setting limits again and again.
     tokens = CASE

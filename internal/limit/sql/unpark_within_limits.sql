@@ -159,13 +159,14 @@ WITH owned AS MATERIALIZED (
 ), key AS MATERIALIZED (
     -- The keys of which tasks are parked, unless they are paused, with their tokens; each is how
     -- many seconds a token takes.
-    SELECT made.action, made.limit_key, limits.fair, limits.key_burst, bucket.each, bucket.tokens,
+    SELECT made.action, made.limit_key, limits.fair, limits.fair_group, limits.key_burst,
+           bucket.each, bucket.tokens,
            least(made.capacity, floor(bucket.tokens), CASE WHEN limits.ordered THEN 1 END)::bigint
                AS capacity,
            CASE WHEN next.holds THEN 0 ELSE made.back END::bigint AS back, next.lo AS next
     FROM made
     LEFT JOIN LATERAL (
-        SELECT limits.fair, limits.ordered, limits.key_burst,
+        SELECT limits.fair, limits.fair_group, limits.ordered, limits.key_burst,
                date_part('epoch', limits.key_per) / limits.key_tasks AS each
         FROM stint.limits
         WHERE limits.action = made.action
@@ -266,6 +267,19 @@ WITH owned AS MATERIALIZED (
     -- priorities, for which there may be capacity, too. It has saved up a turn meanwhile at most.
     INSERT INTO stint.turns AS turns (action, limit_key, tier, pass)
     SELECT key.action, key.limit_key, first.tier, coalesce(
+               -- The least of the group, if the action is in one.
+               (SELECT min(least.pass)
+                FROM stint.limits
+                CROSS JOIN LATERAL (
+                    SELECT turns.pass
+                    FROM stint.turns
+                    WHERE turns.action = limits.action AND NOT turns.held
+                      AND turns.tier = first.tier
+                    ORDER BY turns.action, turns.held, turns.tier, turns.pass
+                    LIMIT 1
+                ) AS least
+                WHERE key.fair_group <> '' AND limits.fair_group = key.fair_group
+                  AND limits.fair_group <> ''),
                (SELECT turns.pass
                 FROM stint.turns
                 WHERE turns.action = key.action AND NOT turns.held AND turns.tier = first.tier

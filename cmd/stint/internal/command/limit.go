@@ -22,6 +22,7 @@ type limitFlags struct {
 	concurrency, perKey, burst, keyBurst int
 	rate, keyRate                        rateFlag
 	fair, ordered, none                  bool
+	group                                string
 }
 
 func (p *program) limitCommand() *cobra.Command {
@@ -48,6 +49,7 @@ comes in a second, at least 1.
 With --json: action, and limits as in: stint limits.`,
 		Example: `  stint limit mail --concurrency 40 --per-key 1 --rate 1000/s --fair
   stint limit mail --rate-per-key 5/m
+  stint limit render --fair-group tenants
   stint limit mail --none`,
 		GroupID: groupOperations,
 		Args:    one("one action"),
@@ -64,6 +66,8 @@ With --json: action, and limits as in: stint limits.`,
 	set.Var(&flags.keyRate, "rate-per-key", "a `rate` for each key, such as 5/m")
 	set.IntVar(&flags.keyBurst, "burst-per-key", 0, "that many `tasks` of a key at once")
 	set.BoolVar(&flags.fair, "fair", false, "keys take turns within a priority (see: stint weight)")
+	set.StringVar(&flags.group, "fair-group", "", "share the turns of keys with the other fair "+
+		"actions of that `group`: --fair, too; empty: with none")
 	set.BoolVar(&flags.ordered, "ordered", false,
 		"tasks of a key one at a time, in order, through all tries")
 	set.BoolVar(&flags.none, "none", false, "remove all limits")
@@ -75,7 +79,7 @@ func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) er
 	some := false
 	for _, flag := range []string{
 		"concurrency", "per-key", "rate", "burst", "rate-per-key", "burst-per-key", "fair",
-		"ordered",
+		"fair-group", "ordered",
 	} {
 		some = some || given(flag)
 	}
@@ -136,6 +140,7 @@ func flagsOf(err error) error {
 	}
 	names := strings.NewReplacer(
 		"Limits.ConcurrencyPerKey", "--per-key", "Limits.Concurrency", "--concurrency",
+		"Limits.FairGroup", "--fair-group", "needs Fair", "needs --fair",
 		"Limits.Fair", "--fair", "Ordered", "--ordered",
 		"Limits.RatePerKey.Burst", "--burst-per-key", "Limits.Rate.Burst", "--burst",
 		"Limits.RatePerKey.Tasks", "--rate-per-key", "Limits.Rate.Tasks", "--rate",
@@ -165,6 +170,13 @@ func (f *limitFlags) change(limits *stint.Limits, given func(string) bool) error
 	}
 	if given("fair") {
 		limits.Fair = f.fair
+		if !f.fair {
+			limits.FairGroup = ""
+		}
+	}
+	if given("fair-group") {
+		limits.FairGroup = f.group
+		limits.Fair = limits.Fair || f.group != "" && !given("fair")
 	}
 	if given("ordered") && f.ordered != limits.Ordered {
 		limits.Ordered, limits.ConcurrencyPerKey = f.ordered, 0

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -20,15 +21,15 @@ func (p *program) limitsCommand() *cobra.Command {
 		Short: "List limits and pauses",
 		Long: `List the limits, pauses and weights of these actions, or of all that have some.
 IN PROGRESS is how many tasks are, and how many may be; TOKENS is what there is of the rate,
-or when the next one comes. PARKED is how many ready tasks wait for capacity below a limit of
-their key, for the end of its pause, or for its turn. With actions named, paused keys and
-weights follow, 100 of each at most.
+or when the next one comes. FAIR is the group of a fair action, if it is in one. PARKED is
+how many ready tasks wait for capacity below a limit of their key, for the end of its pause,
+or for its turn. With actions named, paused keys and weights follow, 100 of each at most.
 
 With --json, an action to a line: action, limits (concurrency, per_key, rate, rate_per_key,
-fair, ordered; of a rate, tasks, per_seconds and burst), set_at, paused_since, in_progress, parked,
-parked_or_more, tokens (of the rate, at this moment), next_at (when the next token comes, if
-there is none), paused_keys (each with a time), weights, keys_or_more (there are more than
-10,000 keys with a pause or a weight). What does not apply is missing.`,
+fair, fair_group, ordered; of a rate, tasks, per_seconds and burst), set_at, paused_since,
+in_progress, parked, parked_or_more, tokens (of the rate, at this moment), next_at (when the
+next token comes, if there is none), paused_keys (each with a time), weights, keys_or_more
+(there are more than 10,000 keys with a pause or a weight). What does not apply is missing.`,
 		Example: `  stint limits
   stint limits mail --json | jq .limits`,
 		GroupID: groupOperations,
@@ -118,7 +119,7 @@ func limitsRow(l *stint.ActionLimits, now time.Time) []string {
 		row[2] += ", ordered"
 	}
 	if l.Limits.Fair {
-		row[6] = "yes"
+		row[6] = cmp.Or(display.Text(l.Limits.FairGroup), "yes")
 	}
 	if l.ParkedOrMore {
 		row[7] += " or more"
@@ -172,6 +173,7 @@ type limitJSON struct {
 	Rate        *rateJSON `json:"rate,omitempty"`
 	RatePerKey  *rateJSON `json:"rate_per_key,omitempty"`
 	Fair        bool      `json:"fair"`
+	FairGroup   string    `json:"fair_group,omitempty"`
 	Ordered     bool      `json:"ordered,omitempty"`
 }
 
@@ -207,7 +209,7 @@ func newLimitJSON(l stint.Limits) *limitJSON {
 	}
 	return &limitJSON{
 		l.Concurrency, l.ConcurrencyPerKey, newRateJSON(l.Rate), newRateJSON(l.RatePerKey), l.Fair,
-		l.Ordered,
+		l.FairGroup, l.Ordered,
 	}
 }
 
