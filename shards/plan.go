@@ -430,8 +430,8 @@ func refuseFirsts(tasks []Task) error {
 				return &stint.ArgumentError{
 					Argument: "Task.WhenAny", Index: i, ID: task.Task.ID,
 					Err: stint.ErrInvalidArgument,
-					Problem: fmt.Sprintf("must name tasks of the same call, or of other shards, in "+
-						"an insert over several shards, not %q", c.After.Task),
+					Problem: fmt.Sprintf("must name tasks of the same call, or of other shards, "+
+						"in an insert over several shards, not %q", c.After.Task),
 				}
 			}
 		}

@@ -23,8 +23,9 @@ type Reader interface {
 //
 // A task is like a wanted one if it agrees in every field that is not zero in the wanted one. So a
 // wanted task without an ID matches any task with its action, its body and so on; a nil body
-// matches any body. After are all the tasks that it waits for without a condition, ToSignalAfter all
-// that wait for it, in any order, however they were named; When and WhenAny are all its conditions.
+// matches any body. After are all the tasks that it waits for without a condition, ToSignalAfter
+// all that wait for it, in any order, however they were named; When and WhenAny are all its
+// conditions.
 // NotBefore is known only of tasks that have not begun.
 //
 // If there is no such task, the test fails and says what differs in the task with the wanted ID or,

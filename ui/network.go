@@ -78,7 +78,8 @@ type net struct {
 	conditions map[layout.Edge]string
 }
 
-// newNet returns a network. mayReadBodies says whether its conditions may be told with their results.
+// newNet returns a network. mayReadBodies says whether its conditions may be told with their
+// results.
 func newNet(graph *stint.Graph, id stint.TaskID, mayReadBodies bool) *net {
 	n := &net{
 		tasks: graph.Tasks, asked: -1,

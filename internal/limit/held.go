@@ -19,8 +19,8 @@ type Held struct {
 	KeyOwners              string
 	// Holder is a text about the task that holds the key, where tasks of a key come in order.
 	Holder string
-	// KeyWaiting is how many tasks with the key wait, TurnsAhead how many turns come first, of which
-	// no more than TurnsMax were counted.
+	// KeyWaiting is how many tasks with the key wait, TurnsAhead how many turns come first, of
+	// which no more than TurnsMax were counted.
 	KeyWaiting           int
 	KeyWaitingOrMore     bool
 	WaitsForTurn         bool
