@@ -156,9 +156,11 @@ func (s *scene) fill(t *testing.T) {
 	tasks = append(tasks, stint.Task{ID: "order/7/approve", Action: stint.External})
 	add("order/7/ship", "ship", "order/7/approve")
 	add("article/review", "review")
-	tasks = append(tasks, stint.Task{ID: "article/publish", Action: "publish",
+	tasks = append(tasks, stint.Task{
+		ID: "article/publish", Action: "publish",
 		When: []stint.Condition{{After: "article/review", Results: []string{"yes"}}},
-	}, stint.Task{ID: "article/rework", Action: "rework",
+	}, stint.Task{
+		ID: "article/rework", Action: "rework",
 		When: []stint.Condition{{After: "article/review", Results: []string{"no", ""}}},
 	}, stint.Task{ID: "article/first", Action: "tell", WhenAny: []stint.Condition{
 		{After: "article/rework"}, {After: "article/publish"},
