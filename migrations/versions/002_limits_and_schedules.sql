@@ -18,11 +18,11 @@ ALTER TABLE {{.schema}}.tasks ADD limit_key text COLLATE "C",
         NOT VALID,
     ADD CONSTRAINT tasks_headers_length CHECK (octet_length(headers::text) <= 16384) NOT VALID;
 
--- Of a conditional edge, accepts says which ends of the predecessor meet the condition: 1 completed,
--- 2 aborted, 4 skipped; with 8 it is one of those of which the first to be met starts the dependent,
--- whose edges all have that. results are what a completed predecessor must have returned, if that
--- matters. Both are null of an ordinary edge. A task whose condition cannot be met any more is
--- finished with the cause 8, skipped.
+-- Of a conditional edge, accepts says which ends of the predecessor meet the condition: 1
+-- completed, 2 aborted, 4 skipped; with 8 it is one of those of which the first to be met starts
+-- the dependent, whose edges all have that. results are what a completed predecessor must have
+-- returned, if that matters. Both are null of an ordinary edge. A task whose condition cannot be
+-- met any more is finished with the cause 8, skipped.
 ALTER TABLE {{.schema}}.edges ADD accepts smallint,
     ADD results bytea[],
     ADD CONSTRAINT edges_accepts_known CHECK (accepts BETWEEN 1 AND 15) NOT VALID;
@@ -30,8 +30,8 @@ ALTER TABLE {{.schema}}.finished DROP CONSTRAINT finished_cause_known,
     ADD CONSTRAINT finished_cause_known CHECK (cause BETWEEN 0 AND 6 OR cause = 8) NOT VALID;
 
 -- verdict says what the signals for a task decide, by the conditions of their edges: 1 one is not
--- met, so that the task is skipped; of those of which the first starts the task, 2 one is met, 4 one
--- is not. Null is 0.
+-- met, so that the task is skipped; of those of which the first starts the task, 2 one is met, 4
+-- one is not. Null is 0.
 ALTER TABLE {{.schema}}.settling ADD verdict smallint,
     DROP CONSTRAINT settling_cause_known,
     ADD CONSTRAINT settling_cause_known CHECK (cause BETWEEN 0 AND 8);
