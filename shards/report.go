@@ -231,8 +231,8 @@ func (r *reporter) note(
 }
 
 // reopen looks at a placeholder that has ended before. If its end was the task's abort, or that it
-// was skipped, and the task was retried since and is completed now, the placeholder is retried, too,
-// and answered the next time.
+// was skipped, and the task was retried since and is completed now, the placeholder is retried,
+// too, and answered the next time.
 func (r *reporter) reopen(ctx context.Context, store Store, answer stint.Answer) error {
 	placeholder, err := find(ctx, store, answer.ID)
 	switch {

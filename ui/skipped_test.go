@@ -36,7 +36,8 @@ func aChoice(branches int) *stint.Graph {
 	return graph
 }
 
-// A picture says by which conditions tasks start, also where a box stands for many, and on a canvas.
+// A picture says by which conditions tasks start, also where a box stands for many, and on a
+// canvas.
 func TestNetwork_ShowsConditions(t *testing.T) {
 	t.Parallel()
 	for _, branches := range []int{2, 1000} {
@@ -45,8 +46,8 @@ func TestNetwork_ShowsConditions(t *testing.T) {
 			return graph, nil
 		}}, ui.Options{})
 		page := text(t, h, "/network?id=flip&show=alike")
-		wantParts(t, page, ` class="when"/>`, ">if &#34;&lt;heads&gt;&#34;</text>", ">any of</text>",
-			`class="box skipped`, fmt.Sprintf("%s skipped", number(branches)))
+		wantParts(t, page, ` class="when"/>`, ">if &#34;&lt;heads&gt;&#34;</text>",
+			">any of</text>", `class="box skipped`, fmt.Sprintf("%s skipped", number(branches)))
 		if labels := strings.Count(page, `class="condition"`); labels != 2 {
 			t.Errorf("%d arrows have a text, want 2", labels)
 		}
