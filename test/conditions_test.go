@@ -459,3 +459,24 @@ func TestConditions_OfDeletedTasks(t *testing.T) {
 		t.Errorf("kept is %s, want %s", got["kept"], isCompleted)
 	}
 }
+
+// To wait for one task more costs the same, however many the task waits for already.
+// Proves G275, R16.
+func TestAddDependencies_CostsTheSameBehindManyTasks(t *testing.T) {
+	t.Parallel()
+	const few, many = 10, 5000
+	read := map[int]int64{}
+	for _, n := range []int{few, many} {
+		store, pool := newStoreAndPool(t, stint.Options{})
+		tasks := numbered("n", n)
+		insert(t, store, append(tasks, join("join", named(tasks)...), after("more"))...)
+		exec(t, pool, "ANALYZE")
+		read[n] = pages(t, pool, func(store *stint.Store) {
+			wantErr(t, "AddDependencies", addDependency(t, store, "more", "join"), nil)
+		})
+	}
+	t.Logf("%d pages behind %d tasks, %d behind %d", read[few], few, read[many], many)
+	if read[many] > read[few]+20 {
+		t.Errorf("%d pages behind %d tasks, %d behind %d", read[few], few, read[many], many)
+	}
+}

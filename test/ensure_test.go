@@ -165,68 +165,71 @@ func TestEnsureTasks_AddsWhatHasBeenPruned(t *testing.T) {
 	ensure(t, store, tasks, named(tasks)...)
 }
 
+// ensuredBesideOne are calls of EnsureTasks beside the task "there", and what they lead to.
+var ensuredBesideOne = map[string]struct {
+	code  stint.StatusCode // of "there", which has ended before, unless it is pending
+	tasks []stint.Task
+	want  string
+}{
+	"a predecessor that waits": {
+		stint.StatusPending,
+		[]stint.Task{after("there"), after("new", "there")},
+		"new blocked, there ready",
+	},
+	"named by it": {
+		stint.StatusPending, []stint.Task{
+			{ID: "there", Action: "act", ToSignalAfter: []stint.TaskID{"new"}}, after("new"),
+		}, "new blocked, there ready",
+	},
+	"by both": {
+		stint.StatusPending, []stint.Task{
+			{ID: "there", Action: "act", ToSignalAfter: []stint.TaskID{"new"}},
+			after("new", "there"),
+		}, "new blocked, there ready",
+	},
+	"a predecessor that has completed": {
+		stint.StatusCompleted,
+		[]stint.Task{after("there"), after("new", "there")},
+		"new ready, there completed try 1",
+	},
+	"a predecessor that was aborted": {
+		stint.StatusAborted,
+		[]stint.Task{after("there"), after("new", "there")},
+		`new aborted/dependency, there aborted/returned try 1`,
+	},
+	"and the new one runs anyway": {
+		stint.StatusAborted,
+		[]stint.Task{after("there"), anyway("new", "there")},
+		`new ready, there aborted/returned try 1`,
+	},
+	"a dependent": {
+		stint.StatusPending,
+		[]stint.Task{after("new"), after("there", "new")},
+		"new ready, there blocked",
+	},
+	"a dependent, named by the new one": {
+		stint.StatusPending, []stint.Task{
+			{ID: "new", Action: "act", ToSignalAfter: []stint.TaskID{"there"}}, after("there"),
+		}, "new ready, there blocked",
+	},
+	"a join between both": {
+		stint.StatusCompleted, []stint.Task{
+			after("there"), join("join", "there", "new"), after("new"), after("last", "join"),
+		}, "join blocked as stint.Spontaneous, last blocked, new ready, there completed try 1",
+	},
+	"one that comes twice": {
+		stint.StatusPending,
+		[]stint.Task{after("new"), after("first"), after("new", "there", "first")},
+		"first ready, new blocked, there ready",
+	},
+}
+
 // A dependency of which one end is left out leads to the task that is there, whichever end names
 // it.
 // Proves G230, R2, R3.
 func TestEnsureTasks_LeadsDependenciesToWhatIsThere(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		code  stint.StatusCode // of "there", which has ended before, unless it is pending
-		tasks []stint.Task
-		want  string
-	}{
-		"a predecessor that waits": {
-			stint.StatusPending,
-			[]stint.Task{after("there"), after("new", "there")},
-			"new blocked, there ready",
-		},
-		"named by it": {
-			stint.StatusPending, []stint.Task{
-				{ID: "there", Action: "act", ToSignalAfter: []stint.TaskID{"new"}}, after("new"),
-			}, "new blocked, there ready",
-		},
-		"by both": {
-			stint.StatusPending, []stint.Task{
-				{ID: "there", Action: "act", ToSignalAfter: []stint.TaskID{"new"}},
-				after("new", "there"),
-			}, "new blocked, there ready",
-		},
-		"a predecessor that has completed": {
-			stint.StatusCompleted,
-			[]stint.Task{after("there"), after("new", "there")},
-			"new ready, there completed try 1",
-		},
-		"a predecessor that was aborted": {
-			stint.StatusAborted,
-			[]stint.Task{after("there"), after("new", "there")},
-			`new aborted/dependency, there aborted/returned try 1`,
-		},
-		"and the new one runs anyway": {
-			stint.StatusAborted,
-			[]stint.Task{after("there"), anyway("new", "there")},
-			`new ready, there aborted/returned try 1`,
-		},
-		"a dependent": {
-			stint.StatusPending,
-			[]stint.Task{after("new"), after("there", "new")},
-			"new ready, there blocked",
-		},
-		"a dependent, named by the new one": {
-			stint.StatusPending, []stint.Task{
-				{ID: "new", Action: "act", ToSignalAfter: []stint.TaskID{"there"}}, after("there"),
-			}, "new ready, there blocked",
-		},
-		"a join between both": {
-			stint.StatusCompleted, []stint.Task{
-				after("there"), join("join", "there", "new"), after("new"), after("last", "join"),
-			}, "join blocked as stint.Spontaneous, last blocked, new ready, there completed try 1",
-		},
-		"one that comes twice": {
-			stint.StatusPending,
-			[]stint.Task{after("new"), after("first"), after("new", "there", "first")},
-			"first ready, new blocked, there ready",
-		},
-	} {
+	for name, c := range ensuredBesideOne {
 		for _, more := range []int{0, 100} {
 			store := newStore(t)
 			insert(t, store, after("there"))

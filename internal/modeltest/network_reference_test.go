@@ -160,17 +160,8 @@ func (r *netReference) insert(batch []netTask, replace bool) verdicts {
 	}
 	wrong.add(owned, stint.ErrTaskInProgress)
 	next := r.clone()
-	for id := range seen {
-		if next.tasks[id] != nil {
-			next.leave(id)
-		}
-	}
-	for i := range batch {
-		task := batch[i]
-		task.after, task.any = map[stint.TaskID]bool{}, len(task.WhenAny) > 0
-		task.conditions = map[stint.TaskID]stint.Condition{}
-		next.tasks[task.ID] = &task
-	}
+	next.put(batch)
+	next.setConditions(batch)
 	var missing, started []stint.TaskID
 	alone := true // no task that the first of several starts is to wait for another, too
 	tie := func(after, run stint.TaskID) {
@@ -189,18 +180,6 @@ func (r *netReference) insert(batch []netTask, replace bool) verdicts {
 			}
 		}
 	}
-	for i := range batch {
-		for id, condition := range batch[i].into {
-			if task := next.tasks[id]; task != nil && !task.waitsOnce(batch[i].ID) {
-				task.conditions[batch[i].ID] = condition
-			}
-		}
-	}
-	for i := range batch {
-		for _, condition := range slices.Concat(batch[i].When, batch[i].WhenAny) {
-			next.tasks[batch[i].ID].conditions[condition.After] = condition
-		}
-	}
 	for _, pair := range batchEdges(batch) {
 		tie(pair.Predecessor, pair.Dependent)
 	}
@@ -217,6 +196,37 @@ func (r *netReference) insert(batch []netTask, replace bool) verdicts {
 		r.tasks = next.tasks
 	}
 	return wrong
+}
+
+// put puts the tasks of a batch in the place of those with their IDs, without edges.
+func (r *netReference) put(batch []netTask) {
+	for i := range batch {
+		if r.tasks[batch[i].ID] != nil {
+			r.leave(batch[i].ID)
+		}
+	}
+	for i := range batch {
+		task := batch[i]
+		task.after, task.any = map[stint.TaskID]bool{}, len(task.WhenAny) > 0
+		task.conditions = map[stint.TaskID]stint.Condition{}
+		r.tasks[task.ID] = &task
+	}
+}
+
+// setConditions notes the conditions that a batch names; those of its own tasks come before others.
+func (r *netReference) setConditions(batch []netTask) {
+	for i := range batch {
+		for id, condition := range batch[i].into {
+			if task := r.tasks[id]; task != nil && !task.waitsOnce(batch[i].ID) {
+				task.conditions[batch[i].ID] = condition
+			}
+		}
+	}
+	for i := range batch {
+		for _, condition := range slices.Concat(batch[i].When, batch[i].WhenAny) {
+			r.tasks[batch[i].ID].conditions[condition.After] = condition
+		}
+	}
 }
 
 // toAdd returns the tasks of a batch that EnsureTasks adds, with all edges that it names between

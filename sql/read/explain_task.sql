@@ -147,12 +147,10 @@ SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries,
         FROM stint.action_stats
         WHERE action_stats.action = task.action) AS asked_at,
        statement_timestamp() AS now, chosen.place,
-       CASE WHEN chosen.place = 0 AND task.state = 0 /* blocked */ THEN (
-           SELECT true
-           FROM stint.edges
-           WHERE edges.run = chosen.key AND edges.accepts & 8 <> 0
-           LIMIT 1
-       ) END IS NOT NULL AS any
+       -- One edge tells, since all of a task are such edges or none.
+       coalesce(CASE WHEN chosen.place = 0 AND task.state = 0 /* blocked */ THEN (
+           SELECT edges.accepts & 8 FROM stint.edges WHERE edges.run = chosen.key LIMIT 1
+       ) END, 0) <> 0 AS any
 FROM chosen
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0

@@ -100,12 +100,10 @@ WITH named AS MATERIALIZED (
     ))
 )
 SELECT held.key, held.state, held.late, NULL::integer AS completed, NULL::integer AS aborted,
-       CASE WHEN held.is_run THEN (
-           SELECT true
-           FROM stint.edges
-           WHERE edges.run = held.key AND edges.accepts & 8 <> 0
-           LIMIT 1
-       ) END IS NOT NULL AS any
+       -- One edge tells, since all of a task are such edges or none.
+       coalesce(CASE WHEN held.is_run THEN (
+           SELECT edges.accepts & 8 FROM stint.edges WHERE edges.run = held.key LIMIT 1
+       ) END, 0) <> 0 AS any
 FROM held
 UNION ALL
 SELECT named.key, (10 + span.cause)::smallint, false, joined.completed, joined.aborted, false

@@ -155,16 +155,7 @@ func (s *scene) fill(t *testing.T) {
 	add("alone", "nobody-asks")
 	tasks = append(tasks, stint.Task{ID: "order/7/approve", Action: stint.External})
 	add("order/7/ship", "ship", "order/7/approve")
-	add("article/review", "review")
-	tasks = append(tasks, stint.Task{
-		ID: "article/publish", Action: "publish",
-		When: []stint.Condition{{After: "article/review", Results: []string{"yes"}}},
-	}, stint.Task{
-		ID: "article/rework", Action: "rework",
-		When: []stint.Condition{{After: "article/review", Results: []string{"no", ""}}},
-	}, stint.Task{ID: "article/first", Action: "tell", WhenAny: []stint.Condition{
-		{After: "article/rework"}, {After: "article/publish"},
-	}})
+	tasks = append(tasks, article()...)
 	add(hostile, hostile)
 	add("long/"+strings.Repeat("abcdefghij-", 40), "mail")
 	wantNil(t, store.InsertTasks(ctx, tasks))
@@ -198,6 +189,20 @@ func (s *scene) fill(t *testing.T) {
 		{Name: "ping", Spec: "every 90s", Tasks: []stint.Task{{Action: "ping"}}},
 	}))
 	s.check(t)
+}
+
+// article is a network of which one branch is skipped.
+func article() []stint.Task {
+	return []stint.Task{{ID: "article/review", Action: "review", MaxTries: 3}, {
+		ID: "article/publish", Action: "publish",
+		When: []stint.Condition{{After: "article/review", Results: []string{"yes"}}},
+	}, {
+		ID: "article/rework", Action: "rework",
+		When: []stint.Condition{{After: "article/review", Results: []string{"no", ""}}},
+	}, {
+		ID: "article/first", Action: "tell",
+		WhenAny: []stint.Condition{{After: "article/rework"}, {After: "article/publish"}},
+	}}
 }
 
 // fillShards has tasks wait for others of another shard.
