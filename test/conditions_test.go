@@ -480,3 +480,34 @@ func TestAddDependencies_CostsTheSameBehindManyTasks(t *testing.T) {
 		t.Errorf("%d pages behind %d tasks, %d behind %d", read[few], few, read[many], many)
 	}
 }
+
+// The owner of a task with conditions is told how its predecessors ended, whether they did before
+// or after its insert, and also when it is opened again.
+// Proves G275, R3, R12.
+func TestConditions_TellHowPredecessorsEnded(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), when("early", ended("a", isAborted)),
+		when("early too", ended("b", isCompleted), ended("a", isAborted, isCompleted)))
+	got := play(t, store, nil, "a")
+	if got["early"] != isCompleted || got["early too"] != isCompleted {
+		t.Fatalf("the tasks are %v", got)
+	}
+	insert(t, store, when("late", ended("a", isAborted)),
+		when("late too", ended("b", isCompleted), ended("a", isAborted, isCompleted)))
+	wantErr(t, "RetryTasks",
+		errOf(store.RetryTasks(t.Context(), []stint.TaskID{"early", "early too"})), nil)
+	want := map[stint.TaskID][2]int{
+		"early": {0, 1}, "early too": {1, 1}, "late": {0, 1}, "late too": {1, 1},
+	}
+	for _, owned := range own(t, store, 10) {
+		if told := [2]int{owned.Completed, owned.Aborted}; told != want[owned.ID] {
+			t.Errorf("%q is told of %v completed and aborted, want %v", owned.ID, told,
+				want[owned.ID])
+		}
+		delete(want, owned.ID)
+	}
+	if len(want) > 0 {
+		t.Errorf("not owned are %v", want)
+	}
+}

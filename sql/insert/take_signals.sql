@@ -13,6 +13,7 @@ INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoi
 SELECT $1::bigint, $2::integer, named.key, count(before.after) + $4::integer,
        least(sum(CASE WHEN before.cause = 0 /* completed */
                       THEN coalesce(stands_for.completed, 1)
+                      ELSE 0 -- least passes over null
                  END), 2147483647),
        least(sum(CASE
            WHEN before.cause = 8 /* skipped */ THEN 0
