@@ -140,7 +140,8 @@ func giveIDs(tasks []Task) {
 func (s *Store) takenOr(ctx context.Context, tasks []Task, err error) error {
 	var named *TaskError
 	var cycle *CycleError
-	if !errors.As(err, &named) && !errors.As(err, &cycle) {
+	var refused *ArgumentError
+	if !errors.As(err, &named) && !errors.As(err, &cycle) && !errors.As(err, &refused) {
 		return err
 	}
 	taken, findErr := s.takenIDs(ctx, tasks)

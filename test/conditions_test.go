@@ -426,6 +426,9 @@ func TestConditions_AreRefused(t *testing.T) {
 			t.Errorf("%s: InsertTasks = %v, want it to name %s", name, err, c.argument)
 		}
 	}
+	wantTasks(t, "InsertTasks", store.InsertTasks(t.Context(), []stint.Task{
+		after("a"), {ID: "c", Action: "act", ToSignalAfter: []stint.TaskID{"any"}},
+	}), stint.ErrTaskExists, "a") // R1 goes first
 	insert(t, store, after("c"))
 	var refused *stint.ArgumentError
 	if err := addDependency(t, store, "c", "any"); !errors.As(err, &refused) {
