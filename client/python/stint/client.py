@@ -158,7 +158,7 @@ class Client:
         transaction, and undoes it.
         """
         answer = self._call("TaskService/AbortTasks", t.message(
-            ids=t.names(ids), status=status, dry_run=dry_run))
+            ids=t.names(ids), status=t.told(status), dry_run=dry_run))
         return t.to_affected(answer.get("aborted"))
 
     def answer(
@@ -254,7 +254,7 @@ class Client:
             hold=[t.from_performance(task) for task in hold], must_exist=t.names(must_exist),
             insert=t.from_tasks(insert), replace=t.from_tasks(replace),
             depend=t.from_dependencies(depend), retry=t.names(retry), abort=t.names(abort),
-            abort_status=abort_status, delete=t.names(delete),
+            abort_status=t.told(abort_status), delete=t.names(delete),
             debounce=[t.from_debounced(call) for call in debounce])
         request["return"] = [t.from_return(given) for given in returns]
         ids = [task["id"] for task in request.get("insert", ())]
@@ -596,9 +596,12 @@ class Client:
         return repeat(attempt)
 
     def set_status(self, task: OwnedTask, status: str, progress: float = 0.0) -> None:
-        """Records a text for people, and the progress of a task, from 0 to 1."""
+        """Records a text for people, and the progress of a task, from 0 to 1.
+
+        What cannot be stored of the text is replaced or cut.
+        """
         self._call("WorkerService/SetStatus", t.message(
-            id=task.id, token=task.token, status=status, progress=progress))
+            id=task.id, token=task.token, status=t.told(status), progress=progress))
 
     def inputs(self, task: OwnedTask) -> List[t.Input]:
         """Returns how the predecessors of an owned task ended."""

@@ -584,7 +584,11 @@ def from_time(time: Optional[datetime]) -> Optional[str]:
         return None
     if not isinstance(time, datetime) or time.utcoffset() is None:
         raise InvalidArgument("a time must be a datetime with a zone")
-    return time.astimezone(timezone.utc).replace(tzinfo=None).isoformat() + "Z"
+    try:
+        there = time.astimezone(timezone.utc)
+    except OverflowError:  # such as datetime.max with a zone west of Greenwich
+        raise InvalidArgument("a time must be in the years 1 to 9999, in UTC") from None
+    return there.replace(tzinfo=None).isoformat() + "Z"
 
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
@@ -610,6 +614,15 @@ def message(**fields: Any) -> Message:
 def names(ids: Union[str, Iterable[str]]) -> List[str]:
     """Returns IDs as a list; a str is one ID, not its letters."""
     return [ids] if isinstance(ids, str) else list(ids)
+
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def told(text: str) -> str:
+    """Returns a text for people as it can be sent. What is no Unicode in it is replaced: no status
+    keeps a task from being returned."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def _put(into: Message, content: Optional[Content], for_bytes: str, for_text: str) -> Message:
@@ -684,13 +697,13 @@ def from_performance(task: Any) -> Message:
 
 def from_return(given: Return) -> Message:
     return _put(message(
-        id=given.id, token=given.token, code=given.code, status=given.status,
-        retry_after=from_duration(given.retry_after), release=given.release, log=given.log,
+        id=given.id, token=given.token, code=given.code, status=told(given.status),
+        retry_after=from_duration(given.retry_after), release=given.release, log=told(given.log),
     ), given.result, "result", "result_text")
 
 
 def from_answer(given: Answer) -> Message:
-    return _put(message(id=given.id, code=given.code, status=given.status, key=given.key),
+    return _put(message(id=given.id, code=given.code, status=told(given.status), key=given.key),
                 given.result, "result", "result_text")
 
 

@@ -524,7 +524,7 @@ class Worker:
         except BaseException:  # also SystemExit: it would end this thread only
             text = traceback.format_exc()
             self._failures.failed(
-                f"action {task.action}", f"task {task.id} failed, try {task.try_}:\n{text}")
+                f"action {task.action}", f"task {task.id} failed, try {task.try_}:\n{_cut(text)}")
             return _again(task, "\n".join(text.splitlines()[-_STATUS_LINES:]), None)
 
     def _give_back(self, held: List[HeldTask]) -> None:

@@ -47,6 +47,19 @@ class VerbsTest(ServiceTest):
         with self.assertRaises(stint.InvalidArgument):
             self.client.insert(self.task("c", headers={"Tenant": "a"}))
 
+    def test_no_text_for_people_keeps_a_task_from_being_told_of_or_returned(self):
+        self.insert("a", "b", "c")
+        whatever = "\ud800 a\0 \udc00" + "x" * (1 << 17)
+        for code, name in (("completed", "a"), ("aborted", "b"), ("pending", "c")):
+            [task] = self.own()
+            self.client.set_status(task, whatever)
+            self.assertTrue(self.info(name).status.startswith("\ufffd a\ufffd \ufffdxxx"))
+            given = Return.of(task, code, status=whatever, log=whatever,
+                              retry_after=3600 if code == "pending" else None)
+            self.assertEqual(self.client.return_tasks(given), [None])
+            self.assertTrue(self.info(name).status.startswith("\ufffd a"))
+        self.assertEqual(self.client.abort(self.name("c"), "\ud800").tasks, (self.name("c"),))
+
     def test_a_task_is_owned_extended_and_returned(self):
         self.client.insert([self.task("a", "in", post_result=True),
                             self.task("b", after=[self.name("a")])])

@@ -110,8 +110,13 @@ class FormTest(unittest.TestCase):
         self.assertEqual((back, back.tzinfo), (east, timezone.utc))
         self.assertEqual(tasks.to_time("2026-01-02T03:04:05.123456789Z").microsecond, 123456)
         self.assertEqual(tasks.to_time("2026-01-02T03:04:05.1Z").microsecond, 100000)
-        with self.assertRaises(stint.InvalidArgument):
-            tasks.from_time(datetime(2026, 11, 23))
+        west, east = timezone(timedelta(hours=-2)), timezone(timedelta(hours=2))
+        self.assertEqual(tasks.from_time(datetime.max.replace(tzinfo=east)),
+                         "9999-12-31T21:59:59.999999Z")
+        for wrong in (datetime(2026, 11, 23), datetime.max.replace(tzinfo=west),
+                      datetime.min.replace(tzinfo=east)):
+            with self.assertRaises(stint.InvalidArgument):
+                tasks.from_time(wrong)
 
     def test_tokens_are_in_no_text_of_a_task(self):
         owned = stint.OwnedTask("a", "secret")

@@ -144,6 +144,18 @@ class WorkerTest(ServiceTest):
         self.assertIn("ValueError: what", logs.output[0])
         self.assertIn("(19 failures like this one", logs.output[1])
 
+    def test_a_large_error_is_logged_and_stored_by_its_end(self):
+        def handle(task):
+            raise ValueError("what" + "x" * (20 << 20))
+
+        self.client.insert(self.task("a", max_tries=1, post_result=True))
+        with self.assertLogs("stint", "WARNING") as logs:
+            end = self.run_worker(self.worker(handle))
+            [ended] = self.client.wait(self.name("a"), timeout=PATIENCE)
+            self.assertEqual(end(), [])
+        self.assertLess(len(logs.output[0]), 1 << 17)
+        self.assertLess(len(ended.status), 1 << 17)
+
     def test_an_exception_as_a_status_is_its_text(self):
         def handle(task):
             error = ValueError(task.id)

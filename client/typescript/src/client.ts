@@ -160,8 +160,8 @@ export class Client {
   async abort(
     ids: t.Some<string>, status = "", { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
-    const answer = await this.#call(
-      "TaskService/AbortTasks", { ids: m.namesOf(ids), status, dry_run: dryRun }, options);
+    const answer = await this.#call("TaskService/AbortTasks",
+      { ids: m.namesOf(ids), status: m.told(status, "status"), dry_run: dryRun }, options);
     return m.toAffected(answer.aborted);
   }
 
@@ -573,12 +573,15 @@ export class Client {
     }, signal);
   }
 
-  /** Records a text for people, and the progress of a task, from 0 to 1. */
+  /**
+   * Records a text for people, and the progress of a task, from 0 to 1. What cannot be stored of
+   * the text is replaced or cut.
+   */
   async setStatus(
     task: t.Performance, status: string, progress = 0, options: CallOptions = {},
   ): Promise<void> {
     await this.#call("WorkerService/SetStatus",
-      { ...m.fromPerformance(task), status, progress }, options);
+      { ...m.fromPerformance(task), status: m.told(status, "status"), progress }, options);
   }
 
   /** Returns how the predecessors of an owned task ended. */

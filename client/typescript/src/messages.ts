@@ -48,6 +48,21 @@ const text: Field = {
   take: (from, wire) => from[wire] ?? "",
 };
 
+/**
+ * Returns a text for people as it can be sent. What is no Unicode in it is replaced: no status
+ * keeps a task from being returned.
+ */
+export function told(value: unknown, name: string): string {
+  if (typeof value !== "string") throw wrong(name, "must be a string");
+  return value.replace(/\p{Surrogate}/gu, "\ufffd");
+}
+
+/** A text for people. */
+const status: Field = {
+  put: (into, wire, value, name) => text.put(into, wire, told(value, name), name),
+  take: text.take,
+};
+
 /** Names with values, which are texts. */
 const pairs: Field = {
   put(into, wire, value, name) {
@@ -196,10 +211,10 @@ const ownedFields: Fields = {
 };
 const performanceFields: Fields = { id: text, token: text };
 const returnFields: Fields = {
-  id: text, token: text, code: text, status: text, result, retryAfter: duration, release: flag,
-  log: text,
+  id: text, token: text, code: text, status, result, retryAfter: duration, release: flag,
+  log: status,
 };
-const answerFields: Fields = { id: text, code: text, status: text, result, key: text };
+const answerFields: Fields = { id: text, code: text, status, result, key: text };
 const dependencyFields: Fields = { predecessor: text, dependent: text };
 const affectedFields: Fields = { tasks: texts, others: number, inProgress: number };
 const changesFields: Fields = {
@@ -223,7 +238,7 @@ const transactionFields: Fields = {
   hold: many(performanceFields, fromPerformance), mustExist: texts,
   insert: many(taskFields, fromTask), replace: many(taskFields, fromTask),
   debounce: many(debouncedFields), depend: many(dependencyFields), retry: texts, abort: texts,
-  abortStatus: text, delete: texts, return: many(returnFields, fromReturn),
+  abortStatus: status, delete: texts, return: many(returnFields, fromReturn),
 };
 const transactedFields: Fields = {
   retried: whole(affectedFields), aborted: whole(affectedFields), deleted: whole(affectedFields),

@@ -319,7 +319,7 @@ export class Worker {
       const text = stackOf(error);
       if (!held.returning && !held.handedOn) {
         this.#failures.failed(
-          `action ${task.action}`, `task ${task.id} failed, try ${task.try}:\n${text}`);
+          `action ${task.action}`, `task ${task.id} failed, try ${task.try}:\n${cut(text)}`);
       }
       return this.#again(held, text, null);
     }

@@ -63,6 +63,21 @@ test("headers come to the owner, and say which tasks to list", async (t) => {
     stint.InvalidArgument);
 });
 
+test("no text for people keeps a task from being told of or returned", async (t) => {
+  const s = new Service(t);
+  await s.insert(["a", "b", "c"]);
+  const whatever = "\ud800 a\0 \udc00" + "x".repeat(1 << 17);
+  for (const [code, task] of [["completed", "a"], ["aborted", "b"], ["pending", "c"]] as const) {
+    const [owned] = await s.own();
+    await s.client.setStatus(owned!, whatever);
+    assert((await s.info(task)).status.startsWith("\ufffd a\ufffd \ufffdxxx"));
+    const given = returnOf(owned!, { code, status: whatever, log: whatever, retryAfter: 3600 });
+    assert.deepEqual(await s.client.returnTasks(given), [null]);
+    assert((await s.info(task)).status.startsWith("\ufffd a"));
+  }
+  assert.deepEqual((await s.client.abort(s.name("c"), "\ud800")).tasks, [s.name("c")]);
+});
+
 test("a task is owned, extended and returned", async (t) => {
   const s = new Service(t);
   await s.client.insert([

@@ -407,6 +407,18 @@ test("metrics are those that alerts ask for", async (t) => {
   await assert.rejects(get());
 });
 
+test("a large error is logged and stored by its end", async (t) => {
+  const s = new Service(t);
+  const warnings: string[] = [];
+  const logger = { warn: (text: string) => warnings.push(text), error: () => {} };
+  await s.client.insert(s.task("a", null, { maxTries: 1, postResult: true }));
+  const { end } = start(s, () => { throw new RangeError("x".repeat(20 << 20)); }, { logger });
+  const [ended] = await s.client.wait(s.name("a"));
+  await end();
+  assert(warnings[0]!.length < 1 << 17);
+  assert(ended!.status.length < 1 << 17);
+});
+
 test("failures of an action are counted behind the first", async (t) => {
   const s = new Service(t);
   const warnings: string[] = [];
