@@ -30,8 +30,8 @@ const Spontaneous = "stint.Spontaneous"
 
 // A Task is what a caller inserts. Action is required, everything else has a default.
 type Task struct {
-	// ID names the task. Default: a random UUID, which the call that inserts the task sets in the
-	// caller's slice.
+	// ID names the task. Default: a new UUID of version 7, which the call that inserts the task
+	// sets in the caller's slice.
 	ID TaskID
 
 	// Action names the procedure to perform; workers ask for tasks by action: 1 to 255 bytes of

@@ -40,7 +40,7 @@ remove the old one.`,
 		Use: "new NAME", Short: "Make a token",
 		Long: `Make a token for a name, and print it. Nothing else has it: the file is given its
 hash. With --json: name, token.`,
-		Example: "  stint token new --tokens tokens mailer > mailer.token",
+		Example: "  (umask 077; stint token new --tokens tokens mailer > mailer.token)",
 		Args:    one("one NAME"),
 		RunE:    within(func(args []string) error { return p.newToken(path, args[0]) }),
 	}, &cobra.Command{
