@@ -312,7 +312,7 @@ func TestCheck_SaysThatThisIsAHotStandby(t *testing.T) {
 	run(t, env, `{"action": "act"}`, "insert").wantExit(t, 0)
 	makeStandby(t, dir, "")
 	c := check(t, env)
-	c.want(t, "warning", "hot standby", "on the primary")
+	c.want(t, "note", "hot standby", "on the primary")
 	if len(c.Findings) != 1 {
 		t.Errorf("found %+v", c)
 	}

@@ -40,20 +40,29 @@ func TestInsert_TakesOneTaskByFlags(t *testing.T) {
 	if got := db.get(t, "headed"); !maps.Equal(got.Headers, want) {
 		t.Errorf("the task has the headers %q", got.Headers)
 	}
+	db.run(t, "", "insert", "--action", "greet", "--id", "urgent", "--priority", "-7",
+		"--max-tries", "-1").wantExit(t, 0)
+	if got := db.get(t, "urgent"); got.Priority != -7 || got.MaxTries != stint.UnlimitedTries {
+		t.Errorf("the task has the priority %d and %d tries", got.Priority, got.MaxTries)
+	}
+	for flag, wrong := range map[string]string{"--priority": "40000", "--max-tries": "0"} {
+		db.run(t, "", "insert", "--action", "a", flag, wrong).wantExit(t, 2, flag)
+		db.run(t, "", "insert", flag, "1").wantExit(t, 2, flag+" needs --action")
+	}
 	for _, wrong := range []string{"tenant", "Tenant=a", "=a"} {
 		db.run(t, "", "insert", "--action", "a", "--header", wrong).
 			wantExit(t, 2, "invalid --header")
 	}
-	db.run(t, "", "insert", "--header", "a=b").wantExit(t, 2, "need --action")
-	db.run(t, "", "insert", "--key", "ann").wantExit(t, 2, "need --action")
+	db.run(t, "", "insert", "--header", "a=b").wantExit(t, 2, "needs --action")
+	db.run(t, "", "insert", "--key", "ann").wantExit(t, 2, "needs --action")
 	db.run(t, "", "insert", "--action", "a", "--key", "").wantExit(t, 2, "invalid --key")
-	db.run(t, "", "insert", "--id", "c").wantExit(t, 2, "need --action")
-	db.run(t, "", "insert", "--body", "c").wantExit(t, 2, "need --action")
+	db.run(t, "", "insert", "--id", "c").wantExit(t, 2, "needs --action")
+	db.run(t, "", "insert", "--body", "c").wantExit(t, 2, "needs --action")
 	db.run(t, "", "insert", "--action", "").wantExit(t, 2, "--action")
 	db.run(t, "", "insert", "--action", "a", "--id", "").wantExit(t, 2, "1 to 512 bytes")
 	db.run(t, "", "insert", "--action", "a", "--body", "\xff").wantExit(t, 0)
-	if got := len(db.ids(t)); got != 5 {
-		t.Errorf("there are %d tasks, want 5", got)
+	if got := len(db.ids(t)); got != 6 {
+		t.Errorf("there are %d tasks, want 6", got)
 	}
 }
 
@@ -72,7 +81,7 @@ func TestInsert_TakesOneTaskPerPeriod(t *testing.T) {
 		wantExit(t, 2, "--once-per needs --id")
 	db.run(t, "", "insert", "--action", "report", "--id", "a", "--once-per", "0s").
 		wantExit(t, 2, "--once-per must be positive")
-	db.run(t, "", "insert", "--once-per", "1h").wantExit(t, 2, "need --action")
+	db.run(t, "", "insert", "--once-per", "1h").wantExit(t, 2, "needs --action")
 }
 
 func TestDebounce_ReplacesWhatHasNotStarted(t *testing.T) {

@@ -73,7 +73,8 @@ func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 	testrun.Long(t)
 	dir := programtest.Write(t, map[string]string{"act": ""})
 	for want, args := range map[string][]string{
-		"--dir is missing":       {},
+		"--dir is empty":         {"--dir", ""},
+		"/etc/enq/worker.d":      {},
 		"no such file":           {"--dir", filepath.Join(dir, "none")},
 		"not a directory":        {"--dir", filepath.Join(dir, "act")},
 		"no executable file":     {"--dir", t.TempDir()},
@@ -101,6 +102,22 @@ func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 		wantExit(t, 4, "127.0.0.1:1")
 	db := databaseOn(t, testdb.NewEmpty(t))
 	db.run(t, "", "worker", "--dir", dir).wantExit(t, 5, "stint migrate")
+}
+
+// A worker behind a pooler has no session, in which alone an actor would be registered.
+func TestWorker_KeepsNoSessionIfItOnlyPolls(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	working := work(t, db.env, programtest.Write(t, map[string]string{"act": ""}), "--poll-only")
+	db.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true})
+	if got := db.wait(t, "a"); got.StatusCode != stint.StatusCompleted {
+		t.Errorf("the task is %+v", got)
+	}
+	db.run(t, "", "actors").wantExit(t, 0, "no actors")
+	working.end(t)
+	run(t, []string{"STINT_SERVER=http://127.0.0.1:1"}, "", "worker", "--poll-only").
+		wantExit(t, 2, "--poll-only is for a database")
 }
 
 // Proves G120.

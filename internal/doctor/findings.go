@@ -99,7 +99,7 @@ func serverFindings(s server, settings map[string]string) []Finding {
 			"upgrade it", s.VersionText)
 	}
 	if s.Standby {
-		add(SeverityWarning, "server", "this is a hot standby, which lacks the unlogged table "+
+		add(SeverityNote, "server", "this is a hot standby, which lacks the unlogged table "+
 			"settling and knows nothing of sessions and vacuum: whether the tables agree, and "+
 			"much else, was not looked at; run stint check on the primary")
 	}

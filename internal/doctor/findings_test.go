@@ -55,7 +55,7 @@ func TestServerFindings_NameWhatIsWrong(t *testing.T) {
 		"standby": {
 			server{Version: 180000, Standby: true, SeesAll: true},
 			settings(),
-			[]string{"warning: hot standby"},
+			[]string{"note: hot standby"},
 		},
 		"monitor": {
 			server{Version: 180000, Role: "Mon"},

@@ -27,6 +27,8 @@ const (
 type taskFlags struct {
 	action, key, body string
 	headers           []string
+	priority          int16
+	maxTries          int
 }
 
 // add adds the flags; what they are for is said of the action.
@@ -37,6 +39,9 @@ func (f *taskFlags) add(p *program, cmd *cobra.Command, action string) {
 	flags.StringVar(&f.body, "body", "", "its body, a `text`")
 	flags.StringArrayVar(&f.headers, "header", nil,
 		"a header of it, a `name=value` (repeatable)")
+	flags.Int16Var(&f.priority, "priority", 0, "its priority, a `number`: higher first")
+	flags.IntVar(&f.maxTries, "max-tries", 0,
+		"hand it out that `many` times at most; -1: no limit (default 25)")
 	completeBy(cmd, "action", p.actions)
 }
 
@@ -45,6 +50,11 @@ func (f *taskFlags) task(cmd *cobra.Command, id string) (stint.Task, error) {
 	task := stint.Task{ID: stint.TaskID(id), Action: f.action, Key: f.key}
 	if cmd.Flags().Changed("body") {
 		task.Body = []byte(f.body)
+	}
+	task.Priority, task.MaxTries = f.priority, f.maxTries
+	if f.maxTries < 1 && f.maxTries != stint.UnlimitedTries && cmd.Flags().Changed("max-tries") {
+		return task, said(errInput, "invalid --max-tries %d: must be at least 1, or -1: no limit",
+			f.maxTries)
 	}
 	var err error
 	if task.Headers, err = readHeaders(f.headers); err != nil {
@@ -133,10 +143,11 @@ func (p *program) insertCommand() *cobra.Command {
 			if cmd.Flags().Changed("action") {
 				return p.insertByFlags(cmd, &given)
 			}
-			for _, flag := range []string{"id", "key", "body", "header", "once-per"} {
+			for _, flag := range []string{
+				"id", "key", "body", "header", "priority", "max-tries", "once-per",
+			} {
 				if cmd.Flags().Changed(flag) {
-					return said(errInput, "--id, --key, --body, --header and "+
-						"--once-per need --action")
+					return said(errInput, "--%s needs --action", flag)
 				}
 			}
 			return p.insert(cmd.Context(), given.ensure)

@@ -57,3 +57,9 @@ func (k *keepFlags) options() (stint.Options, error) {
 	}
 	return options, nil
 }
+
+// addPollOnly adds the flag of what runs for long, and may have a pooler between it and the server.
+func addPollOnly(cmd *cobra.Command, pollOnly *bool) {
+	cmd.Flags().BoolVar(pollOnly, "poll-only", false,
+		"keep no session: for a pooler that gives each transaction another connection")
+}

@@ -34,6 +34,7 @@ type serveSetup struct {
 	drain            time.Duration
 	keep             keepFlags
 	durability       string
+	pollOnly         bool
 	accessLog        bool
 	logLevel         string
 	listening        net.Listener
@@ -152,6 +153,7 @@ func (s *serveSetup) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&s.drain, "drain", drainDefault,
 		"let calls continue for this `time` when the service stops")
 	s.keep.add(cmd)
+	addPollOnly(cmd, &s.pollOnly)
 	flags.StringVar(&s.durability, "durability", durabilities()[0],
 		"whether changes wait for the disk of the database: "+strings.Join(durabilities(), ", "))
 	completeWith(cmd, "durability", durabilities())
@@ -248,6 +250,7 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 	}
 	defer s.listening.Close() //nolint:errcheck // the server has closed it
 	options.Logger, options.Durability = s.logger, s.changes()
+	options.PollOnly = s.pollOnly
 	p.quiet = s.logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	p.connections = s.connections
 	return p.withDirectStore(ctx, options, func(ctx context.Context, db *database) error {

@@ -32,7 +32,11 @@ type workerSetup struct {
 	logLevel              string
 	metrics               string
 	insecure              bool
+	pollOnly              bool
 }
+
+// defaultDir is where the programs are unless --dir names another directory, as with enq.
+const defaultDir = "/etc/enq/worker.d"
 
 const (
 	leaseDefault  = 30 * time.Second
@@ -48,7 +52,8 @@ const (
 const workerHelp = `Perform tasks by running programs, in any language: the executable file
 DIR/send-mail performs the tasks with the action send-mail. The directory is read once;
 hidden files, and the copies that editors and package managers leave (send-mail~,
-send-mail.bak), are ignored. With --action, only the programs named are run.
+send-mail.bak), are ignored. With --action, only the programs named are run. DIR is
+` + defaultDir + ` unless --dir names another directory.
 
 A program is given the task's body on standard input, the worker's environment, and
 
@@ -98,6 +103,10 @@ tasks that it could not return; and at debug when each task begins and ends. The
 program that fails for an action is logged at once, those of the next minute together,
 with their number and the last of them; each by itself at debug, and in stint show.
 
+With --poll-only the worker keeps no session to listen with: use it behind a pooler that
+gives each transaction another connection. It then looks for tasks once a second, and its
+death is noticed when its leases expire.
+
 With --metrics the worker serves /metrics to Prometheus: how its tasks end, how long they
 take, how many are under way, and how many there are in the database (with --server, the
 service tells that). Without --insecure only this machine is answered.
@@ -108,11 +117,11 @@ started; elsewhere, write a worker in Go.`
 func (p *program) workerCommand() *cobra.Command {
 	var s workerSetup
 	cmd := &cobra.Command{
-		Use:        "worker --dir DIR",
+		Use:        "worker",
 		SuggestFor: []string{"run", "start"},
 		Short:      "Perform tasks by running programs",
 		Long:       workerHelp,
-		Example: `  stint worker --dir /etc/stint/worker.d
+		Example: `  stint worker
   stint worker --dir programs --concurrency 16 --timeout 10m
   stint worker --dir programs --retry-base 30s --retry-max 1h --log-level warn
   stint worker --dir programs --keep-completed 7d --keep-aborted forever
@@ -132,7 +141,7 @@ func (p *program) workerCommand() *cobra.Command {
 
 func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&s.dir, "dir", "", "run the programs in this `directory` (required)")
+	flags.StringVar(&s.dir, "dir", defaultDir, "run the programs in this `directory`")
 	flags.StringArrayVar(&s.actions, "action", nil,
 		"perform only tasks with this `action` (repeatable; default: those of all programs)")
 	flags.StringVar(&s.actor, "actor", "",
@@ -155,6 +164,7 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	s.keep.add(cmd)
 	flags.StringVar(&s.metrics, "metrics", "",
 		"serve metrics to Prometheus at this `address`: host:port (default: not)")
+	addPollOnly(cmd, &s.pollOnly)
 	flags.BoolVar(&s.insecure, "insecure", false,
 		"serve the metrics also beyond this machine, to whoever asks")
 	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
@@ -166,7 +176,7 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case s.dir == "":
-		return said(errInput, "--dir is missing: it names the directory of the programs")
+		return said(errInput, "--dir is empty: it names the directory of the programs")
 	case changed("actor") && checkNames("actor", s.actor) != nil:
 		return checkNames("actor", s.actor)
 	case s.concurrency < 0, s.concurrency == 0 && changed("concurrency"):
@@ -200,7 +210,7 @@ func (p *program) checkKeep(cmd *cobra.Command) error {
 	if err != nil || !remote {
 		return err
 	}
-	for _, name := range keepNames() {
+	for _, name := range append(keepNames(), "poll-only") {
 		if cmd.Flags().Changed(name) {
 			return said(errInput, "--%s is for a database; a service has its own", name)
 		}
@@ -216,13 +226,13 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	}
 	directory, err := programs.Open(s.dir, s.actions...)
 	if err != nil {
-		return said(errInput, "no programs to run: %v", err)
+		return said(errInput, "no programs to run: %v; --dir names another directory", err)
 	}
 	logger, err := p.logger(s.logLevel)
 	if err != nil {
 		return err
 	}
-	options.Logger = logger
+	options.Logger, options.PollOnly = logger, s.pollOnly
 	p.quiet = logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
 		if db.client != nil {
