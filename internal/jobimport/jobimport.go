@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/sqlfile"
@@ -55,16 +55,23 @@ type Import struct {
 
 	// Kinds are those of the jobs; nil: all.
 	Kinds []string
+	// Queues are those of the jobs; nil: all that the source has not paused.
+	Queues []string
 	// Actions are those of the tasks, by the kinds of jobs. Other tasks have the kind for action.
 	Actions map[string]string
 	// Progress is called with how many were imported so far.
 	Progress func(jobs int)
 }
 
-// A Kind is how many jobs of a kind were imported, and as what.
+// A Kind is how many jobs of a kind and a queue were imported, and as what.
 type Kind struct {
-	Kind, Action     string
-	Ready, Scheduled int
+	Kind, Queue, Action string
+	Ready, Scheduled    int
+}
+
+// A Misfit is a job that stays since it cannot become a task, and why.
+type Misfit struct {
+	Job, Kind, Problem string
 }
 
 // Left is how many jobs stay in the table of the source, in a state that has a name there.
@@ -75,8 +82,12 @@ type Left struct {
 
 // A Report says what was imported, by kinds, and what stays.
 type Report struct {
-	Kinds []Kind
-	Left  []Left
+	Kinds   []Kind
+	Left    []Left
+	Misfits []Misfit // the first ones; they count among those that are left
+	More    int      // misfits than these
+
+	misfits []string // the names of all of them
 }
 
 // Jobs is how many jobs were imported.
@@ -89,7 +100,8 @@ func (r *Report) Jobs() (n int) {
 
 // In imports jobs in a transaction: they are gone from the table of the source, and are tasks of
 // the store, if and only if it is committed. The ID of a task is that of the job behind the name of
-// the source, such as river/17.
+// the source, such as river/17, and behind the schema of its tables if that is another than by
+// default, such as river/jobs/17. A job that cannot become a task stays, and is named.
 func (i *Import) In(ctx context.Context, tx pgx.Tx, store *stint.Store) (Report, error) {
 	report, err := i.in(ctx, tx, store.WithTx(tx))
 	var refused *pgconn.PgError
@@ -103,38 +115,30 @@ func (i *Import) In(ctx context.Context, tx pgx.Tx, store *stint.Store) (Report,
 }
 
 func (i *Import) in(ctx context.Context, tx pgx.Tx, store *stint.Store) (Report, error) {
-	kinds := map[string]*Kind{}
+	report, kinds := Report{misfits: []string{}}, map[Kind]*Kind{}
 	last, imported := "0", 0
 	for {
-		var jobs []job
-		err := seeingAll(ctx, tx, func() (err error) {
-			jobs, err = i.take(ctx, tx, last)
-			return err
-		})
+		jobs, err := i.page(ctx, tx, store, last, &report)
 		if err != nil {
 			return Report{}, err
 		}
 		if len(jobs) == 0 {
 			break
 		}
-		tasks := make([]stint.Task, len(jobs))
-		for n, job := range jobs {
-			tasks[n] = i.task(job)
+		for _, job := range jobs {
 			last = job.Name
-			count(kinds, job, tasks[n].Action)
-		}
-		if err := store.InsertTasks(ctx, tasks); err != nil {
-			return Report{}, err
+			count(kinds, job, i.task(job).Action)
 		}
 		imported += len(jobs)
 		i.Progress(imported)
 	}
-	report := Report{}
 	for _, kind := range kinds {
 		report.Kinds = append(report.Kinds, *kind)
 	}
-	slices.SortFunc(report.Kinds, func(a, b Kind) int { return strings.Compare(a.Kind, b.Kind) })
-	rows, err := i.query(ctx, tx, "left", i.Kinds)
+	slices.SortFunc(report.Kinds, func(a, b Kind) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Queue, b.Queue))
+	})
+	rows, err := i.query(ctx, tx, "left", i.Kinds, i.Queues)
 	if err != nil {
 		return Report{}, err
 	}
@@ -142,19 +146,92 @@ func (i *Import) in(ctx context.Context, tx pgx.Tx, store *stint.Store) (Report,
 	return report, err
 }
 
+// page imports the next jobs. Those that the store refuses are put back, and the others are taken
+// again without them.
+func (i *Import) page(
+	ctx context.Context, tx pgx.Tx, store *stint.Store, after string, report *Report,
+) (jobs []job, err error) {
+	for {
+		before := len(report.misfits)
+		attempt, err := tx.Begin(ctx) // a savepoint
+		if err != nil {
+			return nil, err
+		}
+		err = seeingAll(ctx, attempt, func() (err error) {
+			jobs, err = i.take(ctx, attempt, after, report.misfits)
+			return err
+		})
+		if err != nil {
+			return nil, errors.Join(err, attempt.Rollback(ctx))
+		}
+		err = i.insert(ctx, store, jobs, func(j job, problem string) {
+			report.refuse(Misfit{Job: j.Name, Kind: j.Kind, Problem: problem})
+		})
+		if err != nil {
+			return nil, errors.Join(err, attempt.Rollback(ctx))
+		}
+		if len(report.misfits) == before {
+			return jobs, attempt.Commit(ctx)
+		}
+		if err := attempt.Rollback(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// refuse notes a misfit.
+func (r *Report) refuse(misfit Misfit) {
+	const named = 20
+	r.misfits = append(r.misfits, misfit.Job)
+	if len(r.Misfits) < named {
+		r.Misfits = append(r.Misfits, misfit)
+	} else {
+		r.More++
+	}
+}
+
+// insert inserts the tasks of jobs, but for those of which the store says that they cannot be
+// tasks. It says so before it asks the database.
+func (i *Import) insert(
+	ctx context.Context, store *stint.Store, jobs []job, refuse func(j job, problem string),
+) error {
+	var fit []job
+	tasks := make([]stint.Task, 0, len(jobs))
+	for _, job := range jobs {
+		if job.NotBefore.InfinityModifier == pgtype.Infinity {
+			refuse(job, "it never starts: it is scheduled at infinity")
+			continue
+		}
+		fit, tasks = append(fit, job), append(tasks, i.task(job))
+	}
+	for {
+		err := store.InsertTasks(ctx, tasks)
+		var refused *stint.ArgumentError
+		if !errors.As(err, &refused) || refused.Index < 0 {
+			return err
+		}
+		n := refused.Index
+		refuse(fit[n], refused.Argument+": "+refused.Problem)
+		fit, tasks = slices.Delete(fit, n, n+1), slices.Delete(tasks, n, n+1)
+	}
+}
+
 // A job is one that was taken out of the table of a source.
 type job struct {
 	Name      string
 	Kind      string
+	Queue     string
 	Body      []byte
 	Priority  int16
-	NotBefore *time.Time
+	NotBefore pgtype.Timestamptz
 	TriesLeft int
 	Key       string
 }
 
-func (i *Import) take(ctx context.Context, tx pgx.Tx, after string) ([]job, error) {
-	rows, err := i.query(ctx, tx, "take", i.Kinds, jobsMax, after, bytesMax)
+func (i *Import) take(
+	ctx context.Context, tx pgx.Tx, after string, misfits []string,
+) ([]job, error) {
+	rows, err := i.query(ctx, tx, "take", i.Kinds, jobsMax, after, bytesMax, misfits, i.Queues)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +246,7 @@ func (i *Import) take(ctx context.Context, tx pgx.Tx, after string) ([]job, erro
 
 func (i *Import) task(j job) stint.Task {
 	task := stint.Task{
-		ID:     stint.TaskID(i.Name + "/" + j.Name),
+		ID:     stint.TaskID(i.prefix() + j.Name),
 		Action: j.Kind, Body: j.Body, Priority: j.Priority, Key: j.Key,
 		MaxTries: j.TriesLeft,
 	}
@@ -179,19 +256,28 @@ func (i *Import) task(j job) stint.Task {
 	if j.TriesLeft == 0 {
 		task.MaxTries = stint.UnlimitedTries
 	}
-	if j.NotBefore != nil {
-		task.NotBefore = *j.NotBefore
-	}
+	task.NotBefore = j.NotBefore.Time
 	return task
 }
 
-func count(kinds map[string]*Kind, j job, action string) {
-	kind := kinds[j.Kind]
-	if kind == nil {
-		kind = &Kind{Kind: j.Kind, Action: action}
-		kinds[j.Kind] = kind
+// prefix is what the IDs of tasks begin with.
+func (i *Import) prefix() string {
+	for _, source := range Sources {
+		if source.Name == i.Name && source.Schema != i.Schema {
+			return i.Name + "/" + i.Schema + "/"
+		}
 	}
-	if j.NotBefore != nil {
+	return i.Name + "/"
+}
+
+func count(kinds map[Kind]*Kind, j job, action string) {
+	key := Kind{Kind: j.Kind, Queue: j.Queue, Action: action}
+	kind := kinds[key]
+	if kind == nil {
+		kind = &Kind{Kind: j.Kind, Queue: j.Queue, Action: action}
+		kinds[key] = kind
+	}
+	if j.NotBefore.Valid {
 		kind.Scheduled++
 	} else {
 		kind.Ready++

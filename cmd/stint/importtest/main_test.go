@@ -74,7 +74,8 @@ type imported struct {
 		Kind, Action     string
 		Ready, Scheduled int
 	}
-	Left map[string]int64
+	Left    map[string]int64
+	Refused []struct{ Job, Kind, Problem string }
 }
 
 func (db *database) imports(t *testing.T, args ...string) (printed imported) {

@@ -42,6 +42,7 @@ func TestImport_MakesTasksOfTheJobsOfGue(t *testing.T) {
 		{Type: "email", Args: []byte("bob"), Priority: 7},
 		{Type: "email", Args: []byte("eve"), RunAt: later},
 		{Type: "report", Args: []byte("7"), Queue: "slow"},
+		{Type: strings.Repeat("x", 300), Args: []byte("no action may be so long")},
 	}
 	for _, job := range jobs {
 		if err := client.Enqueue(t.Context(), job); err != nil {
@@ -55,7 +56,7 @@ func TestImport_MakesTasksOfTheJobsOfGue(t *testing.T) {
 	t.Cleanup(func() { _ = held.Done(context.WithoutCancel(t.Context())) }) // frees the connection
 	got := db.imports(t, "gue")
 	if want := "[{email email 2 1}]"; fmt.Sprint(got.Imported) != want ||
-		fmt.Sprint(got.Left) != "map[running or new:1]" {
+		fmt.Sprint(got.Left) != "map[running or new:2]" || len(got.Refused) != 1 {
 		t.Errorf("import printed %+v, want %s", got, want)
 	}
 	tasks := db.tasks(t)
@@ -111,6 +112,7 @@ func TestImport_MakesTasksOfTheJobsOfGraphileWorker(t *testing.T) {
 	running := add("report", `{}`, ", queue_name := 'reports'")
 	add("report", `{}`, ", queue_name := 'reports'") // must not begin meanwhile
 	failed := add("report", `{}`, "")
+	long := add("email", `{}`, ", queue_name := repeat('€', 120)") // the key would be too long
 	db.exec(t, `UPDATE graphile_worker._private_jobs SET locked_at = now(), locked_by = 'w'
 		WHERE id = $1`, running)
 	db.exec(t, `UPDATE graphile_worker._private_job_queues SET locked_at = now(), locked_by = 'w'
@@ -118,7 +120,8 @@ func TestImport_MakesTasksOfTheJobsOfGraphileWorker(t *testing.T) {
 	db.exec(t, `SELECT graphile_worker.permanently_fail_jobs(ARRAY[$1::bigint])`, failed)
 	got := db.imports(t, "graphile-worker")
 	if want := "[{email email 2 1}]"; fmt.Sprint(got.Imported) != want ||
-		fmt.Sprint(got.Left) != "map[behind a running one:1 failed:1 running:1]" {
+		fmt.Sprint(got.Left) != "map[behind a running one:1 failed:1 new:1 running:1]" ||
+		len(got.Refused) != 1 || got.Refused[0].Job != fmt.Sprint(long) {
 		t.Errorf("import printed %+v, want %s", got, want)
 	}
 	tasks := db.tasks(t)

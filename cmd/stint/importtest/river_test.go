@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/jobimport"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -115,6 +117,127 @@ func TestImport_MakesTasksOfTheWaitingJobsOfRiver(t *testing.T) {
 		t.Errorf("a second import printed %+v", again)
 	}
 	db.agrees(t)
+}
+
+// A job that cannot become a task does not keep the others: it stays, and is named.
+// Proves G320.
+func TestImport_LeavesAndNamesWhatCannotBeATask(t *testing.T) {
+	t.Parallel()
+	db, client := newRiver(t)
+	var good, bad []int64
+	for range 3 {
+		good = append(good, insertRiver(t, client, email{"ann"}, nil))
+		for _, change := range []string{
+			`scheduled_at = 'infinity', state = 'scheduled'`,
+			`scheduled_at = '12026-01-01', state = 'scheduled'`,
+			`kind = repeat('€', 100)`,
+		} {
+			id := insertRiver(t, client, report{7}, nil)
+			db.exec(t, "UPDATE river_job SET "+change+" WHERE id = $1", id)
+			bad = append(bad, id)
+		}
+	}
+	got := db.imports(t, "river")
+	if fmt.Sprint(got.Imported) != "[{email email 3 0}]" || len(got.Refused) != len(bad) ||
+		fmt.Sprint(got.Left) != "map[available:3 scheduled:6]" {
+		t.Errorf("import printed %+v", got)
+	}
+	says := map[string]string{}
+	for _, refused := range got.Refused {
+		says[refused.Job] = refused.Problem
+	}
+	for i, id := range bad {
+		want := []string{"infinity", "years 1 and 9999", "Task.Action"}[i%3]
+		if !strings.Contains(says[fmt.Sprint(id)], want) {
+			t.Errorf("of job %d import says %q, want %q", id, says[fmt.Sprint(id)], want)
+		}
+	}
+	if len(db.tasks(t)) != len(good) {
+		t.Errorf("there are %d tasks, want %d", len(db.tasks(t)), len(good))
+	}
+	stdout, _, _ := db.stint(t, "import", "river")
+	want := fmt.Sprintf("left, since it cannot become a task: job %d (report): it never starts", bad[0])
+	if !strings.Contains(stdout, want) {
+		t.Errorf("import printed %q, want %q", stdout, want)
+	}
+	db.agrees(t)
+}
+
+// Jobs of a paused queue do not begin with Stint, unless somebody asks for that queue.
+// Proves G320.
+func TestImport_LeavesPausedQueuesAndNamesTheOthers(t *testing.T) {
+	t.Parallel()
+	db, client := newRiver(t)
+	for _, queue := range []string{"slow", "slow", "paused", "default"} {
+		insertRiver(t, client, email{"ann"}, &river.InsertOpts{Queue: queue})
+	}
+	db.exec(t, `INSERT INTO river_queue (name, paused_at, updated_at) VALUES
+		('slow', NULL, now()), ('paused', now(), now())`)
+	stdout, _, code := db.stint(t, "import", "river")
+	want := "imported 3 jobs of River\n" +
+		"KIND   QUEUE    ACTION  READY  SCHEDULED\n" +
+		"email  default  email   1      0\n" +
+		"email  slow     email   2      0\n" +
+		"left there: 1 available in the paused queue paused\n"
+	if code != 0 || stdout != want {
+		t.Errorf("import exited with %d and printed %q, want %q", code, stdout, want)
+	}
+	stdout, _, code = db.stint(t, "import", "river", "--queue", "paused", "--action", "email=e")
+	if want := "email  paused  e       1      0\n"; code != 0 || !strings.Contains(stdout, want) {
+		t.Errorf("import exited with %d and printed %q, want %q", code, stdout, want)
+	}
+}
+
+// Two schemas have jobs with the same numbers.
+func TestImport_TakesJobsOfSeveralSchemas(t *testing.T) {
+	t.Parallel()
+	db, client := newRiver(t)
+	driver := riverpgxv5.New(db.Pool)
+	db.exec(t, "CREATE SCHEMA other")
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Schema: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil); err != nil {
+		t.Fatal(err)
+	}
+	second, err := river.NewClient(driver, &river.Config{Schema: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := insertRiver(t, client, email{"ann"}, nil)
+	same := insertRiver(t, second, email{"bob"}, nil)
+	db.imports(t, "river")
+	db.imports(t, "river", "--from-schema", "other")
+	tasks := db.tasks(t)
+	for id, want := range map[string]string{
+		fmt.Sprintf("river/%d", id): "ann", fmt.Sprintf("river/other/%d", same): "bob",
+	} {
+		if body := string(tasks[stint.TaskID(id)].Body); !strings.Contains(body, want) {
+			t.Errorf("task %q has the body %q, want %q", id, body, want)
+		}
+	}
+}
+
+// Memory holds arguments as they are sent, and not as they are compressed in the table.
+func TestImport_CountsBytesAsTheyAreSent(t *testing.T) {
+	t.Parallel()
+	db, client := newRiver(t)
+	for range 5 {
+		insertRiver(t, client, email{strings.Repeat("a", 8<<20)}, nil)
+	}
+	var pages []int
+	wanted := jobimport.Import{
+		Source:   jobimport.Sources[0],
+		Progress: func(jobs int) { pages = append(pages, jobs) },
+	}
+	err := pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
+		_, err := wanted.In(t.Context(), tx, db.store)
+		return err
+	})
+	if err != nil || fmt.Sprint(pages) != "[2 4 5]" {
+		t.Errorf("the pages end behind %v jobs, %v; want 16 MiB each", pages, err)
+	}
 }
 
 func TestImport_TakesTheKindsAsked(t *testing.T) {

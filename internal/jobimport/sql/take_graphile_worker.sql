@@ -14,23 +14,30 @@ WITH picked AS MATERIALIZED (
       AND jobs.locked_at IS NULL AND jobs.attempts < jobs.max_attempts
       AND queues.locked_at IS NULL
       AND ($1::text[] IS NULL OR kinds.identifier = ANY ($1::text[]))
+      AND jobs.id::text <> ALL ($5::text[])
+      AND ($6::text[] IS NULL OR queues.queue_name = ANY ($6::text[]))
     ORDER BY jobs.id
     LIMIT $2::integer
     FOR UPDATE OF jobs SKIP LOCKED
-), taken AS (
-    SELECT summed.*
+), stored AS (
+    SELECT picked.*, sum(picked.bytes) OVER (ORDER BY picked.id) - picked.bytes AS before
+    FROM picked
+), summed AS (
+    SELECT read.*, sum(read.length) OVER (ORDER BY read.id) - read.length AS before
     FROM (
-        SELECT picked.*, sum(picked.bytes) OVER (ORDER BY picked.id) - picked.bytes AS before
-        FROM picked
-    ) AS summed
-    WHERE summed.before < $4::bigint
+        SELECT stored.id, stored.kind, stored.queue_name,
+               octet_length(jobs.payload::text) AS length
+        FROM stored
+        JOIN source._private_jobs AS jobs ON jobs.id = stored.id
+        WHERE stored.before < $4::bigint
+    ) AS read
 )
 DELETE FROM source._private_jobs AS jobs
-USING taken
-WHERE jobs.id = taken.id
-RETURNING jobs.id::text AS name, taken.kind,
+USING summed
+WHERE jobs.id = summed.id AND summed.before < $4::bigint
+RETURNING jobs.id::text AS name, summed.kind, '' AS queue,
           convert_to(jobs.payload::text, 'UTF8') AS body,
           least(32767, -jobs.priority::integer) AS priority,
           CASE WHEN jobs.run_at > statement_timestamp() THEN jobs.run_at END AS not_before,
           jobs.max_attempts - jobs.attempts AS tries_left,
-          coalesce(taken.queue_name, '') AS key
+          coalesce(summed.queue_name, '') AS key

@@ -19,6 +19,7 @@ import (
 type importFlags struct {
 	schema  string
 	kinds   []string
+	queues  []string
 	actions []string
 	dryRun  bool
 }
@@ -54,10 +55,15 @@ in progress stay, and the command says how many. Run it again for those that fai
 wait for another try.
 
 A task has the kind of its job as its action, or the one that --action says; its
-arguments as its body; as many tries as the job had left; and the ID ` + source.Name + `/NUMBER.
+arguments as its body; as many tries as the job had left; and the ID ` + source.Name + `/NUMBER
+(` + source.Name + `/SCHEMA/NUMBER with --from-schema). A task has no queue: the command
+says of which queues the jobs were. Jobs of queues that are paused stay unless --queue names them. A job
+that cannot become a task stays, too, and is named.
 
-With --json: imported, the kinds of jobs with action, ready and scheduled; and left, the
-numbers of jobs that stay, by state. With --dry-run it is would_import.`,
+With --json: imported, the kinds of jobs with queue, action, ready and scheduled; left, the
+numbers of jobs that stay, by state; and refused, those of them that cannot become tasks, with
+job, kind and problem, and more_refused, their number beyond these. With --dry-run it is
+would_import.`,
 		Example: `  stint import ` + source.Name + ` --dry-run
   stint import ` + source.Name + ` --kind email --action email=send-mail`,
 		Args: noArguments,
@@ -77,6 +83,8 @@ numbers of jobs that stay, by state. With --dry-run it is would_import.`,
 	flags.StringVar(&given.schema, "from-schema", given.schema, "the `schema` of its tables")
 	flags.StringArrayVar(&given.kinds, "kind", nil,
 		"import only jobs of this `kind`; may be repeated")
+	flags.StringArrayVar(&given.queues, "queue", nil,
+		"import only jobs of this `queue`, also if it is paused; may be repeated")
 	flags.StringArrayVar(&given.actions, "action", nil,
 		"the action of the tasks of a kind, as `KIND=ACTION`; may be repeated")
 	flags.BoolVar(&given.dryRun, "dry-run", false, "only say what would be imported")
@@ -84,7 +92,9 @@ numbers of jobs that stay, by state. With --dry-run it is would_import.`,
 }
 
 func (f *importFlags) read(source jobimport.Source) (jobimport.Import, error) {
-	wanted := jobimport.Import{Source: source, Kinds: f.kinds, Actions: map[string]string{}}
+	wanted := jobimport.Import{
+		Source: source, Kinds: f.kinds, Queues: f.queues, Actions: map[string]string{},
+	}
 	wanted.Schema = f.schema
 	if f.schema == "" || strings.ContainsRune(f.schema, 0) {
 		return wanted, said(errInput, "invalid --from-schema %q", f.schema)
@@ -155,28 +165,49 @@ func (p *program) printImport(title string, report *jobimport.Report, dryRun boo
 	}
 	err := p.printf("%s %s of %s\n", verb, display.Count(int64(report.Jobs()), "job"), title)
 	if len(report.Kinds) > 0 {
-		rows := [][]string{{"KIND", "ACTION", "READY", "SCHEDULED"}}
-		for _, kind := range report.Kinds {
-			rows = append(rows, []string{
-				display.Text(kind.Kind), display.Text(kind.Action),
-				display.Number(int64(kind.Ready)), display.Number(int64(kind.Scheduled)),
-			})
-		}
-		err = errors.Join(err, p.printTable(rows))
+		err = errors.Join(err, p.printTable(kindRows(report.Kinds)))
+	}
+	for _, misfit := range report.Misfits {
+		err = errors.Join(err, p.printf("left, since it cannot become a task: job %s (%s): %s\n",
+			display.Text(misfit.Job), display.Text(misfit.Kind), display.Text(misfit.Problem)))
+	}
+	if report.More > 0 {
+		err = errors.Join(err, p.printf("and %s more\n", display.Number(int64(report.More))))
 	}
 	if len(report.Left) == 0 {
 		return err
 	}
 	left := make([]string, len(report.Left))
 	for i, of := range report.Left {
-		left[i] = display.Number(of.Jobs) + " " + of.State
+		left[i] = display.Number(of.Jobs) + " " + display.Text(of.State)
 	}
 	return errors.Join(err, p.printf("left there: %s\n", strings.Join(left, ", ")))
+}
+
+// kindRows are a table of kinds, with their queues where there are others than the usual one.
+func kindRows(kinds []jobimport.Kind) [][]string {
+	queues := slices.ContainsFunc(kinds, func(kind jobimport.Kind) bool {
+		return kind.Queue != "" && kind.Queue != "default"
+	})
+	rows := [][]string{{"KIND", "QUEUE", "ACTION", "READY", "SCHEDULED"}}
+	for _, kind := range kinds {
+		rows = append(rows, []string{
+			display.Text(kind.Kind), display.Text(kind.Queue), display.Text(kind.Action),
+			display.Number(int64(kind.Ready)), display.Number(int64(kind.Scheduled)),
+		})
+	}
+	for i := range rows {
+		if !queues {
+			rows[i] = slices.Delete(rows[i], 1, 2)
+		}
+	}
+	return rows
 }
 
 func (p *program) printImportJSON(report *jobimport.Report, dryRun bool) error {
 	type kind struct {
 		Kind      string `json:"kind"`
+		Queue     string `json:"queue,omitempty"`
 		Action    string `json:"action"`
 		Ready     int    `json:"ready"`
 		Scheduled int    `json:"scheduled"`
@@ -193,5 +224,16 @@ func (p *program) printImportJSON(report *jobimport.Report, dryRun bool) error {
 	if dryRun {
 		name = "would_import"
 	}
-	return p.printJSON(map[string]any{name: kinds, "left": left})
+	type misfit struct {
+		Job     string `json:"job"`
+		Kind    string `json:"kind"`
+		Problem string `json:"problem"`
+	}
+	misfits := make([]misfit, len(report.Misfits))
+	for i, m := range report.Misfits {
+		misfits[i] = misfit(m)
+	}
+	return p.printJSON(map[string]any{
+		name: kinds, "left": left, "refused": misfits, "more_refused": report.More,
+	})
 }
