@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestAnswer_EndsAnExternalTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	key := stint.NewAnswerKey()
 	db.insert(t, stint.Task{ID: "ask", Action: stint.External},

@@ -38,6 +38,7 @@ func TestAbort_TakesFiltersAndAsks(t *testing.T) {
 // Those that were aborted because of others come along, without being asked for.
 func TestRetry_TakesFilters(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "first", Action: "act"},
 		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}},
@@ -52,6 +53,7 @@ func TestRetry_TakesFilters(t *testing.T) {
 
 func TestDelete_TakesFilters(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "owned", Action: "own"}, stint.Task{ID: "a/1", Action: "act"},
 		stint.Task{ID: "a/2", Action: stint.Spontaneous, After: []stint.TaskID{"a/1"}},
@@ -170,6 +172,7 @@ func (d *database) ownAll(t *testing.T, most int) []stint.OwnedTask {
 // Proves G210.
 func TestChanges_SayWhatTheyWouldDo(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "owned", Action: "mail", Priority: 1},
 		stint.Task{ID: "a", Action: "mail"},

@@ -14,6 +14,7 @@ import (
 
 func TestChange_MovesNamedTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	later := time.Now().Add(time.Hour)
 	db.insert(t, stint.Task{ID: "report", Action: "act", NotBefore: later},

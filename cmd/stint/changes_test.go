@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Proves G225.
 func TestChanges_TellWhoHasChangedWhat(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "mail/1", Action: "mail"}, stint.Task{ID: "mail/2", Action: "mail"},
 		stint.Task{ID: "mail/1+", Action: "mail", After: []stint.TaskID{"mail/1"}},

@@ -145,6 +145,7 @@ func TestCheck_FindsAnOldFunction(t *testing.T) {
 // In a schema of another name, whose text is not of the simplest.
 func TestCheck_WorksOnOtherSchemas(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := databaseOn(t, testdb.NewEmpty(t))
 	const schema = `Quo"ted.x`
 	db.run(t, "", "check", "--schema", schema).wantExit(t, 5, "stint migrate")

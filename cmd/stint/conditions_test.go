@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // coin is a network of which one branch is skipped.
@@ -21,6 +22,7 @@ const coin = `{"id":"flip","action":"flip"}
 // Proves R23.
 func TestConditions_AreReadAndShown(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.run(t, coin, "insert").wantExit(t, 0, "inserted 5 tasks")
 	var graph struct {
@@ -80,6 +82,7 @@ func TestConditions_AreReadAndShown(t *testing.T) {
 // Proves R23.
 func TestSubmit_TakesConditions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	file := `
 - {name: ask, action: stint.External}

@@ -99,6 +99,7 @@ func TestHelp_IsThereForEverything(t *testing.T) {
 
 func TestColours_AreForTerminalsAlone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
 	if r := db.run(t, "", "ls"); strings.Contains(r.stdout, "\x1b") {
@@ -208,6 +209,7 @@ func runLine(t *testing.T, env []string, args ...string) ran {
 // Proves G123.
 func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	flag := []string{"--database-url", "postgres://app:secret@127.0.0.1:1/none"}
 	for _, args := range linesOnDatabase(t) {
 		r := runLine(t, nil, append(args, flag...)...).wantExit(t, 4, "127.0.0.1:1")
@@ -225,6 +227,7 @@ func TestDatabase_ThatDoesNotAnswerIsNamed(t *testing.T) {
 // Proves G123.
 func TestDatabase_ThatRefusesThePasswordIsNamed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	url := strings.Replace(serve(t, refusePassword), "sslmode=disable", "sslmode=prefer", 1)
 	for _, args := range linesOnDatabase(t) {
 		r := runLine(t, []string{url}, args...).wantExit(t, 4, "password authentication failed")
@@ -239,6 +242,7 @@ func TestDatabase_ThatRefusesThePasswordIsNamed(t *testing.T) {
 
 func TestDatabase_ThatHangsUpIsNamed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env := []string{serve(t, hangUp)}
 	for _, args := range linesOnDatabase(t) {
 		runLine(t, env, args...).wantExit(t, 4, "EOF")
@@ -311,6 +315,7 @@ func refusePassword(conn net.Conn) {
 // Proves G124.
 func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := databaseOn(t, testdb.NewEmpty(t))
 	for _, args := range linesOnDatabase(t) {
 		if args[0] != "migrate" && args[0] != "demo" { // which makes a schema of its own

@@ -148,6 +148,7 @@ func TestDemo_InterruptedLeavesNoServer(t *testing.T) {
 
 func TestDemo_KilledTakesItsWorkerWithIt(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := databaseOn(t, testdb.NewEmpty(t))
 	cmd := newCommand(t, db.env, "demo", "--json")
 	stdout, err := cmd.StdoutPipe()

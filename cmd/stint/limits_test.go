@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // limits of action "mail", as the store has them.
@@ -23,6 +24,7 @@ func (d *database) limits(t *testing.T) stint.ActionLimits {
 
 func TestLimit_ChangesTheLimitsWhoseFlagsAreGiven(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	limit := func(want stint.Limits, flags ...string) {
 		t.Helper()
@@ -77,6 +79,7 @@ func TestLimit_ChangesTheLimitsWhoseFlagsAreGiven(t *testing.T) {
 
 func TestLimit_RefusesBadInput(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	for line, want := range map[string]string{
 		"limit":                                  "expected one action, got none",
@@ -113,6 +116,7 @@ func TestLimit_RefusesBadInput(t *testing.T) {
 
 func TestLimits_ListsWhatIsLimitedAndPaused(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "mail"}, stint.Task{ID: "b", Action: "mail"})
 	db.own(t, "mail")

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestExplain_SaysWhichLimitsHoldATaskUp(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "mail", Key: "k"},
 		stint.Task{ID: "b", Action: "mail", Key: "k"})
@@ -87,6 +89,7 @@ func TestStats_TellsOfLimits(t *testing.T) {
 
 func TestCheck_RemindsOfPausesAndLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.run(t, "", "pause", "mail").wantExit(t, 0)
 	db.run(t, "", "pause", "report", "--key", "k").wantExit(t, 0)

@@ -84,6 +84,7 @@ func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
 
 func TestMigrate_SetsSequencesThatAreBehind(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
 	wantRight := func() {

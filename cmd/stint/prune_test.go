@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestPrune_DeletesWhatFinishedLongAgo(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "done", Action: "do"}, stint.Task{ID: "off", Action: "act"},
 		stint.Task{ID: "left", Action: "act"})
@@ -52,6 +54,7 @@ func TestPrune_RefusesWhatIsNoAge(t *testing.T) {
 
 func TestPrune_IsInterruptedWhileItPrunes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "done", Action: "do"})
 	db.complete(t, "do", nil)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // two are the documents of two schedules, in the order in which they are listed.
@@ -35,6 +36,7 @@ func (d *database) schedules(t *testing.T) []stint.ScheduleInfo {
 // What ls prints can be put again, and is the same then.
 func TestSchedule_PutsWhatItLists(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.run(t, two, "schedule", "put").wantExit(t, 0).wantOutput(t, "put 2 schedules\n")
 	first := db.schedules(t)
@@ -73,6 +75,7 @@ func TestSchedule_PutsWhatItLists(t *testing.T) {
 
 func TestSchedule_IsPutByFlags(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.run(t, "", "schedule", "put", "--name", "report", "--spec", "0 8 * * *", "--zone",
 		"Asia/Tokyo", "--action", "report", "--body", "b").wantExit(t, 0)
@@ -90,6 +93,7 @@ func TestSchedule_IsPutByFlags(t *testing.T) {
 
 func TestSchedule_IsPausedResumedAndTriggered(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.run(t, two, "schedule", "put").wantExit(t, 0)
 	db.run(t, "", "schedule", "pause", "tick", "tick").wantExit(t, 0).
@@ -126,6 +130,7 @@ func TestSchedule_IsPausedResumedAndTriggered(t *testing.T) {
 
 func TestSchedule_RefusesBadInput(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	for input, want := range map[string]string{
 		"":                  "there is no schedule",
@@ -173,6 +178,7 @@ func TestSchedule_RefusesBadInput(t *testing.T) {
 // A schedule that is late is found, with what to do about it.
 func TestCheck_FindsSchedulesThatAreLate(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.run(t, two, "schedule", "put").wantExit(t, 0)
 	db.exec(t, "UPDATE stint.schedules SET next_at = next_at - interval '90 years'")

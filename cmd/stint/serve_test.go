@@ -28,6 +28,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A server is stint serve at work, as somebody calls it.
@@ -134,6 +135,7 @@ func TestServe_ServesThisMachine(t *testing.T) {
 
 func TestServe_RefusesWhatWouldLetEverybodyIn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabase(t)
 	path := filepath.Join(t.TempDir(), "file")
 	write(t, path, "")
@@ -184,6 +186,7 @@ func (d *database) newToken(t *testing.T, path, name string) string {
 
 func TestServe_AsksForTokensAndFollowsItsFiles(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabase(t)
 	dir := t.TempDir()
 	path, grants := filepath.Join(dir, "tokens"), filepath.Join(dir, "grants")
@@ -319,6 +322,7 @@ func (a *authority) trusting(t *testing.T, files ...string) *http.Client {
 
 func TestServe_AsksForCertificatesAndTokensTogether(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabase(t)
 	dir, ours, others := t.TempDir(), newAuthority(t), newAuthority(t)
 	certificate, key := ours.issue(t, dir, "server")

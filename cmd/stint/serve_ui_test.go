@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // page gets a page of a service as a browser does that was given a token, or none.
@@ -65,6 +66,7 @@ func (test pageLook) check(t *testing.T, s *server) {
 // Proves G220.
 func TestServe_ShowsEachPrincipalHisOwnPages(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabase(t)
 	d.insert(t,
 		stint.Task{ID: "mail/1", Action: "mail", Body: []byte("dear ann")},

@@ -223,6 +223,7 @@ func TestServer_ShowsAndSeesCertificates(t *testing.T) {
 // One person serves, others insert, perform and look, each with what they are granted.
 func TestServer_IsServedByTheCommand(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	dir := t.TempDir()
 	path, grants := filepath.Join(dir, "tokens"), filepath.Join(dir, "grants")

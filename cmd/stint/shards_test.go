@@ -87,6 +87,7 @@ func (s *sharding) run(t *testing.T, args ...string) ran {
 
 func TestShards_AreLookedAtTogether(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.insert(t)
 	actions := []string{"--action", "save", "--action", "mail", "--action", "log"}
@@ -135,6 +136,7 @@ func TestShards_AreLookedAtTogether(t *testing.T) {
 
 func TestShards_AreChangedTogether(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.insert(t)
 	s.run(t, "abort", "eu/save", "us/mail").wantExit(t, 0).wantOutput(t, "aborted 2 tasks")
@@ -156,6 +158,7 @@ func TestShards_AreChangedTogether(t *testing.T) {
 // Check names what waits in vain, and delete repairs it.
 func TestShards_AreRepairedAsCheckSays(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.insert(t)
 	if _, err := s.eu.DeleteTasks(t.Context(), []stint.TaskID{"save"}); err != nil {
@@ -174,6 +177,7 @@ func TestShards_AreRepairedAsCheckSays(t *testing.T) {
 
 func TestShards_TakeATreeAndAreWaitedFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.relay(t)
 	const tree = `[{"task_id": {"shard": "eu", "id": "a"}, "method": "stint.Spontaneous",
@@ -199,6 +203,7 @@ func TestShards_TakeATreeAndAreWaitedFor(t *testing.T) {
 // Proves G153.
 func TestShards_OneThatIsAwayIsNamed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.insert(t)
 	const missing = "shard us is away, and what it has is missing: "
@@ -236,6 +241,7 @@ func TestShards_OneThatIsAwayIsNamed(t *testing.T) {
 // A shard may be behind a service, which has a topology of its own.
 func TestShards_MayBeServices(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.insert(t)
 	topology := strings.TrimPrefix(s.env[0], "STINT_TOPOLOGY=")

@@ -185,6 +185,7 @@ func TestSubmit_PrintsTheIDs(t *testing.T) {
 // Proves G118.
 func TestSubmit_RefusesMalformedInput(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	const one, long = "- {name: a, action: b", "bbbbbbbb"
 	for file, want := range map[string]string{

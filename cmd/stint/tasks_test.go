@@ -459,6 +459,7 @@ func TestRetry_OpensWhatWasAborted(t *testing.T) {
 
 func TestDelete_RefusesWhatIsInProgress(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "owned", Action: "own"}, stint.Task{ID: "ready", Action: "act"})
 	db.own(t, "own")
@@ -524,6 +525,7 @@ func TestActors_AreThoseThatLive(t *testing.T) {
 
 func TestStats_CountsTasksByActionAndState(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	if r := db.run(t, "", "stats").wantExit(t, 0, "no tasks\n"); r.stdout != "" {
 		t.Errorf("stats of nothing printed %q", r.stdout)
@@ -561,6 +563,7 @@ func TestStats_CountsTasksByActionAndState(t *testing.T) {
 
 func TestErrors_CountsTasksByTheirErrors(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.run(t, "", "errors").wantExit(t, 0, "no errors")
 	db.insert(t, stint.Task{ID: "a", Action: "act"})

@@ -168,6 +168,7 @@ func TestUI_ChangesIfAllowed(t *testing.T) {
 // Tasks of shards are changed where they are, by one form.
 func TestUI_ChangesShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.insert(t)
 	showing := start(t, newCommand(t, s.env, "ui", "--listen", "127.0.0.1:0", "--allow-changes"))

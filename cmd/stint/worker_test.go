@@ -392,6 +392,7 @@ func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 
 func TestWorker_ASecondSIGTERMIsNoHurry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	dir := programtest.Write(t, map[string]string{
 		"act": `echo $$ > "$BEGUN"; until [ -e "$BEGUN.go" ]; do sleep 0.01; done`,
