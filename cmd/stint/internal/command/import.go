@@ -57,8 +57,8 @@ wait for another try.
 A task has the kind of its job as its action, or the one that --action says; its
 arguments as its body; as many tries as the job had left; and the ID ` + source.Name + `/NUMBER
 (` + source.Name + `/SCHEMA/NUMBER with --from-schema). A task has no queue: the command
-says of which queues the jobs were. Jobs of queues that are paused stay unless --queue names them. A job
-that cannot become a task stays, too, and is named.
+says of which queues the jobs were. Jobs of queues that are paused stay unless --queue
+names them. A job that cannot become a task stays, too, and is named.
 
 With --json: imported, the kinds of jobs with queue, action, ready and scheduled; left, the
 numbers of jobs that stay, by state; and refused, those of them that cannot become tasks, with

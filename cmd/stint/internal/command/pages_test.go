@@ -57,7 +57,7 @@ func allPages(t *testing.T) string {
 		if err != nil || filepath.Ext(path) != ".md" {
 			return err
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // one of the repository
+		text, err := os.ReadFile(path)
 		all.Write(text)
 		return err
 	})
