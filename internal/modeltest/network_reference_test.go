@@ -244,6 +244,9 @@ func (r *netReference) toAdd(batch []netTask) (missing []netTask, left []stint.T
 	}
 	for i := range batch {
 		task := &batch[i]
+		if _, added := places[task.ID]; added && slices.IndexFunc(batch, task.isTwin) != i {
+			continue // as in a call of its own, where nothing else is added
+		}
 		for _, edge := range task.edges() {
 			if i, ok := places[edge.Dependent]; ok {
 				missing[i].After = append(missing[i].After, edge.Predecessor)
@@ -251,8 +254,7 @@ func (r *netReference) toAdd(batch []netTask) (missing []netTask, left []stint.T
 				missing[i].ToSignalAfter = append(missing[i].ToSignalAfter, edge.Dependent)
 			}
 		}
-		if !slices.Contains(left, task.ID) || slices.IndexFunc(batch, task.isTwin) == i &&
-			r.tasks[task.ID] == nil {
+		if r.tasks[task.ID] == nil {
 			continue // it is added, with its conditions
 		}
 		for _, condition := range task.When {
