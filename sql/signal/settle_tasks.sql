@@ -81,6 +81,64 @@ WITH RECURSIVE due AS (
         WHERE blocked.key = doomed.key
         FOR UPDATE
     ) AS blocked
+), ending (key, otherwise) AS (
+    -- The tasks that may end here, and more; otherwise says that they may do so otherwise than by
+    -- being completed. This, and threatened, is read only if a task is to be skipped that still
+    -- waits for others.
+    SELECT due.key, due.spoiled IS true OR coalesce(due.verdict, 0) <> 0
+    FROM due
+    WHERE due.cause IS NULL
+    UNION
+    SELECT edge.run, due.cause <> 0 /* completed */ OR edge.accepts IS NOT NULL
+    FROM due
+    CROSS JOIN LATERAL (
+        SELECT edges.run, edges.accepts FROM stint.edges WHERE edges.after = due.key OFFSET 0
+    ) AS edge
+    WHERE due.cause IS NOT NULL
+    UNION
+    SELECT edge.run, ending.otherwise OR edge.accepts IS NOT NULL
+    FROM ending
+    CROSS JOIN LATERAL (
+        SELECT edges.run, edges.accepts
+        FROM stint.edges
+        WHERE edges.after = ending.key
+          AND (SELECT true FROM stint.blocked WHERE blocked.key = ending.key)
+          AND (ending.otherwise
+               OR (SELECT tasks.action
+                   FROM stint.tasks
+                   WHERE tasks.key = ending.key) = 'stint.Spontaneous')
+        OFFSET 0
+    ) AS edge
+), threatened (key) AS (
+    -- The tasks that an abort brings down if none of several has ended as a task wants it, which
+    -- shows only in a later round.
+    SELECT edge.run
+    FROM ending
+    CROSS JOIN LATERAL (
+        SELECT edges.run
+        FROM stint.edges
+        WHERE edges.after = ending.key AND coalesce(edges.accepts & 10, 0) = 0
+          AND (SELECT several.accepts & 8
+               FROM stint.edges AS several
+               WHERE several.run = ending.key
+               LIMIT 1) <> 0
+          AND (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = ending.key) = 0
+          AND (SELECT true FROM stint.blocked WHERE blocked.key = ending.key)
+        OFFSET 0
+    ) AS edge
+    WHERE ending.otherwise
+      AND (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
+    UNION
+    SELECT edge.run
+    FROM threatened
+    CROSS JOIN LATERAL (
+        SELECT edges.run
+        FROM stint.edges
+        WHERE edges.after = threatened.key AND coalesce(edges.accepts & 10, 0) = 0
+          AND (SELECT true FROM stint.blocked WHERE blocked.key = threatened.key)
+        OFFSET 0
+    ) AS edge
+    WHERE (SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = edge.run) = 0
 ), walk (key, cause, claim, tries, actor, status, missing, had_completed, had_aborted, not_before,
          signals, completed, aborted, orphans, moved, verdict, age, kept) AS (
     -- The others end level by level: a row is a task that ends (cause), or one that waits, with the
@@ -182,8 +240,9 @@ WITH RECURSIVE due AS (
             FOR UPDATE
         ) AS blocked
         CROSS JOIN LATERAL (
-            -- A task that an abort brings down is not skipped besides. One of which all have ended
-            -- otherwise than they must, some by an abort, falls in the next round.
+            -- A task that an abort brings down is not skipped, and neither is one that it may bring
+            -- down in the next round. One of which all have ended otherwise than they must, some by
+            -- an abort, falls in the next round.
             SELECT CASE
                        WHEN arrived.verdict & 8 <> 0
                             OR blocked.missing <> arrived.signals AND arrived.verdict & 3 = 0
@@ -203,6 +262,9 @@ WITH RECURSIVE due AS (
                             ) THEN NULL
                        WHEN arrived.verdict & 1 <> 0
                        THEN CASE WHEN arrived.key IN (SELECT fallen.key FROM fallen) THEN NULL
+                                 WHEN blocked.missing > arrived.signals
+                                      AND arrived.key IN (SELECT threatened.key FROM threatened)
+                                 THEN NULL
                                  ELSE 8::smallint /* skipped */
                             END
                        WHEN arrived.verdict & 2 <> 0 THEN 0::smallint /* completed */
