@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/changes"
+	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -31,6 +32,10 @@ type Affected struct {
 // progress learns of it when its token is refused. A final task stays as it is, without an error.
 // The result names the tasks that were aborted, and counts the dependents that were aborted with
 // them.
+//
+// A dependent with a condition about one of the tasks starts if that names StateAborted and nothing
+// else is missing. If not, it is aborted, or skipped if it runs anyway; with [Task.WhenAny] only
+// when none of its other predecessors is left to start it (R23).
 //
 // If there is no task of an ID, the error is [ErrTaskNotFound], in a [*TaskError] that names every
 // such ID, and no task is aborted. The call may be repeated after any failure; its result then
@@ -120,9 +125,15 @@ func (s *Store) end(
 }
 
 // DeleteTasks removes tasks from the store, including finished ones, which frees their IDs. The
-// dependents of an unfinished task no longer wait for it; a dependent that then has nothing left to
-// wait for is deleted too, and so on (R17). The dependents of a finished task stay. The result
-// names the tasks of the call, and counts the dependents that were deleted with them.
+// dependents of an unfinished task no longer wait for it. A dependent of which all predecessors are
+// deleted before they have finished is deleted too, and so on; if one of them has finished, it goes
+// on when nothing is left to wait for, whatever came last (R17). The dependents of a finished task
+// stay. The result names the tasks of the call, and counts the dependents that were deleted with
+// them.
+//
+// A condition about an unfinished task that is deleted is not met: the dependent is skipped, or,
+// with [Task.WhenAny], waits for its other predecessors (R23). What a finished task has decided
+// stays decided, also if the dependent is retried later.
 //
 // If a task is in progress, the error is [ErrTaskInProgress]; if there is no task of an ID, it is
 // [ErrTaskNotFound]. Either comes in a [*TaskError] that names every such ID, and nothing is
@@ -167,7 +178,10 @@ func (s *Store) erase(ctx context.Context, tasks []withdrawn) error {
 // aborted and the new one inserted at one instant (R5). Callers of [Store.WaitForTask] see the old
 // task aborted with [CauseReplaced]. Its dependencies are removed with it, in both directions: a
 // task that waited for it no longer does, and does not wait for the new task unless the call says
-// so.
+// so. A condition about an old task that had not finished is not met: the dependent is skipped, or,
+// with [Task.WhenAny], waits for its other predecessors (R23). If the new task names a blocked
+// dependent of the old one in [Task.ToSignalAfter], that goes on to wait, under the condition that
+// it has.
 //
 // If an old task is in progress, the error is [ErrTaskInProgress], in a [*TaskError] that names
 // every such ID, and nothing is replaced. An ID that comes twice is refused with [ErrTaskExists].
@@ -218,16 +232,69 @@ func (s *Store) replaceOnce(ctx context.Context, ids []TaskID, tasks []Task) err
 	if err := refuseOwned(old); err != nil {
 		return err
 	}
+	handed, into, err := s.handOver(ctx, old, tasks)
+	if err != nil {
+		return err
+	}
 	if err := s.erase(ctx, old); err != nil {
 		return err
 	}
-	if err := s.insertTasks(ctx, tasks); err != nil {
+	if err := s.insertInto(ctx, tasks, into); err != nil {
 		return err
 	}
 	// The old tasks end last, so that a task that waited for an old one and must wait for the new
 	// one never stops waiting.
-	_, err = s.end(ctx, old, causeReplaced, "")
-	return err
+	if _, err = s.end(ctx, old, causeReplaced, ""); err != nil || len(handed) == 0 {
+		return err
+	}
+	after, run := network.Ends(handed)
+	return s.db.Run(ctx, pg.Step{Name: "cut_edges", Args: []any{after, run}})
+}
+
+// handOver prepares new tasks for the dependents of the old ones that they name: these go on to
+// wait, under the conditions that they have. It returns the edges from old tasks to such
+// dependents, and the conditions of the new edges.
+func (s *Store) handOver(
+	ctx context.Context, old []withdrawn, tasks []Task,
+) (handed []network.Edge, into map[Dependency]*network.Condition, err error) {
+	keys, replaced := map[TaskID]int64{}, map[TaskID]bool{}
+	for _, was := range old {
+		keys[was.id], replaced[was.id] = was.key, true
+	}
+	var after []int64
+	var run []TaskID
+	names := map[int64]TaskID{}
+	for i := range tasks {
+		key, ok := keys[tasks[i].ID]
+		for _, dependent := range tasks[i].ToSignalAfter {
+			if ok && !replaced[dependent] {
+				after, run = append(after, key), append(run, dependent)
+				names[key] = tasks[i].ID
+			}
+		}
+	}
+	if len(after) == 0 {
+		return nil, nil, nil
+	}
+	into = map[Dependency]*network.Condition{}
+	err = s.db.Run(ctx, pg.Step{
+		Name: "hand_over", Args: []any{after, texts(run)},
+		Read: func(rows pgx.Rows) error {
+			var edge network.Edge
+			var id TaskID
+			var c network.Condition
+			columns := []any{&edge.After, &edge.Run, &id, &c.Accepts, &c.Results}
+			_, err := pgx.ForEachRow(rows, columns, func() error {
+				handed = append(handed, edge)
+				if c.Accepts != 0 {
+					into[Dependency{names[edge.After], id}] = new(c)
+				}
+				return nil
+			})
+			return err
+		},
+	})
+	return handed, into, err
 }
 
 // lockDependenciesOf takes the locks that edges need, if the old tasks wait for others or the new

@@ -44,8 +44,9 @@ const followUpSuffix = "+"
 //
 // A handler learns from the body what the task is about, since the ID may have a "+". To replace a
 // task means what it does in [Store.ReplaceTasks]: callers of [Store.WaitForTask] see it aborted
-// with [CauseReplaced], others that depend on it no longer do, and the token of a late owner is
-// void. To get rid of a task, abort or delete both IDs.
+// with [CauseReplaced], others that depend on it no longer do, conditions about it are not met, so
+// that tasks with these are skipped (R23), and the token of a late owner is void. To get rid of a
+// task, abort or delete both IDs.
 //
 // The ID must be given and have at most 511 bytes. NotBefore and what names other tasks (After,
 // When and so on) must be zero, the action not [Spontaneous], quiet positive, and atMost at least

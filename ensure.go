@@ -27,8 +27,10 @@ import (
 // leads to the one that is there, under the conditions of InsertTasks (R3): a predecessor that has
 // completed counts as settled, one that was aborted aborts the new task unless it runs anyway, and
 // if a dependent has started, the error is [ErrTaskStarted]. What else the tasks name that are left
-// out has no effect: of two tasks that are there, [Store.AddDependencies] makes one wait for the
-// other.
+// out has no effect, such as their WhenAny, and all that a task names whose ID comes again in the
+// call: of two tasks that are there, [Store.AddDependencies] makes one wait for the other. If a
+// task that is there has [Task.WhenAny], it cannot wait for another besides: the error is an
+// [*ArgumentError].
 //
 // If several calls have the same IDs at once, each task is added by one of them and left out by the
 // others, which wait for that one. Calls of EnsureTasks do not deadlock with one another, unless a
@@ -120,51 +122,57 @@ func (s *Store) ensureMany(ctx context.Context, tasks []Task) (existing []TaskID
 	}
 }
 
-// divide divides tasks into those that are missing, and those whose IDs were seen, or come again.
-// What these say about their dependencies on the missing ones, it tells those; into are the
-// conditions that they have for these.
+// divide divides tasks into those that are missing, and those that are left out: their IDs were
+// seen, or come again. What those say whose tasks are there about their dependencies on the missing
+// ones, it tells these; into is that of newInsertGraph. A task whose ID comes again says nothing:
+// in a call of its own, it would come alone.
 func divide(tasks []Task, seen map[TaskID]bool) (
 	missing []Task, left []*Task, into map[Dependency]*network.Condition,
 ) {
 	missing = make([]Task, 0, len(tasks)-len(seen))
+	places := make(map[TaskID]int, len(tasks)) // in missing
+	var there []*Task
 	for i := range tasks {
-		if id := tasks[i].ID; seen[id] {
+		_, again := places[tasks[i].ID]
+		switch {
+		case seen[tasks[i].ID]:
+			there = append(there, &tasks[i])
 			left = append(left, &tasks[i])
-		} else {
-			seen[id] = true
+		case again:
+			left = append(left, &tasks[i])
+		default:
+			places[tasks[i].ID] = len(missing)
 			missing = append(missing, tasks[i])
 		}
 	}
-	if !slices.ContainsFunc(left, func(task *Task) bool { return isLinked(*task) }) {
+	if !slices.ContainsFunc(there, func(task *Task) bool { return isLinked(*task) }) {
 		return missing, left, nil
 	}
 	into = map[Dependency]*network.Condition{}
-	places := make(map[TaskID]int, len(missing))
 	for i := range missing {
 		task := &missing[i]
-		places[task.ID] = i
 		// What is appended below must not go into the caller's slices.
 		task.After, task.ToSignalAfter = slices.Clip(task.After), slices.Clip(task.ToSignalAfter)
 	}
-	link := func(after, run TaskID) {
+	signal := func(after, run TaskID, condition *network.Condition) {
 		if i, ok := places[after]; ok {
 			missing[i].ToSignalAfter = append(missing[i].ToSignalAfter, run)
-		} else if i, ok := places[run]; ok {
-			missing[i].After = append(missing[i].After, after)
+			into[Dependency{after, run}] = condition
 		}
 	}
-	for _, task := range left {
+	for _, task := range there {
 		for _, id := range task.After {
-			link(id, task.ID)
+			signal(id, task.ID, nil)
 		}
 		for _, id := range task.ToSignalAfter {
-			link(task.ID, id)
+			if i, ok := places[id]; ok {
+				missing[i].After = append(missing[i].After, task.ID)
+			}
 		}
 		// A task that is there with WhenAny takes no more, and its definition decides which it is.
 		for id, condition := range task.conditionRows() {
-			if _, ok := places[id]; ok && condition.Accepts&network.OneOfSeveral == 0 {
-				link(id, task.ID)
-				into[Dependency{id, task.ID}] = condition
+			if condition.Accepts&network.OneOfSeveral == 0 {
+				signal(id, task.ID, condition)
 			}
 		}
 	}

@@ -185,6 +185,20 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 	})
 }
 
+// insertInto is insertTasks, with the conditions of edges to which ToSignalAfter leads.
+func (s *Store) insertInto(
+	ctx context.Context, tasks []Task, into map[Dependency]*network.Condition,
+) error {
+	if len(into) == 0 {
+		return s.insertTasks(ctx, tasks)
+	}
+	tasks, _, err := s.prepare(ctx, tasks)
+	if err != nil {
+		return err
+	}
+	return s.insertMany(ctx, tasks, into, false)
+}
+
 // insertMany inserts tasks through COPY, in the order of their IDs if sorted is set. into is that
 // of newInsertGraph.
 func (s *Store) insertMany(

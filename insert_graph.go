@@ -44,6 +44,8 @@ type insertGraph struct {
 	edges []dag.Edge
 	// conditions are those of the edges that have one.
 	conditions map[dag.Edge]*network.Condition
+	// into is that of newInsertGraph.
+	into map[Dependency]*network.Condition
 	// missing is for each task how many signals it waits for.
 	missing []int32
 	// arrivals are the signals that are there from the start.
@@ -59,13 +61,13 @@ type arrival struct {
 }
 
 // newInsertGraph reads the edges that tasks name. The graph is nil if none of the tasks waits for
-// anything and nothing waits for them. The conditions of edges to which ToSignalAfter leads are in
-// into, if they have any.
+// anything and nothing waits for them. In into are the edges to which ToSignalAfter leads, but
+// which the dependents have named, with their conditions, if they have any.
 func newInsertGraph(tasks []Task, into map[Dependency]*network.Condition) (*insertGraph, error) {
 	if !slices.ContainsFunc(tasks, isLinked) {
 		return nil, nil //nolint:nilnil // no graph is an answer
 	}
-	g := &insertGraph{tasks: tasks, missing: make([]int32, len(tasks))}
+	g := &insertGraph{tasks: tasks, into: into, missing: make([]int32, len(tasks))}
 	if len(into) > 0 || slices.ContainsFunc(tasks, isConditional) {
 		g.conditions = map[dag.Edge]*network.Condition{}
 	}
@@ -91,7 +93,7 @@ func newInsertGraph(tasks []Task, into map[Dependency]*network.Condition) (*inse
 			edge := dag.Edge{From: nodes[task.ID], To: node(id)}
 			g.edges = append(g.edges, edge)
 			condition, ok := into[Dependency{task.ID, id}]
-			if _, known := g.conditions[edge]; ok && !known {
+			if _, known := g.conditions[edge]; ok && condition != nil && !known {
 				g.conditions[edge] = condition
 			}
 		}
@@ -256,8 +258,9 @@ func (g *insertGraph) attach(ctx context.Context, s *Store) error {
 		case task.started() && run[len(g.tasks)+i]:
 			started = append(started, id)
 		case task.any:
-			return argumentError("Task.ToSignalAfter",
-				fmt.Sprintf("task %q %s", string(id), waitsForAny))
+			if err := g.refuseAny(int32(len(g.tasks)+i), task); err != nil { //nolint:gosec // few
+				return err
+			}
 		}
 	}
 	switch {
@@ -271,6 +274,28 @@ func (g *insertGraph) attach(ctx context.Context, s *Store) error {
 		}
 	}
 	g.takeSignals()
+	return nil
+}
+
+// refuseAny refuses edges to a stored task that the first of several starts, unless they come in
+// the place of some of these.
+func (g *insertGraph) refuseAny(node int32, task heldTask) error {
+	for _, edge := range g.edges {
+		c := g.conditions[edge]
+		if edge.To != node || task.state == stateBlocked && c != nil &&
+			c.Accepts&network.OneOfSeveral != 0 {
+			continue
+		}
+		argument, id := "Task.ToSignalAfter", g.id(node)
+		condition, named := g.into[Dependency{g.id(edge.From), id}]
+		switch {
+		case named && condition == nil:
+			argument = "Task.After"
+		case named:
+			argument = "Task.When"
+		}
+		return argumentError(argument, fmt.Sprintf("task %q %s", string(id), waitsForAny))
+	}
 	return nil
 }
 

@@ -15,8 +15,14 @@ import (
 )
 
 // RetryTasks opens finished tasks again, with all their tries, and with them the tasks that were
-// aborted because of them ([CauseDependency]), directly or through others, unless another aborted
-// predecessor keeps those aborted. Call it once the cause of the failure is fixed.
+// aborted because of them ([CauseDependency]) or skipped, directly or through others, unless
+// another aborted predecessor keeps those aborted. Call it once the cause of the failure is fixed.
+//
+// The conditions of a task that is opened ([Task.When], [Task.WhenAny]) are decided anew, by how
+// its predecessors have ended or will end. A skipped task is skipped again at once if they cannot
+// be met either now: retry the predecessors in the same call. Of a predecessor that has left the
+// store, a condition stays as it was decided, and is not met if it was not decided (R23). A task
+// that the first of several has made ready keeps that signal.
 //
 // The tasks are ready once their predecessors have ended, as after their insert. Their status
 // texts, results and NotBefore are dropped. A task whose Deadline has passed is aborted again. A

@@ -20,12 +20,17 @@ import (
 // predecessor ends, or it is refused. A dependency that exists already is left as it is, whatever
 // the states of its tasks. The dependent may be ready, or have been given back for another try.
 //
-// If a predecessor is final, the error is [ErrTaskFinished]: there is nothing to wait for. If a
-// dependent is in progress or final, it is [ErrTaskStarted], even if its lease has expired and
-// nobody else owns it yet; if one of the tasks does not exist, it is [ErrTaskNotFound]. All these
-// come in a [*DependencyError] that lists every dependency refused, so that the caller can make the
-// call again without them. If tasks would wait for each other, even through concurrent calls, the
-// error is [ErrCycle], in a [*CycleError] with the path (R4).
+// The dependencies are as those in [Task.After]: they have no condition, so that the dependent is
+// aborted or skipped with its predecessor, unless it runs anyway.
+//
+// If a predecessor is final, that is completed, aborted or skipped, the error is [ErrTaskFinished]:
+// there is nothing to wait for. If a dependent is in progress or final, it is [ErrTaskStarted],
+// even if its lease has expired and nobody else owns it yet; if one of the tasks does not exist, it
+// is [ErrTaskNotFound]. All these come in a [*DependencyError] that lists every dependency refused,
+// so that the caller can make the call again without them. If a dependent has [Task.WhenAny], it
+// cannot wait for another besides: the error is an [*ArgumentError]. If tasks would wait for each
+// other, even through concurrent calls, the error is [ErrCycle], in a [*CycleError] with the path
+// (R4).
 //
 // Until the transaction ends, these tasks cannot be owned, returned or signalled, and other calls
 // that add dependencies between stored tasks wait. If ctx ends or the connection breaks during the

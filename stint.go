@@ -47,6 +47,13 @@
 // runs anyway ([OnAbort]). Its owner is told how its predecessors ended, and [Store.Inputs] gives
 // their results. The package structures builds chains, groups, chords and networks.
 //
+// A task may also start by how others end, or with which result: when all of its conditions are met
+// ([Task.When]), or the first of several ([Task.WhenAny]). If they cannot be met any more, the task
+// is skipped ([StateSkipped]), a third way to end beside completed and aborted: nobody performs it,
+// and it is no failure. What waits for a skipped task is skipped, too, unless it runs anyway or has
+// a condition that says so. A condition about a task that is replaced or deleted before it has
+// ended is not met (R23).
+//
 // # Waiting
 //
 // [Store.WaitForTask], [Store.WaitToOwnTasks] and [Store.OwnershipContext] are woken within
@@ -179,14 +186,14 @@ const (
 
 // Retention is how long finished tasks stay before they are pruned (R18). Tasks with PostResult
 // stay for at least an hour, and the predecessors of a task until that task has completed or been
-// pruned. Until then their IDs are taken (R1).
+// pruned. Until then their IDs are taken (R1). Skipped tasks stay for as long as aborted ones.
 //
 // The retention belongs to the store, not to the database: if several stores share a schema, the
 // shortest retention wins.
 type Retention struct {
 	// Completed is the age at which completed tasks are pruned. Default: 24 hours.
 	Completed time.Duration
-	// Aborted is the age at which aborted tasks are pruned. Default: 7 days.
+	// Aborted is the age at which aborted tasks are pruned, and skipped ones. Default: 7 days.
 	Aborted time.Duration
 	// Changes is the age at which is forgotten who has changed what: see [WithAuthor]. Default: 90
 	// days.
@@ -208,6 +215,9 @@ const (
 // schemaVersion is the version of the migrations that the statements of this release are written
 // for.
 const schemaVersion = 2
+
+// gatePrefix begins the IDs of tasks that hold an insert over several shards up (package shards).
+const gatePrefix = "stint.gate/"
 
 //go:embed sql/*/*.sql
 var statementFiles embed.FS
@@ -305,7 +315,7 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 			duty.Statements, limit.Statements, prune.Statements, schedule.Statements,
 			session.Statements,
 		},
-		Literals:    []string{Spontaneous, External},
+		Literals:    []string{Spontaneous, External, gatePrefix},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,
 	}
 }

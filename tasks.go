@@ -107,8 +107,12 @@ type Task struct {
 	WhenAny []Condition
 }
 
-// A Condition is a task that another waits for, and how it must end for the other one to start. If
-// it is aborted though the condition does not say so, the other one is, too, unless it runs anyway.
+// A Condition is a task that another waits for, and how it must end for the other one to start. In
+// When, if it ends otherwise, the other one is skipped; or aborted, if it is aborted, the condition
+// does not name StateAborted, and the other one does not run anyway. In WhenAny, the other one goes
+// on waiting, and this is decided when all have ended otherwise: it is aborted if one of them was,
+// unless it runs anyway, and else skipped. A condition about a task that is replaced or deleted
+// before it has ended is not met (R23).
 type Condition struct {
 	// After is the task to wait for.
 	After TaskID `json:"after"`
@@ -155,14 +159,18 @@ const UnlimitedTries = -1
 // be asked for it later. 16 to 255 bytes of UTF-8 without NUL.
 type AnswerKey string
 
-// OnAbort says what happens to a task when one of its predecessors is aborted.
+// OnAbort says what happens to a task when one of its predecessors is aborted, or skipped, though
+// no condition names that end ([Task.When]). With [Task.WhenAny] it says so when all have ended
+// otherwise than their conditions say.
 type OnAbort int16
 
 const (
-	// AbortToo aborts the task with [CauseDependency]. It is the default.
+	// AbortToo aborts the task with [CauseDependency]; after a skipped predecessor, it skips it. It
+	// is the default.
 	AbortToo OnAbort = iota
-	// RunAnyway counts the predecessor as settled, and tells the owner how many were aborted. A
-	// skipped predecessor counts as settled, too.
+	// RunAnyway counts a predecessor in After as settled that was aborted or skipped, and tells the
+	// owner how many were aborted. A task whose conditions are not met it does not start: that is
+	// skipped, also where it would be aborted otherwise.
 	RunAnyway
 )
 

@@ -88,6 +88,7 @@ GRANT SELECT, INSERT, DELETE
     ON stint.tasks, stint.edges, stint.deadlines, stint.settling
     TO stint_producer, stint_worker;
 GRANT UPDATE (priority, max_tries, limit_key) ON stint.tasks TO stint_producer, stint_worker;
+GRANT UPDATE (accepts, results) ON stint.edges TO stint_producer, stint_worker;
 GRANT SELECT, INSERT ON stint.finished, stint.joined TO stint_producer, stint_worker;
 GRANT SELECT, UPDATE ON stint.dependency_lock TO stint_producer, stint_worker;
 GRANT SELECT (claim, part, actor, spans) ON stint.leases TO stint_producer; -- ListTasks

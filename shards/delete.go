@@ -11,9 +11,9 @@ import (
 )
 
 // DeleteTasks is [stint.Store.DeleteTasks] on each shard concerned, and what it means for
-// dependents on other shards: those of an unfinished task no longer wait for it, and one that then
-// has nothing left to wait for is deleted too, and so on from shard to shard. [Affected.Others]
-// counts them.
+// dependents on other shards: those of an unfinished task no longer wait for it, and one of which
+// all predecessors are deleted is deleted too, and so on from shard to shard. [Affected.Others]
+// counts them. Conditions about unfinished tasks that are deleted are not met.
 //
 // If a task is in progress, the error is [stint.ErrTaskInProgress]; if there is no task of an ID,
 // it is [stint.ErrTaskNotFound]; if the network that depends on a task has more than 10,000 tasks

@@ -191,3 +191,61 @@ func TestCheck_FindsPlaceholdersThatWereRetried(t *testing.T) {
 	d.perform(t, "1/a", stint.Return{})
 	d.perform(t, "2/b", stint.Return{})
 }
+
+// What becomes of a task does not depend on whether a predecessor on one shard ends first, or that
+// on another is deleted first; and a condition about a deleted task is not met.
+// Proves G280, G281, R17, R23.
+func TestDeleteTasks_LeavesTheSameInWhateverOrder(t *testing.T) {
+	t.Parallel()
+	for name, deletedFirst := range map[string]bool{"ended first": false, "deleted first": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabases(t, "1", "2", "3")
+			c := d.cluster(t, shards.Options{})
+			err := c.InsertTasks(t.Context(), []shards.Task{
+				task("1/a"), task("3/b"), task("2/told", "1/a"), task("2/run", "1/a", "3/b"),
+				when("2/branch", ends("1/a"), ends("3/b")), task("3/behind", "2/branch"),
+			})
+			wantErr(t, "InsertTasks", err, nil)
+			d.relay(t, shards.Options{})
+			d.awaitDecided(t)
+			remove := func() {
+				_, err := c.DeleteTasks(t.Context(), []shards.ID{idOf("3/b")})
+				wantErr(t, "DeleteTasks", err, nil)
+			}
+			if deletedFirst {
+				remove()
+			}
+			d.perform(t, "1/a", stint.Return{})
+			d.awaitState(t, "2/told", "ready")
+			if !deletedFirst {
+				remove()
+			}
+			d.awaitState(t, "2/run", "ready")
+			d.awaitState(t, "2/branch", "skipped")
+			d.awaitState(t, "3/behind", "skipped")
+		})
+	}
+}
+
+// That an insert over several shards was decided is no end that anybody waited for.
+// Proves G148, R17.
+func TestDeleteTasks_OfAllThatWasThereBeforeDeletesWhatWaits(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{})
+	insertAll(t, c, "1/old")
+	err := c.InsertTasks(t.Context(), []shards.Task{
+		task("1/here", "1/old"), task("2/there", "1/old"), task("2/one"), task("2/two"),
+		task("2/three"), task("2/four"),
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	d.awaitState(t, "1/here", "blocked")
+	d.awaitDecided(t)
+	_, err = c.DeleteTasks(t.Context(), []shards.ID{idOf("1/old")})
+	wantErr(t, "DeleteTasks", err, nil)
+	for _, id := range []string{"1/here", "2/there"} {
+		d.awaitState(t, id, "none")
+	}
+}

@@ -192,7 +192,7 @@ func ExampleCluster_DeleteTasks() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(len(page.Tasks), "tasks are left") // mail had nothing left to wait for
+	fmt.Println(len(page.Tasks), "tasks are left") // mail waited for nothing else
 	// Output:
 	// [eu/save]
 	// 0 tasks are left

@@ -453,7 +453,10 @@ func TestConditions_OfDeletedTasks(t *testing.T) {
 	wantErr(t, "DeleteTasks",
 		errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a", "b"})), nil)
 	got := statesOf(t, store)
-	want := map[stint.TaskID]stint.State{"c": stint.StateReady, "kept": stint.StateBlocked}
+	want := map[stint.TaskID]stint.State{
+		"c": stint.StateReady, "kept": stint.StateBlocked, "any": isSkipped, "all": isSkipped,
+		"one": isSkipped,
+	}
 	if !maps.Equal(got, want) {
 		t.Errorf("the tasks are %v, want %v", got, want)
 	}

@@ -220,7 +220,7 @@ var ensuredBesideOne = map[string]struct {
 	"one that comes twice": {
 		stint.StatusPending,
 		[]stint.Task{after("new"), after("first"), after("new", "there", "first")},
-		"first ready, new blocked, there ready",
+		"first ready, new ready, there ready",
 	},
 }
 

@@ -139,7 +139,10 @@ var sample = map[string]struct {
 	}},
 	"end_tasks": {"1, 2, 4, 'x', '{5}', '{1}', '{actor}'", nil},
 	"erase_tasks": {"'{5,70}'", []string{
-		"finished_pkey", "edges_after", "edges_run", "joined_pkey",
+		"finished_pkey", "edges_after", "edges_run", "joined_pkey", "tasks_pkey",
+	}},
+	"hand_over": {"'{5,70}', '{a,b}'", []string{
+		"tasks_id_key", "edges_after", "blocked_pkey",
 	}},
 	"existing_edges": {"'{5,70}', '{6,71}'", []string{"edges_after"}},
 	"existing_tasks": {"'{a,b}'", []string{"tasks_id_key"}},

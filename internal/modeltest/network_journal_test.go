@@ -373,7 +373,7 @@ func (r *reviewer) end(t *reviewed, e entry) {
 // checkTouched looks at a task at the end of a transaction that had to do with it.
 func (r *reviewer) checkTouched(t *reviewed, tx string) {
 	unfinished, settled := !t.final && !t.gone(), len(t.open) == 0
-	orphan := slices.ContainsFunc(t.lost, func(key int64) bool {
+	orphan := r.isAlone(t) && slices.ContainsFunc(t.lost, func(key int64) bool {
 		return r.tasks[key].deletedIn(tx)
 	})
 	switch {
@@ -397,6 +397,18 @@ func (r *reviewer) checkTouched(t *reviewed, tx string) {
 		r.report(t, "was aborted for a predecessor, with OnAbort %d, aborted: %t",
 			t.onAbort, spoiled)
 	}
+}
+
+// isAlone reports whether all predecessors of a task were deleted before they ended. One that was
+// replaced by a task that names this one in turn is as that one is.
+func (r *reviewer) isAlone(t *reviewed) bool {
+	return len(t.counted) == 0 && !slices.ContainsFunc(t.lost, func(key int64) bool {
+		replaced := r.tasks[key]
+		return replaced.final && !slices.ContainsFunc(
+			slices.AppendSeq(slices.Clone(t.lost), maps.Keys(t.open)), func(later int64) bool {
+				return later > key && r.tasks[later].id == replaced.id
+			})
+	})
 }
 
 // checkEnd looks at everything when it is over.

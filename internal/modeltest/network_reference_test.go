@@ -32,16 +32,22 @@ type netTask struct {
 	told  signals
 
 	// conditions are those of edges in after. any says that the first to be met starts the task,
-	// chosen that one has, and fresh that this was just now, so that signals still count. falls
-	// says that none of several was met, and some were aborted.
-	conditions                map[stint.TaskID]stint.Condition
-	into                      map[stint.TaskID]stint.Condition // of edges in ToSignalAfter
-	any, chosen, fresh, falls bool
-	passed                    int    // how many of several were aborted
-	result                    string // returned
+	// and chosen that one has.
+	conditions  map[stint.TaskID]stint.Condition
+	into        map[stint.TaskID]stint.Condition // of edges in ToSignalAfter
+	any, chosen bool
+	passed      int    // how many of several were aborted
+	result      string // returned
+
+	// Of predecessors that have left the store, held says that one without a condition had ended,
+	// or was replaced; met and unmet are how many conditions were met, and were not, or never will.
+	held       bool
+	met, unmet int
+	// open says that it is to be decided what becomes of the task, orphaned that a predecessor was
+	// deleted just now, before it ended.
+	open, orphaned bool
 }
 
-// signals are how many predecessors ended how.
 // states returns the states of all tasks.
 func (r *netReference) states() map[stint.TaskID]stint.State {
 	states := make(map[stint.TaskID]stint.State, len(r.tasks))
@@ -51,6 +57,7 @@ func (r *netReference) states() map[stint.TaskID]stint.State {
 	return states
 }
 
+// signals are how many predecessors ended how.
 type signals struct{ completed, aborted int }
 
 const statePending = stint.State("")
@@ -101,23 +108,6 @@ func (t *netTask) place() stint.State {
 		return stint.StateScheduled
 	default:
 		return stint.StateReady
-	}
-}
-
-// leave takes a task out of the store. What waited for it no longer does.
-func (r *netReference) leave(id stint.TaskID) {
-	delete(r.tasks, id)
-	for _, task := range r.tasks {
-		task.untie(id)
-	}
-}
-
-// untie lets a task wait for another no more. One that waits for none any more may be tied again.
-func (t *netTask) untie(id stint.TaskID) {
-	delete(t.after, id)
-	delete(t.conditions, id)
-	if len(t.after) == 0 {
-		t.any, t.chosen = false, false
 	}
 }
 
@@ -202,11 +192,13 @@ func (r *netReference) insert(batch []netTask, replace bool) verdicts {
 func (r *netReference) put(batch []netTask) {
 	for i := range batch {
 		if r.tasks[batch[i].ID] != nil {
-			r.leave(batch[i].ID)
+			r.handOver(batch, i)
+			r.leave(batch[i].ID, false)
 		}
 	}
 	for i := range batch {
 		task := batch[i]
+		task.open = true
 		task.after, task.any = map[stint.TaskID]bool{}, len(task.WhenAny) > 0
 		task.conditions = map[stint.TaskID]stint.Condition{}
 		r.tasks[task.ID] = &task
@@ -244,6 +236,9 @@ func (r *netReference) toAdd(batch []netTask) (missing []netTask, left []stint.T
 	}
 	for i := range batch {
 		task := &batch[i]
+		if _, added := places[task.ID]; added && slices.IndexFunc(batch, task.isTwin) != i {
+			continue // as in a call of its own, where nothing else is added
+		}
 		for _, edge := range task.edges() {
 			if i, ok := places[edge.Dependent]; ok {
 				missing[i].After = append(missing[i].After, edge.Predecessor)
@@ -251,8 +246,7 @@ func (r *netReference) toAdd(batch []netTask) (missing []netTask, left []stint.T
 				missing[i].ToSignalAfter = append(missing[i].ToSignalAfter, edge.Dependent)
 			}
 		}
-		if !slices.Contains(left, task.ID) || slices.IndexFunc(batch, task.isTwin) == i &&
-			r.tasks[task.ID] == nil {
+		if r.tasks[task.ID] == nil {
 			continue // it is added, with its conditions
 		}
 		for _, condition := range task.When {
@@ -441,36 +435,12 @@ func (r *netReference) delete(ids []stint.TaskID) verdicts {
 	if len(wrong) > 0 {
 		return wrong
 	}
-	var unfinished []stint.TaskID
 	for _, id := range ids {
-		if r.tasks[id] == nil {
-			continue // named twice
-		}
-		if r.tasks[id].final() {
-			r.leave(id)
-		} else {
-			unfinished = append(unfinished, id)
+		if r.tasks[id] != nil { // not named twice
+			r.leave(id, true)
 		}
 	}
-	for len(unfinished) > 0 {
-		id := unfinished[0]
-		unfinished = unfinished[1:]
-		if r.tasks[id] == nil {
-			continue
-		}
-		var left []stint.TaskID
-		for other, task := range r.tasks {
-			if taken, ok := task.after[id]; ok && !taken && !task.chosen {
-				left = append(left, other)
-			}
-		}
-		r.leave(id)
-		for _, other := range left {
-			if task := r.tasks[other]; !task.final() && !task.waits() {
-				unfinished = append(unfinished, other)
-			}
-		}
-	}
+	r.follow()
 	return nil
 }
 

@@ -9,20 +9,54 @@ import (
 )
 
 // follow does what follows from the state of the tasks: signals, aborts by dependency, completions
-// of joins, and tasks that are skipped. It goes on by levels, as R23 says: what ends in one counts
-// in the next, and an abort brings everything down first.
+// of joins, and tasks that are skipped or deleted. What a task waits for comes before it, so all
+// that is due to it counts when it is decided what becomes of it: an abort before all else.
 func (r *netReference) follow() {
-	for again := true; again; {
-		again = r.bringDown()
-		for r.level() {
-			again = true
+	done := map[stint.TaskID]bool{}
+	var visit func(id stint.TaskID)
+	visit = func(id stint.TaskID) {
+		task := r.tasks[id]
+		if task == nil || done[id] {
+			return
 		}
-		for _, task := range r.tasks {
-			if task.fresh = false; task.falls {
-				task.falls, again = false, true
-				task.end(stint.StateAborted, stint.CauseDependency)
-			}
+		done[id] = true
+		for before := range task.after {
+			visit(before)
 		}
+		if !task.final() && (task.waits() || task.open || task.joins() && task.isFree()) {
+			r.decide(task)
+		}
+		task.open, task.orphaned = false, false
+	}
+	for _, id := range r.ids() {
+		visit(id)
+	}
+}
+
+// decide takes the signals that have come for a task, and ends it if it ends by them.
+func (r *netReference) decide(task *netTask) {
+	for id, taken := range task.after {
+		if !taken && r.tasks[id].state == stint.StateAborted && task.fallsWith(id) {
+			task.end(stint.StateAborted, stint.CauseDependency)
+			task.token = stint.Token{}
+			return
+		}
+	}
+	unmet := r.take(task) || !task.any && task.unmet > 0
+	task.chosen = task.chosen || task.any && task.met > 0
+	switch {
+	case unmet:
+		task.end(stint.StateSkipped, "")
+	case task.any && !task.chosen && !task.waits() && len(task.after)+task.unmet > 0:
+		if task.passed > 0 && task.OnAbort == stint.AbortToo {
+			task.end(stint.StateAborted, stint.CauseDependency)
+		} else {
+			task.end(stint.StateSkipped, "")
+		}
+	case task.orphaned && len(task.after)+task.met+task.unmet == 0 && !task.held:
+		r.leave(task.ID, true)
+	case task.joins() && task.isFree():
+		task.end(stint.StateCompleted, "")
 	}
 }
 
@@ -33,74 +67,17 @@ func (t *netTask) fallsWith(id stint.TaskID) bool {
 		(!ok || !slices.Contains(condition.States, stint.StateAborted))
 }
 
-// bringDown aborts what falls with its predecessors. It reports whether there was anything.
-func (r *netReference) bringDown() (some bool) {
-	for again := true; again; {
-		again = false
-		for _, task := range r.tasks {
-			for id, taken := range task.after {
-				if !taken && !task.final() && r.tasks[id].state == stint.StateAborted &&
-					task.fallsWith(id) {
-					task.end(stint.StateAborted, stint.CauseDependency)
-					task.token = stint.Token{}
-					again, some = true, true
-				}
-			}
-		}
-	}
-	return some
-}
-
-// level takes the signals of all tasks that have ended, and ends what ends by them. It reports
-// whether there was anything.
-func (r *netReference) level() (some bool) {
-	var decided []func()
-	for _, task := range r.tasks {
-		completes := task.joins() && task.isFree()
-		if task.final() || !task.waits() && !task.fresh && !completes {
-			continue
-		}
-		took, unmet := r.take(task)
-		some = some || took
-		switch {
-		case unmet:
-			decided = append(decided, func() { task.end(stint.StateSkipped, "") })
-		case task.any && !task.chosen && len(task.after) > 0 && !task.waits():
-			decided = append(decided, task.passOver)
-		case task.joins() && task.isFree():
-			decided = append(decided, func() { task.end(stint.StateCompleted, "") })
-		}
-	}
-	for _, end := range decided {
-		end()
-	}
-	return some || len(decided) > 0
-}
-
 // isFree reports whether nothing holds the task up.
 func (t *netTask) isFree() bool { return t.place() == stint.StateReady }
 
-// passOver ends a task that the first of several was to start, and none does. One that was aborted
-// aborts it behind the other signals.
-func (t *netTask) passOver() {
-	switch {
-	case t.falls:
-	case t.passed > 0 && t.OnAbort == stint.AbortToo:
-		t.falls = true
-	default:
-		t.end(stint.StateSkipped, "")
-	}
-}
-
-// take takes the signals that have come for a task. It reports whether there were any, and whether
-// one does not meet its condition.
-func (r *netReference) take(task *netTask) (some, unmet bool) {
+// take takes the signals that have come for a task. It reports whether one does not meet its
+// condition.
+func (r *netReference) take(task *netTask) (unmet bool) {
 	for id, taken := range task.after {
 		before := r.tasks[id]
 		if taken || !before.final() {
 			continue
 		}
-		some = true
 		task.after[id] = true
 		met := task.isMet(id, before)
 		switch {
@@ -119,11 +96,11 @@ func (r *netReference) take(task *netTask) (some, unmet bool) {
 			task.told.completed++
 		}
 		if task.any && met {
-			task.chosen, task.fresh = true, true
+			task.chosen = true
 		}
 		unmet = unmet || !task.any && !met
 	}
-	return some, unmet
+	return unmet
 }
 
 // isMet reports whether a predecessor has ended as the task wants it.
@@ -151,4 +128,63 @@ func (r *netReference) describe(task *netTask) string {
 	slices.Sort(lines)
 	return fmt.Sprintf("%s, %v, first of several: %t, waits for %s", task.Action, task.OnAbort,
 		task.any, strings.Join(lines, ", "))
+}
+
+// leave takes a task out of the store: it is deleted, or replaced. What waited for it no longer
+// does, and what a condition says about it is decided.
+func (r *netReference) leave(id stint.TaskID, deleted bool) {
+	gone := r.tasks[id]
+	delete(r.tasks, id)
+	for _, task := range r.tasks {
+		if taken, ok := task.after[id]; ok {
+			task.open = task.open || !task.final() && !taken && !task.chosen
+			task.forget(id, gone, deleted)
+			task.untie(id)
+		}
+	}
+}
+
+// forget notes what is left of a predecessor that leaves the store.
+func (t *netTask) forget(id stint.TaskID, gone *netTask, deleted bool) {
+	_, conditional := t.conditions[id]
+	switch {
+	case conditional && gone.final() && t.isMet(id, gone):
+		t.met++
+	case conditional:
+		t.unmet++
+	case !gone.final() && deleted:
+		t.orphaned = true
+	default:
+		t.held = t.held || !t.final()
+	}
+}
+
+// untie lets a task wait for another no more. One that waits for none any more may be tied again.
+func (t *netTask) untie(id stint.TaskID) {
+	delete(t.after, id)
+	delete(t.conditions, id)
+	if len(t.after) == 0 && t.met+t.unmet == 0 {
+		t.any, t.chosen = false, false
+	}
+}
+
+// handOver gives a task what the one of its ID has been to those that it names in ToSignalAfter.
+func (r *netReference) handOver(batch []netTask, i int) {
+	id := batch[i].ID
+	for _, run := range batch[i].ToSignalAfter {
+		task := r.tasks[run]
+		isRun := func(other netTask) bool { return other.ID == run }
+		if task == nil || !task.waits() || task.final() || slices.ContainsFunc(batch, isRun) ||
+			!task.waitsOnce(id) {
+			continue
+		}
+		if condition, ok := task.conditions[id]; ok {
+			if batch[i].into == nil {
+				batch[i].into = map[stint.TaskID]stint.Condition{}
+			}
+			batch[i].into[run] = condition
+		}
+		delete(task.after, id)
+		delete(task.conditions, id)
+	}
 }

@@ -40,7 +40,8 @@ WITH RECURSIVE above (key, cause, finished_at) AS (
 ), culprit AS MATERIALIZED (
     SELECT above.key
     FROM above
-    WHERE above.cause NOT IN (0 /* completed */, 3 /* a predecessor */, 8 /* skipped */)
+    WHERE above.cause NOT IN (0 /* completed */, 3 /* a predecessor */, 5 /* replaced */,
+                              8 /* skipped */)
     ORDER BY above.cause NOT IN (1 /* returned */, 2 /* tries */, 6 /* expired */),
              above.finished_at, above.key
     LIMIT 1

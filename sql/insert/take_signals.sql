@@ -8,7 +8,9 @@
 --   $3 keys   bigint[]: the tasks with conditions, each once
 --   $4 own    integer: further signals for each of them: 1 if it is opened again
 --
--- What the columns say is as in return_tasks, and as in settle_tasks of a skipped predecessor.
+-- What the columns say is as in return_tasks, and as in settle_tasks of a skipped predecessor. A
+-- predecessor that has left the store (7) leaves a condition that erase_tasks has found met (empty
+-- results), or that is not met.
 INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled, verdict)
 SELECT $1::bigint, $2::integer, named.key, count(before.after) + $4::integer,
        least(sum(CASE WHEN before.cause = 0 /* completed */
@@ -16,21 +18,22 @@ SELECT $1::bigint, $2::integer, named.key, count(before.after) + $4::integer,
                       ELSE 0 -- least passes over null
                  END), 2147483647),
        least(sum(CASE
-           WHEN before.cause = 8 /* skipped */ THEN 0
+           WHEN before.cause IN (7 /* gone */, 8 /* skipped */) THEN 0
            WHEN before.cause > 0 THEN 1
            -- Not met, of several: only tasks that were aborted themselves count.
            WHEN before.accepts & 8 <> 0
                 AND (before.accepts & 1 = 0 OR '' <> ALL (before.results)) THEN 0
            ELSE coalesce(stands_for.aborted, 0)
        END), 2147483647),
-       bool_or(before.cause NOT IN (0 /* completed */, 8 /* skipped */)
+       bool_or(before.cause NOT IN (0 /* completed */, 7 /* gone */, 8 /* skipped */)
                AND coalesce(before.accepts & 10, 0) = 0),
        bit_or(CASE
            WHEN before.accepts IS NULL
            THEN (before.cause = 8 /* skipped */ AND task.on_abort = 0)::integer
-           WHEN before.accepts & CASE before.cause WHEN 0 /* completed */ THEN 1
-                                                   WHEN 8 /* skipped */ THEN 4
-                                                   ELSE 2 END <> 0
+           WHEN CASE WHEN before.cause = 7 /* gone */ THEN coalesce(before.results = '{}', false)
+                     ELSE before.accepts & CASE before.cause WHEN 0 /* completed */ THEN 1
+                                                             WHEN 8 /* skipped */ THEN 4
+                                                             ELSE 2 END <> 0 END
                 AND (before.cause > 0 OR before.results IS NULL
                      OR coalesce(before.result, '') = ANY (before.results))
            THEN before.accepts & 8 >> 2
@@ -49,14 +52,22 @@ LEFT JOIN LATERAL (
         WHERE edges.run = named.key
         OFFSET 0
     ) AS edge
-    CROSS JOIN LATERAL (
+    LEFT JOIN LATERAL (
         SELECT finished.hi, finished.cause, finished.result
         FROM stint.finished
         WHERE finished.lo BETWEEN edge.after >> 10 << 10 AND edge.after
         ORDER BY finished.lo DESC
         LIMIT 1
+    ) AS span ON true
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN span.hi >= edge.after AND span.cause <> 5 /* replaced */ THEN span.cause
+                    WHEN (SELECT true FROM stint.tasks WHERE tasks.key = edge.after) IS NULL
+                    THEN 7 /* gone */
+               END AS cause,
+               CASE WHEN span.hi >= edge.after THEN span.result END AS result
+        OFFSET 0
     ) AS ended
-    WHERE ended.hi >= edge.after
+    WHERE ended.cause IS NOT NULL
 ) AS before ON true
 LEFT JOIN LATERAL (
     SELECT joined.completed, joined.aborted

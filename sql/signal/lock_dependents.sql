@@ -14,7 +14,9 @@ WITH RECURSIVE reached (key, fate, signals, verdict) AS (
     -- that end. fate is how the task ends from which a dependent is reached: 0 it completes, 1 it
     -- is aborted, 5 it is replaced, 7 it is deleted, 8 it is skipped. verdict is that of settling;
     -- null of an ordinary edge.
-    SELECT settling.key, settling.spoiled::integer, settling.signals, settling.verdict
+    SELECT settling.key,
+           CASE WHEN settling.verdict & 16 <> 0 THEN 7 ELSE settling.spoiled::integer END,
+           settling.signals, settling.verdict & 15
     FROM stint.settling
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
       AND settling.cause IS NULL
@@ -30,6 +32,8 @@ WITH RECURSIVE reached (key, fate, signals, verdict) AS (
            CASE
                WHEN edge.accepts & CASE settling.cause WHEN 0 /* completed */ THEN 1
                                                        WHEN 8 /* skipped */ THEN 4
+                                                       WHEN 5 /* replaced */ THEN 0
+                                                       WHEN 7 /* deleted */ THEN 0
                                                        ELSE 2 END <> 0 THEN edge.accepts & 8 >> 2
                WHEN edge.accepts & 8 = 0 THEN 1
                WHEN edge.accepts & 8 <> 0 THEN 4
@@ -49,6 +53,7 @@ WITH RECURSIVE reached (key, fate, signals, verdict) AS (
            CASE
                WHEN edge.accepts & CASE task.fate WHEN 0 /* completed */ THEN 1
                                                   WHEN 8 /* skipped */ THEN 4
+                                                  WHEN 7 /* deleted */ THEN 0
                                                   ELSE 2 END <> 0 THEN edge.accepts & 8 >> 2
                WHEN edge.accepts & 8 = 0 THEN 1
                WHEN edge.accepts & 8 <> 0 THEN 4

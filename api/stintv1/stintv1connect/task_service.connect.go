@@ -155,7 +155,7 @@ type TaskServiceClient interface {
 	RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error)
 	// Changes when tasks that wait start, their priority, key, or limit of tries. Their edges stay.
 	ChangeTasks(context.Context, *stintv1.ChangeTasksRequest) (*stintv1.ChangeTasksResponse, error)
-	// Deletes tasks, and dependents that then have nothing left to wait for.
+	// Deletes tasks, and dependents that waited for nothing else.
 	DeleteTasks(context.Context, *stintv1.DeleteTasksRequest) (*stintv1.DeleteTasksResponse, error)
 	// Does several of these in one commit, with the returns of an owner.
 	Transact(context.Context, *stintv1.TransactRequest) (*stintv1.TransactResponse, error)
@@ -894,7 +894,7 @@ type TaskServiceHandler interface {
 	RetryTasks(context.Context, *stintv1.RetryTasksRequest) (*stintv1.RetryTasksResponse, error)
 	// Changes when tasks that wait start, their priority, key, or limit of tries. Their edges stay.
 	ChangeTasks(context.Context, *stintv1.ChangeTasksRequest) (*stintv1.ChangeTasksResponse, error)
-	// Deletes tasks, and dependents that then have nothing left to wait for.
+	// Deletes tasks, and dependents that waited for nothing else.
 	DeleteTasks(context.Context, *stintv1.DeleteTasksRequest) (*stintv1.DeleteTasksResponse, error)
 	// Does several of these in one commit, with the returns of an owner.
 	Transact(context.Context, *stintv1.TransactRequest) (*stintv1.TransactResponse, error)

@@ -212,7 +212,7 @@ class Client:
         return t.to_affected(answer.get("changed"))
 
     def delete(self, ids: IDs, dry_run: bool = False) -> t.Affected:
-        """Deletes tasks, and dependents that then have nothing left to wait for.
+        """Deletes tasks, and dependents that waited for nothing else.
 
         Where the answer to an attempt was lost, and a repetition finds none of the tasks, the first
         one has deleted them; how many were deleted with them is then not known.

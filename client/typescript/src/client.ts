@@ -206,7 +206,7 @@ export class Client {
   }
 
   /**
-   * Deletes tasks, and dependents that then have nothing left to wait for. Where the answer to an
+   * Deletes tasks, and dependents that waited for nothing else. Where the answer to an
    * attempt was lost, and a repetition finds none of the tasks, the first one has deleted them: the
    * result then has the IDs.
    */

@@ -162,6 +162,38 @@ WITH walked AS MATERIALIZED (
         ) AS task
     ) AS pruned
     WHERE tasks.ctid = pruned.tid
+), decided AS (
+    -- The dependents have completed, or are gone. One that the first of several has started knows
+    -- then, if it is opened again, that this was met (take_signals); and keeps the edges of all.
+    UPDATE stint.edges
+    SET accepts = edges.accepts | 7, results = '{}'
+    FROM (
+        SELECT edge.tid
+        FROM locked
+        CROSS JOIN LATERAL (
+            SELECT edges.ctid AS tid, edges.run, edges.accepts, edges.results
+            FROM stint.edges
+            WHERE edges.after BETWEEN locked.lo AND locked.hi AND edges.accepts & 8 <> 0
+              AND (SELECT linked.onward FROM linked)
+            OFFSET 0
+        ) AS edge
+        CROSS JOIN LATERAL (
+            SELECT finished.cause, finished.result
+            FROM stint.finished
+            WHERE finished.lo = locked.lo
+            OFFSET 0
+        ) AS ended
+        WHERE edge.accepts & CASE ended.cause WHEN 0 /* completed */ THEN 1
+                                              WHEN 5 /* replaced */ THEN 0
+                                              WHEN 8 /* skipped */ THEN 4
+                                              ELSE 2 END <> 0
+          AND (ended.cause > 0 OR edge.results IS NULL
+               OR coalesce(ended.result, '') = ANY (edge.results))
+          AND NOT EXISTS (
+              SELECT FROM locked AS pruned WHERE edge.run BETWEEN pruned.lo AND pruned.hi
+          )
+    ) AS met
+    WHERE edges.ctid = met.tid
 ), untied AS (
     -- An edge goes with either of its tasks, so two statements that prune at once come upon the
     -- same edges. Both delete them in one order, lest they deadlock.
@@ -173,6 +205,7 @@ WITH walked AS MATERIALIZED (
             (SELECT edges.ctid AS tid, edges.after, edges.run, false AS incoming
              FROM stint.edges
              WHERE edges.after BETWEEN locked.lo AND locked.hi
+               AND coalesce(edges.accepts & 8, 0) = 0
                AND (SELECT linked.onward FROM linked)
              OFFSET 0)
             UNION ALL

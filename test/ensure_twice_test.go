@@ -1,0 +1,68 @@
+package stint_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A call in which an ID comes twice does what two calls do: one with the first tasks of each ID,
+// one with the others.
+// Proves G230, R1.
+func TestEnsureTasks_WithAnIDTwiceIsAsTwoCalls(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]stint.Task{
+		"after":         after("x", "a", "b"),
+		"signals":       {ID: "x", Action: "act", ToSignalAfter: []stint.TaskID{"a"}},
+		"a condition":   when("x", ended("a")),
+		"the first one": whenAny("x", ended("a"), ended("b")),
+	} {
+		for _, first := range []stint.Task{after("x"), whenAny("x", ended("b"))} {
+			t.Run(fmt.Sprint(name, len(first.WhenAny)), func(t *testing.T) {
+				t.Parallel()
+				one, two := newStore(t), newStore(t)
+				calls := [][]stint.Task{{after("a"), after("b"), first}, {again}}
+				insert(t, one, after("there"))
+				insert(t, two, after("there"))
+				left, err := one.EnsureTasks(t.Context(), append(calls[0], again))
+				wantErr(t, "EnsureTasks", err, nil)
+				if len(left) != 1 || left[0] != "x" {
+					t.Errorf("EnsureTasks left out %q", left)
+				}
+				for _, tasks := range calls {
+					_, err := two.EnsureTasks(t.Context(), tasks)
+					wantErr(t, "EnsureTasks", err, nil)
+				}
+				if got, want := statesOf(t, one), statesOf(t, two); !maps.Equal(got, want) {
+					t.Errorf("the tasks are %v, after two calls %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// A refusal blames what was written.
+// Proves R23.
+func TestEnsureTasks_BlamesWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), whenAny("any", ended("a")))
+	signalling := after("new")
+	signalling.ToSignalAfter = []stint.TaskID{"any"}
+	for argument, tasks := range map[string][]stint.Task{
+		"Task.After":         {after("new"), after("any", "new")},
+		"Task.When":          {after("new"), when("any", ended("new"))},
+		"Task.ToSignalAfter": {signalling},
+	} {
+		_, err := store.EnsureTasks(t.Context(), tasks)
+		var refused *stint.ArgumentError
+		if !errors.As(err, &refused) || refused.Argument != argument ||
+			!strings.Contains(err.Error(), `"any"`) {
+			t.Errorf("EnsureTasks = %v, want it to name %s", err, argument)
+		}
+	}
+}
