@@ -41,6 +41,8 @@ type slotGroup struct {
 	coming int
 	// takes is how long a handler takes, about; 0: not known.
 	takes time.Duration
+	// last says that the last answer had tasks on their last try.
+	last bool
 }
 
 // A question asks for at most max tasks of its slot groups. Each group keeps as many slots for the
@@ -415,6 +417,7 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 		// If the question was about several groups, only those with tasks in a full answer may have
 		// more.
 		g.more = ans.err != nil && g.more || full && len(ans.groups) == 1
+		g.last = len(ans.owned) == 0 && g.last
 	}
 	if ctx.Err() != nil {
 		a.release(ctx, ans.owned)
@@ -423,9 +426,13 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 	for action, owned := range byAction(ans.owned) {
 		g := a.byAction[action]
 		g.more = g.more || full
+		g.last = g.last || slices.ContainsFunc(owned, onLastTry)
 		g.ahead = append(g.ahead, handOut{owned, ans.at.Add(a.options.Lease), ans.at})
 	}
 	a.beginAhead()
+	for _, g := range ans.groups {
+		a.releaseLast(ctx, g)
+	}
 	if ans.wait { // nobody asked for tasks that have to wait
 		for _, g := range ans.groups {
 			for _, b := range g.ahead {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // attemptMax is how long one attempt to give tasks back, or to take leave, may take.
@@ -35,6 +36,9 @@ type execution struct {
 	returns *returnGroup
 	outage  serverOutage
 	waits   handlerWaits
+	unbegun unbegunTasks
+	// releasing is what the log has of attempts to give back tasks that have not begun.
+	releasing *outage.Log
 
 	mutex sync.Mutex // guards the fields below
 	held  map[stint.Token]*performance

@@ -27,6 +27,7 @@ func newExecution(w *Worker) *execution {
 		held: map[stint.Token]*performance{}, sooner: make(chan struct{}, 1),
 	}
 	e.returns = e.newReturnGroup()
+	e.releasing = outage.New(e.logger, "could not release tasks, and tries again")
 	e.waits.slots = w.slots()
 	return e
 }
@@ -149,25 +150,6 @@ func within(d time.Duration, done <-chan struct{}) bool {
 	case <-timer.C:
 		return false
 	}
-}
-
-// release gives back, in the background, tasks that were owned and not begun.
-func (e *execution) release(ctx context.Context, owned []stint.OwnedTask) {
-	returns := make([]stint.Return, len(owned))
-	for i, task := range owned {
-		returns[i] = stint.Return{
-			ID: task.ID, Token: task.Token, Code: stint.StatusPending, Release: true,
-		}
-	}
-	e.performing.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
-		defer cancel()
-		verdicts, err := e.queue.ReturnTasks(ctx, returns)
-		if err = errors.Join(append(verdicts, err)...); err != nil {
-			e.logger.LogAttrs(ctx, slog.LevelWarn, "could not release tasks",
-				slog.Int("tasks", len(returns)), slog.Any("error", err))
-		}
-	})
 }
 
 // attend keeps the actor registered until ctx ends, so that others soon notice if the worker dies.
