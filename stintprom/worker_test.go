@@ -53,6 +53,7 @@ func TestWorkerMetrics_CountPerformancesByOutcome(t *testing.T) {
 stint_worker_performances_total{action="copy",outcome="aborted"} 1
 stint_worker_performances_total{action="copy",outcome="completed"} 1
 stint_worker_performances_total{action="copy",outcome="lost"} 0
+stint_worker_performances_total{action="copy",outcome="overdue"} 0
 stint_worker_performances_total{action="copy",outcome="retried"} 0
 stint_worker_performances_total{action="copy",outcome="snoozed"} 0
 stint_worker_performances_total{action="copy",outcome="stopped"} 0

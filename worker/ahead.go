@@ -10,8 +10,8 @@ import (
 
 // A slot that has to wait for a call stands still. So where handlers take about as long as a call,
 // the asker owns more tasks than there are slots: as many as will have one by the time of the next
-// answer. If the process is killed, they have lost a try, as those have that it was performing, since
-// nobody knows which had begun. So none of them is on its last try (ADR 34).
+// answer. If the process is killed, they have lost a try, as those have that it was performing,
+// since nobody knows which had begun. So none of them is on its last try (ADR 34).
 
 // How many tasks may wait for a slot: those that have one within the time of so many questions, but
 // soon, and no more than there are slots, and some. The asker asks for more when a part is left.
@@ -89,7 +89,9 @@ func (a *asker) beginAhead() {
 		for len(g.ahead) > 0 && min(a.free, g.free) > 0 {
 			b := &g.ahead[0]
 			n := min(a.free, g.free, len(b.owned))
-			a.free, g.free, a.running = a.free-n, g.free-n, a.running+n
+			a.free, g.free = a.free-n, g.free-n
+			a.all.add(n)
+			g.add(n)
 			a.begin(b.owned[:n], b.until)
 			if b.owned = b.owned[n:]; len(b.owned) == 0 {
 				g.ahead = g.ahead[1:]

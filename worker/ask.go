@@ -28,8 +28,8 @@ const (
 // A slotGroup is a set of actions that share slots: one action with a concurrency of its own, or
 // all the others.
 type slotGroup struct {
+	crowd
 	actions []string
-	slots   int
 	// free is how many slots are neither used by a handler nor kept for an open question.
 	free int
 	// asked is how many open questions are about the group.
@@ -101,16 +101,15 @@ type asker struct {
 	since    time.Time      // when the first of these became due
 	// tick is for what waits too long.
 	tick *time.Timer
-	// running is how many handlers are running.
-	running int
+	// all is who has the slots of the whole worker.
+	all crowd
 	// asks is how long a question takes, about.
 	asks time.Duration
 	// unreturned is how many performances have ended and are not over.
 	unreturned int
 	groups     []*slotGroup // in the order in which they are asked
 	byAction   map[string]*slotGroup
-	slots      int // slots and free are those of the whole worker
-	free       int
+	free       int // of the whole worker, as the slots of the crowd are
 	answers    chan answer
 	open       []*question
 	probed     time.Time
@@ -123,20 +122,24 @@ func newAsker(e *execution, begin func([]stint.OwnedTask, time.Time)) *asker {
 	a := &asker{
 		Worker: w, begin: begin, release: e.release, judge: e.judge, ended: &e.ended,
 		giveBack: e.giveBackAlone, tick: time.NewTimer(gatherMax),
-		slots: w.options.Concurrency, free: w.options.Concurrency,
+		free: w.options.Concurrency, all: crowd{slots: w.options.Concurrency},
 		byAction: map[string]*slotGroup{}, answers: make(chan answer),
 	}
-	shared := &slotGroup{free: a.free, slots: a.free}
+	shared := &slotGroup{free: a.free, crowd: crowd{slots: a.free}}
 	for _, action := range w.names() {
 		g := shared
 		if own := w.actions[action].concurrency; own > 0 && own < a.free {
-			g = &slotGroup{free: own, slots: own}
+			g = &slotGroup{free: own, crowd: crowd{slots: own}}
 		}
 		if len(g.actions) == 0 {
 			a.groups = append(a.groups, g)
 		}
 		g.actions = append(g.actions, action)
 		a.byAction[action] = g
+		if gatherer := w.actions[action].gatherer; gatherer != nil {
+			g.gatherers = append(g.gatherers, gatherer)
+			a.all.gatherers = append(a.all.gatherers, gatherer)
+		}
 	}
 	return a
 }
@@ -156,7 +159,7 @@ func (a *asker) loop(ctx context.Context) error {
 		if len(a.due) > 0 && !a.gathers() {
 			a.giveBackDue()
 		}
-		a.setTick()
+		a.setTick(a.disperseAll())
 		select {
 		case ans := <-a.answers:
 			err := a.take(asking, ans)
@@ -177,6 +180,7 @@ func (a *asker) loop(ctx context.Context) error {
 			a.look()
 		case <-a.tick.C:
 			a.tooLong(asking)
+		case <-a.joined:
 		case <-pause:
 			pause = nil
 		case <-asking.Done():
@@ -192,10 +196,13 @@ func (a *asker) look() {
 	for _, slot := range freed {
 		g := a.byAction[slot.action]
 		g.free++
+		g.add(-1)
 		g.takes = smoothed(g.takes, slot.took)
 	}
-	a.free += len(freed)
-	a.running -= len(freed)
+	if len(freed) > 0 {
+		a.free += len(freed)
+		a.all.add(-len(freed))
+	}
 	if len(a.due) == 0 {
 		a.since = now()
 	}
@@ -203,23 +210,39 @@ func (a *asker) look() {
 	a.beginAhead()
 }
 
-// setTick sets the tick to when something has waited too long.
-func (a *asker) setTick() {
-	rest := time.Duration(-1)
+// setTick sets the tick to when something has waited too long, and to the rest of what gathers
+// unless that is negative.
+func (a *asker) setTick(rest time.Duration) {
+	sooner := func(left time.Duration) {
+		if rest < 0 || left < rest {
+			rest = max(left, 0)
+		}
+	}
 	if len(a.due) > 0 {
-		rest = a.gatherMost() - now().Sub(a.since)
+		sooner(a.gatherMost() - now().Sub(a.since))
 	}
 	for _, g := range a.groups {
 		if len(g.ahead) > 0 {
-			left := gatherMax - now().Sub(g.ahead[0].since)
-			if rest < 0 || left < rest {
-				rest = left
-			}
+			sooner(gatherMax - now().Sub(g.ahead[0].since))
 		}
 	}
 	if rest >= 0 {
 		a.tick.Reset(rest)
 	}
+}
+
+// disperseAll begins calls of batches where no slot is left, as disperse does.
+func (a *asker) disperseAll() time.Duration {
+	if len(a.all.gatherers) == 0 {
+		return -1
+	}
+	rest := a.all.disperse()
+	for _, g := range a.groups {
+		if left := g.disperse(); rest < 0 || left >= 0 && left < rest {
+			rest = left
+		}
+	}
+	return rest
 }
 
 // tooLong gives back what has waited too long for a slot. What is due is looked at anyway.
@@ -248,7 +271,7 @@ func (a *asker) gatherMost() time.Duration {
 	switch {
 	case slices.ContainsFunc(a.groups, comes), slices.ContainsFunc(a.open, asks):
 		return gatherMax
-	case a.running > 0 && slices.ContainsFunc(a.groups, areShort):
+	case a.all.running > 0 && slices.ContainsFunc(a.groups, areShort):
 		return gatherBriefly
 	}
 	return 0
@@ -311,7 +334,7 @@ func (a *asker) next() *question {
 	switch {
 	case len(promising) == 0 && (a.free == 0 || len(quiet) == 0):
 		return nil
-	case a.unreturned-len(a.due) >= a.slots: // they are held up
+	case a.unreturned-len(a.due) >= a.all.slots: // they are held up
 		return nil
 	case len(promising) == 0:
 		return a.newQuestion(quiet, true)
@@ -335,7 +358,7 @@ func (a *asker) isWorthAQuestion(g *slotGroup) bool {
 	case 0:
 		return free+g.extra(a.asks) > 0
 	case 1:
-		return free > 0 && half*free >= min(a.slots, g.slots)
+		return free > 0 && half*free >= min(a.all.slots, g.slots)
 	default:
 		return false
 	}

@@ -46,6 +46,8 @@ type Task struct {
 	returned atomic.Bool
 	steps    taskSteps
 	log      taskLog
+	// inBatch is the task as one of a batch, if it is.
+	inBatch atomic.Pointer[BatchTask]
 	// callBegins begins the time-out where the call begins later than the performance.
 	callBegins func()
 }
@@ -131,6 +133,7 @@ type handling struct {
 	handler     Handler
 	concurrency int           // 0: no limit of its own
 	timeout     time.Duration // 0: none
+	grace       time.Duration // of the time-out
 	retry       Retry
 	telemetry   telemetryOf
 	gatherer    *gatherer // of a [BatchHandler], else nil
@@ -149,7 +152,11 @@ func WithConcurrency(tasks int) HandlerOption {
 }
 
 // WithTimeout ends the context of a handler with [ErrTimeout] after it has run for d, which must be
-// positive. Without it, a handler may take any time.
+// positive. Without it, a handler may take any time. The handler then has a grace to return in, 30 s
+// or that of [WithTimeoutGrace]. In that time the worker keeps the task, and it ends as the handler
+// ends. After it the task is overdue: the worker gives it back as failed, for another try if there
+// is one, logs that, and counts [OutcomeOverdue]. What the handler returns later has no effect; it
+// keeps its slot until it does.
 func WithTimeout(d time.Duration) HandlerOption {
 	return func(h *handling) error {
 		if d <= 0 {
@@ -159,6 +166,21 @@ func WithTimeout(d time.Duration) HandlerOption {
 		return nil
 	}
 }
+
+// WithTimeoutGrace sets how long the worker keeps the task of a handler that runs on after its
+// time-out ([WithTimeout]), which must be set and d positive. The time-out and the grace together
+// are how long a task may be kept by a handler that hangs.
+func WithTimeoutGrace(d time.Duration) HandlerOption {
+	return func(h *handling) error {
+		if d <= 0 {
+			return argumentError("WithTimeoutGrace", "must be positive")
+		}
+		h.grace = d
+		return nil
+	}
+}
+
+const timeoutGraceDefault = 30 * time.Second
 
 // WithRetry replaces [Options.Retry] for the action.
 func WithRetry(retry Retry) HandlerOption {

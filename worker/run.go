@@ -129,7 +129,7 @@ func (e *execution) stop() error {
 		if !within(afterGraceMax, idle) {
 			close(e.stopped)
 			for _, p := range e.performances() {
-				go e.settle(p, ended(endedUnwaited, errWaited, context.Cause(p.ctx)))
+				go e.settle(p, p.unwaited(errWaited, context.Cause(p.ctx)))
 			}
 			<-idle
 		}

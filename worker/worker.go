@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -88,6 +89,8 @@ type Worker struct {
 	telemetry *telemetry
 	actions   map[string]*handling
 	failures  *outage.Tallies
+	// joined is sent to when a task joins others for a call and all slots are taken.
+	joined chan struct{}
 	// waitsAfter is how long a handler may wait for other tasks before the worker looks at that.
 	waitsAfter time.Duration
 	started    atomic.Bool
@@ -122,6 +125,7 @@ func newWorker(queue Queue, options Options, handlers []Registration) (*Worker, 
 	w := &Worker{
 		queue: queue, options: options, telemetry: telemetry, actions: map[string]*handling{},
 		failures: outage.NewTallies(options.Logger), waitsAfter: waitsAfterDefault,
+		joined: make(chan struct{}, 1),
 	}
 	if len(handlers) == 0 {
 		return nil, argumentError("handlers", "must not be empty")
@@ -214,8 +218,12 @@ func (w *Worker) register(r Registration) error {
 			return err
 		}
 	}
+	if h.grace > 0 && h.timeout == 0 {
+		return argumentError("WithTimeoutGrace", "must come with WithTimeout")
+	}
+	h.grace = cmp.Or(h.grace, timeoutGraceDefault)
 	if h.gatherer != nil {
-		h.gatherer.telemetry = w.telemetry
+		h.gatherer.telemetry, h.gatherer.joined = w.telemetry, w.joined
 		if err := h.gatherer.size(w.slotsOf(h)); err != nil {
 			return err
 		}
