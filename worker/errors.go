@@ -75,6 +75,12 @@ type retryAfterError struct{ after time.Duration }
 
 func (e *retryAfterError) Error() string { return "retry after " + e.after.String() }
 
+// An undecodableError is that of HandleJSON about a body.
+type undecodableError struct{ err error }
+
+func (e *undecodableError) Error() string { return e.err.Error() }
+func (e *undecodableError) Unwrap() error { return e.err }
+
 // A panicError is the error of a handler that panicked: what it panicked with, and the stack.
 type panicError struct{ *safely.CallError }
 

@@ -190,13 +190,32 @@ func WithRetry(retry Retry) HandlerOption {
 	}
 }
 
+// WithAbortOfUndecodable has [HandleJSON] abort a task whose body it cannot decode, at its first
+// try, and with it the tasks that depend on it. It is for actions whose bodies never change, or come
+// from outside.
+func WithAbortOfUndecodable() HandlerOption {
+	return func(h *handling) error {
+		inner := h.handler
+		h.handler = func(ctx context.Context, task *Task) (Result, error) {
+			result, err := inner(ctx, task)
+			if _, ok := find[*undecodableError](err); ok {
+				err = Abort(err)
+			}
+			return result, err
+		}
+		return nil
+	}
+}
+
 // HandleJSON is [Handle] for a handler whose parameters and result are JSON. The action is a
 // [Action], which makes the tasks as well, or a constant string.
 //
-// A body that is not the JSON of a P aborts the task, since another try would fail in the same way;
-// the status says why. A result that cannot be encoded aborts the task as well. The encoded result
-// becomes the result of the task; a handler without a result has struct{} for R. A handler that
-// calls [Task.ReturnIn] passes the result there, and the value that it returns is ignored.
+// A body that is not the JSON of a P is a failure as others are, and the handler is not called:
+// another worker may be able to decode it, as in a deploy in which old workers meet the tasks of new
+// producers. The status says why. [WithAbortOfUndecodable] aborts the task at once. A result that
+// cannot be encoded aborts the task. The encoded result becomes the result of the task; a handler
+// without a result has struct{} for R. A handler that calls [Task.ReturnIn] passes the result there,
+// and the value that it returns is ignored.
 func HandleJSON[P, R any](
 	action Action[P, R],
 	handler func(ctx context.Context, task *Task, params P) (R, error), options ...HandlerOption,
@@ -207,7 +226,7 @@ func HandleJSON[P, R any](
 	return Handle(string(action), func(ctx context.Context, task *Task) (Result, error) {
 		params, err := action.Params(task.Body)
 		if err != nil {
-			return Result{}, Abort(err)
+			return Result{}, &undecodableError{err}
 		}
 		value, err := handler(ctx, task, params)
 		if err != nil || task.returned.Load() {
