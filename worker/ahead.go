@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -54,7 +53,7 @@ func (g *slotGroup) extra(asks time.Duration) int {
 func onLastTry(task stint.OwnedTask) bool { return task.MaxTries > 0 && task.Try >= task.MaxTries }
 
 // releaseLast gives back the tasks on their last try that have to wait for a slot.
-func (a *asker) releaseLast(ctx context.Context, g *slotGroup) {
+func (a *asker) releaseLast(g *slotGroup) {
 	if !g.last {
 		return
 	}
@@ -70,7 +69,7 @@ func (a *asker) releaseLast(ctx context.Context, g *slotGroup) {
 		}
 		g.ahead[i].owned = others
 	}
-	a.release(ctx, last)
+	a.release(last)
 	g.ahead = slices.DeleteFunc(g.ahead, func(b handOut) bool { return len(b.owned) == 0 })
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -92,7 +93,10 @@ type answer struct {
 type asker struct {
 	*Worker
 	begin   func(owned []stint.OwnedTask, until time.Time)
-	release func(ctx context.Context, owned []stint.OwnedTask)
+	release func(owned []stint.OwnedTask)
+	// releaseAlone gives back what comes when nobody waits for it.
+	releaseAlone func(ctx context.Context, owned []stint.OwnedTask)
+	performing   *sync.WaitGroup
 	// giveBack returns performances alone; judge deals with what became of returns.
 	giveBack func([]*performance)
 	judge    func(performances []*performance, verdicts []error, err error)
@@ -111,6 +115,7 @@ type asker struct {
 	byAction   map[string]*slotGroup
 	free       int // of the whole worker, as the slots of the crowd are
 	answers    chan answer
+	left       chan struct{} // closed when nobody waits for answers any more
 	open       []*question
 	probed     time.Time
 	failures   int
@@ -124,6 +129,7 @@ func newAsker(e *execution, begin func([]stint.OwnedTask, time.Time)) *asker {
 		giveBack: e.giveBackAlone, tick: time.NewTimer(gatherMax),
 		free: w.options.Concurrency, all: crowd{slots: w.options.Concurrency},
 		byAction: map[string]*slotGroup{}, answers: make(chan answer),
+		left: make(chan struct{}), performing: &e.performing, releaseAlone: e.releaseAlone,
 	}
 	shared := &slotGroup{free: a.free, crowd: crowd{slots: a.free}}
 	for _, action := range w.names() {
@@ -179,14 +185,17 @@ func (a *asker) loop(ctx context.Context) error {
 			runtime.Gosched() // those that end at this moment join
 			a.look()
 		case <-a.tick.C:
-			a.tooLong(asking)
+			a.tooLong()
 		case <-a.joined:
 		case <-pause:
 			pause = nil
 		case <-asking.Done():
 		}
 	}
-	a.close(asking)
+	a.close()
+	if len(a.open) > 0 {
+		a.performing.Go(func() { a.drain(asking) })
+	}
 	return failure
 }
 
@@ -246,11 +255,11 @@ func (a *asker) disperseAll() time.Duration {
 }
 
 // tooLong gives back what has waited too long for a slot. What is due is looked at anyway.
-func (a *asker) tooLong(ctx context.Context) {
+func (a *asker) tooLong() {
 	late := now().Add(-gatherMax)
 	for _, g := range a.groups {
 		for len(g.ahead) > 0 && !g.ahead[0].since.After(late) {
-			a.release(ctx, g.ahead[0].owned)
+			a.release(g.ahead[0].owned)
 			g.ahead = g.ahead[1:]
 			g.takes = max(g.takes, time.Duration(g.slots+1)*aheadSoon) // until some take less
 		}
@@ -283,12 +292,12 @@ func (a *asker) giveBackDue() {
 	a.due = nil
 }
 
-// close closes all open questions: those that wait at once, the others soon.
-func (a *asker) close(ctx context.Context) {
+// close gives back what has no slot, and ends the questions that wait.
+func (a *asker) close() {
 	a.giveBack(append(a.due, a.ended.close()...))
 	for _, g := range a.groups {
 		for _, b := range g.ahead {
-			a.release(ctx, b.owned)
+			a.release(b.owned)
 		}
 	}
 	for _, q := range a.open {
@@ -296,16 +305,36 @@ func (a *asker) close(ctx context.Context) {
 			q.cancel()
 		}
 	}
-	late := time.NewTimer(attemptMax)
-	defer late.Stop()
+}
+
+// How long questions may stay open when the worker stops: they are cancelled then, and a little
+// later nobody waits for their answers any more, since the server does not answer.
+const (
+	drainMax  = 3 * time.Second
+	drainLate = time.Second
+)
+
+// drain waits for the answers to open questions, and gives back what they bring.
+func (a *asker) drain(ctx context.Context) {
+	cancel, leave := time.NewTimer(drainMax), time.NewTimer(drainMax+drainLate)
+	defer cancel.Stop()
+	defer leave.Stop()
 	for len(a.open) > 0 {
 		select {
 		case ans := <-a.answers:
 			_ = a.take(ctx, ans) // nobody asks any more
-		case <-late.C:
+		case <-cancel.C:
 			for _, q := range a.open {
 				q.cancel()
 			}
+		case <-leave.C:
+			close(a.left)
+			for _, q := range a.open {
+				if len(q.returns) > 0 {
+					a.judge(q.returns, nil, errUnanswered)
+				}
+			}
+			return
 		}
 	}
 }
@@ -418,7 +447,12 @@ func (a *asker) ask(ctx context.Context, q *question) {
 		// The leases began a little earlier, after a wait for tasks or for a connection that may
 		// have been long. If it was more than a little, the first heartbeat tells.
 		ans.at = now()
-		a.answers <- ans
+		select {
+		case a.answers <- ans:
+		case <-a.left: // which deals with the returns
+			a.releaseAlone(ctx, ans.owned)
+			return
+		}
 		if len(q.returns) > 0 {
 			a.judge(q.returns, verdicts, ans.err)
 		}
@@ -443,7 +477,7 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 		g.last = len(ans.owned) == 0 && g.last
 	}
 	if ctx.Err() != nil {
-		a.release(ctx, ans.owned)
+		a.release(ans.owned)
 		return ans.err
 	}
 	for action, owned := range byAction(ans.owned) {
@@ -454,12 +488,12 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 	}
 	a.beginAhead()
 	for _, g := range ans.groups {
-		a.releaseLast(ctx, g)
+		a.releaseLast(g)
 	}
 	if ans.wait { // nobody asked for tasks that have to wait
 		for _, g := range ans.groups {
 			for _, b := range g.ahead {
-				a.release(ctx, b.owned)
+				a.release(b.owned)
 			}
 			g.ahead = nil
 		}

@@ -219,7 +219,7 @@ func TestAsker_BeginsOrReleasesWhatItHasAhead(t *testing.T) {
 		groups: []*slotGroup{g}, all: crowd{slots: 1}, free: 0, asks: time.Millisecond,
 		byAction: map[string]*slotGroup{"a": g}, ended: &endedQueue{taken: true},
 		begin: func(owned []stint.OwnedTask, _ time.Time) { begun = append(begun, owned...) },
-		release: func(_ context.Context, owned []stint.OwnedTask) {
+		release: func(owned []stint.OwnedTask) {
 			released = append(released, owned...)
 		},
 	}
@@ -241,12 +241,12 @@ func TestAsker_BeginsOrReleasesWhatItHasAhead(t *testing.T) {
 	if len(begun) != 1 || begun[0].ID != "1" || a.free != 0 || g.free != 0 {
 		t.Errorf("begun %v, want the first one in the slot that is free", begun)
 	}
-	a.tooLong(t.Context())
+	a.tooLong()
 	if len(released) != 0 {
 		t.Errorf("released %v at once", released)
 	}
 	g.ahead[0].since = now().Add(-2 * gatherMax)
-	a.tooLong(t.Context())
+	a.tooLong()
 	if len(released) != 2 || released[0].ID != "2" || g.waiting() != 0 {
 		t.Errorf("released %v, want those that waited too long", released)
 	}
@@ -261,7 +261,7 @@ func TestAsker_ReleasesWhatItHasNoSlotFor(t *testing.T) {
 		groups: []*slotGroup{first, second}, free: 1,
 		byAction: map[string]*slotGroup{"first": first, "second": second},
 		begin:    func(owned []stint.OwnedTask, _ time.Time) { begun = append(begun, owned...) },
-		release: func(_ context.Context, owned []stint.OwnedTask) {
+		release: func(owned []stint.OwnedTask) {
 			released = append(released, owned...)
 		},
 	}

@@ -34,9 +34,10 @@ var (
 
 // These errors stand for those of handlers that do not return.
 var (
-	errExited  = errors.New("handler called runtime.Goexit")
-	errWaited  = errors.New("handler did not return when the worker stopped")
-	errOverdue = errors.New("handler did not return within the grace of its time-out")
+	errExited     = errors.New("handler called runtime.Goexit")
+	errWaited     = errors.New("handler did not return when the worker stopped")
+	errUnanswered = errors.New("the server had not answered when the worker stopped")
+	errOverdue    = errors.New("handler did not return within the grace of its time-out")
 )
 
 // Abort returns an error with which a handler gives up its task: the task is aborted, and so are

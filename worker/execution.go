@@ -28,6 +28,9 @@ type execution struct {
 	// that cannot be reached.
 	stopped chan struct{}
 
+	// leaveBy is until when what the end of the run still asks of the server may take.
+	leaveBy time.Time
+
 	performing sync.WaitGroup
 	// handlers is how many handlers have not returned, also those that nobody waits for any more.
 	handlers atomic.Int64

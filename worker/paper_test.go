@@ -31,7 +31,8 @@ type paperQueue struct {
 	handed   map[stint.Token]time.Time
 	changed  chan struct{}
 	tokens   int
-	silent   bool // also extends no leases, and registers nobody
+	silent   bool          // no call is answered
+	slow     time.Duration // how long a hand-out of a silent queue goes on behind its context
 }
 
 // released is a task that was given back unbegun, and when.
@@ -79,8 +80,9 @@ func (q *paperQueue) take(most int, actions []string) (owned []stint.OwnedTask) 
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	var rest []stint.OwnedTask
-	for _, task := range q.ready {
-		if len(owned) == most || !slices.Contains(actions, task.Action) {
+	for ; len(owned) < most && len(q.ready) > 0; q.ready = q.ready[1:] {
+		task := q.ready[0]
+		if !slices.Contains(actions, task.Action) {
 			rest = append(rest, task)
 			continue
 		}
@@ -92,7 +94,9 @@ func (q *paperQueue) take(most int, actions []string) (owned []stint.OwnedTask) 
 		q.owned[task.Token], q.handed[task.Token] = task, bubbleNow()
 		owned = append(owned, task)
 	}
-	q.ready = rest
+	if len(rest) > 0 {
+		q.ready = append(rest, q.ready...)
+	}
 	return owned
 }
 
@@ -101,10 +105,14 @@ func (q *paperQueue) OwnTasks(
 ) ([]stint.OwnedTask, error) {
 	select {
 	case <-time.After(q.takes):
-		return q.take(most, actions), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if err := q.answers(ctx); err != nil {
+		time.Sleep(q.slow)
+		return nil, err
+	}
+	return q.take(most, actions), nil
 }
 
 func (q *paperQueue) WaitToOwnTasks(
@@ -121,12 +129,18 @@ func (q *paperQueue) WaitToOwnTasks(
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			if q.answers(ctx) != nil && q.isSilent() {
+				time.Sleep(q.slow)
+			}
 			return nil, ctx.Err()
 		}
 	}
 }
 
 func (q *paperQueue) ReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error) {
+	if err := q.answers(ctx); err != nil {
+		return nil, err
+	}
 	if q.fails != nil {
 		if err := q.fails(ctx, returns); err != nil {
 			return nil, err
@@ -189,10 +203,7 @@ func (q *paperQueue) ExtendTasksOwnership(
 
 // answers waits for ever if the queue is silent.
 func (q *paperQueue) answers(ctx context.Context) error {
-	q.mutex.Lock()
-	silent := q.silent
-	q.mutex.Unlock()
-	if silent {
+	if q.isSilent() {
 		<-ctx.Done()
 	}
 	return ctx.Err()
@@ -240,6 +251,18 @@ func paperWorker(
 		t.Fatal(err)
 	}
 	return run(t, w)
+}
+
+func (q *paperQueue) silence(silent bool) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.silent = silent
+}
+
+func (q *paperQueue) isSilent() bool {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	return q.silent
 }
 
 func (q *paperQueue) inProgress() int {

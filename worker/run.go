@@ -117,6 +117,7 @@ func (w *Worker) slotsOf(of *handling) int {
 
 // stop waits for the performances under way, first for the grace, then for a moment more.
 func (e *execution) stop() error {
+	e.leaveBy = now().Add(attemptMax)
 	idle := make(chan struct{})
 	go func() {
 		e.performing.Wait()
@@ -128,6 +129,7 @@ func (e *execution) stop() error {
 		}
 		if !within(afterGraceMax, idle) {
 			close(e.stopped)
+			e.leaveBy = now().Add(attemptMax)
 			for _, p := range e.performances() {
 				go e.settle(p, p.unwaited(errWaited, context.Cause(p.ctx)))
 			}
@@ -161,7 +163,10 @@ func (e *execution) attend(ctx context.Context, registered chan<- struct{}) {
 		return
 	}
 	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
+	// Where the server has answered nothing else, it will not answer this either.
+	const shortest = 100 * time.Millisecond
+	left := max(e.leaveBy.Sub(now()), shortest)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 	defer cancel()
 	err = e.queue.UnregisterActor(ctx, e.options.Actor)
 	if err != nil && !errors.Is(err, stint.ErrClosed) {

@@ -47,19 +47,30 @@ func (u *unbegunTasks) behind(others []stint.OwnedTask) []stint.OwnedTask {
 // release gives back, in the background, tasks that were owned and not begun, as if nobody had
 // owned them. One attempt must not decide over them: it is repeated until there is a verdict on
 // each, and given up only when the worker no longer waits for anything.
-func (e *execution) release(ctx context.Context, owned []stint.OwnedTask) {
+func (e *execution) release(owned []stint.OwnedTask) {
 	if len(owned) == 0 {
 		return
 	}
+	e.unbegun.add(owned)
+	e.performing.Go(func() { e.releaseUntilKnown(context.Background(), releases(owned)) })
+}
+
+// releaseAlone gives back tasks that came when the run was over.
+func (e *execution) releaseAlone(ctx context.Context, owned []stint.OwnedTask) {
+	if len(owned) > 0 {
+		e.releaseUntilKnown(context.WithoutCancel(ctx), releases(owned))
+	}
+}
+
+// releases are the returns that give back tasks as if nobody had owned them.
+func releases(owned []stint.OwnedTask) []stint.Return {
 	returns := make([]stint.Return, len(owned))
 	for i, task := range owned {
 		returns[i] = stint.Return{
 			ID: task.ID, Token: task.Token, Code: stint.StatusPending, Release: true,
 		}
 	}
-	e.unbegun.add(owned)
-	ctx = context.WithoutCancel(ctx)
-	e.performing.Go(func() { e.releaseUntilKnown(ctx, returns) })
+	return returns
 }
 
 // releaseUntilKnown makes returns until there is a verdict on each.

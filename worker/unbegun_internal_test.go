@@ -43,7 +43,7 @@ func TestRelease_OfATaskThatSomebodyHoldsKeepsNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := newExecution(w)
-	e.release(t.Context(), owned)
+	e.release(owned)
 	states := func() (states []stint.State) {
 		infos, err := store.GetTasks(t.Context(), []stint.TaskID{"a", "b", "c"})
 		if err != nil {

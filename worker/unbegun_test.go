@@ -202,3 +202,58 @@ func TestWorker_GivesBackAfter50MsWhatHasNotBegun(t *testing.T) {
 		_ = stop()
 	})
 }
+
+// Whatever a worker asks of a server that answers nothing, it stops in time.
+// Proves G109, G111.
+func TestRun_EndsInTimeBesideASilentServer(t *testing.T) {
+	const grace = time.Second
+	for name, c := range map[string]struct {
+		tasks   int
+		takes   time.Duration // a handler
+		ignores bool          // its context
+		most    time.Duration
+	}{
+		"idle":                {0, 0, false, 5 * time.Second}, // or as long as others
+		"tasks to return":     {10_000, time.Millisecond, false, grace + 6*time.Second},
+		"handlers in grace":   {4, 3 * time.Second, false, grace + 6*time.Second},
+		"handlers that hang":  {4, time.Hour, true, grace + 6*time.Second},
+		"handlers of a while": {10_000, 40 * time.Millisecond, false, grace + 6*time.Second},
+	} {
+		for _, slow := range []time.Duration{0, time.Minute} {
+			t.Run(name+" "+slow.String(), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					q := newPaperQueue(paperTasks(c.tasks, "a", 25)...)
+					q.slow = slow
+					stop := paperWorker(t, q, worker.Options{Concurrency: 4, StopGrace: grace},
+						worker.Handle("a", func(
+							ctx context.Context, _ *worker.Task,
+						) (worker.Result, error) {
+							if c.ignores {
+								ctx = context.WithoutCancel(ctx)
+							}
+							select {
+							case <-time.After(c.takes):
+								return worker.Result{}, nil
+							case <-ctx.Done():
+								return worker.Result{}, context.Cause(ctx)
+							}
+						}))
+					time.Sleep(time.Second)
+					q.silence(true)
+					time.Sleep(2500 * time.Millisecond)
+					began := bubbleNow()
+					_ = stop()
+					took := bubbleNow().Sub(began)
+					if slow > 0 {
+						c.most = grace + 6*time.Second
+					}
+					if took > c.most+200*time.Millisecond {
+						t.Errorf("Run took %v to end, want %v", took, c.most)
+					}
+					q.silence(false)
+					time.Sleep(2 * time.Hour) // until all has ended
+				})
+			})
+		}
+	}
+}

@@ -42,10 +42,11 @@ type Options struct {
 	// hours. Default: 30 s.
 	Lease time.Duration
 
-	// StopGrace is how long handlers may continue when the worker stops. If they do not end even
-	// then, Run returns a second later, and as much as the returns of their tasks take: for each
-	// no longer than five seconds where the server does not answer. Default: 20 s, less than the
-	// 30 s that Kubernetes gives.
+	// StopGrace is how long handlers may continue when the worker stops, and how long it tries to
+	// return what they have done where the server does not answer. If that does not end even then,
+	// Run returns a second later, and no more than five seconds after that, which all that is left
+	// to ask of the server may take together. Default: 20 s, less than the 30 s that Kubernetes
+	// gives.
 	StopGrace time.Duration
 
 	// Retry says when a task whose handler failed is tried again. [WithRetry] overrides it for an
