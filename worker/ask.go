@@ -245,6 +245,11 @@ func (a *asker) disperseAll() time.Duration {
 	if len(a.all.gatherers) == 0 {
 		return -1
 	}
+	for _, g := range a.groups {
+		for _, gatherer := range g.gatherers { // ahead of the looks, so that none is missed
+			gatherer.crowded.Store(a.all.isFull() || g.isFull())
+		}
+	}
 	rest := a.all.disperse()
 	for _, g := range a.groups {
 		if left := g.disperse(); rest < 0 || left >= 0 && left < rest {

@@ -23,14 +23,12 @@ func (c *crowd) add(n int) {
 	c.moved = now()
 }
 
+func (c *crowd) isFull() bool { return c.running >= c.slots }
+
 // disperse begins the fullest call as long as there is no slot left and waiting would bring
 // nothing. It returns how long to wait for that at most, or a negative duration.
 func (c *crowd) disperse() time.Duration {
-	full := c.running >= c.slots
-	for _, g := range c.gatherers {
-		g.crowded.Store(full)
-	}
-	for full {
+	for c.isFull() {
 		var waiting gathered
 		for _, g := range c.gatherers {
 			waiting.add(g)

@@ -122,15 +122,21 @@ func TestHandleBatch_BeginsTheFullestCallWhereEverySlotGathers(t *testing.T) {
 // Tasks of other actions do not wait for those that gather.
 // Proves G292.
 func TestHandleBatch_HoldsNoSlotThatOthersNeed(t *testing.T) {
-	for name, long := range map[string]int{"all gather": 0, "some run for long": 3} {
+	for name, c := range map[string]struct{ long, own int }{
+		"all gather": {0, 5}, "some run for long": {3, 5}, "with slots of its own": {3, 4},
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
+				long := c.long
 				q := newPaperQueue(append(paperTasks(long, "long", 25),
 					interleaved(5-long, 5, "a")...)...)
 				handler, made := batchesOf(time.Millisecond)
 				urgent := make(chan struct{}, 1)
 				stop := paperWorker(t, q, worker.Options{Concurrency: 5, StopGrace: 1},
-					worker.HandleBatch("a", worker.Batch{Size: 5, Wait: time.Hour}, handler),
+					worker.HandleBatch("a", worker.Batch{
+						Size: c.own, Wait: time.Hour, ByKey: true,
+					}, handler,
+						worker.WithConcurrency(c.own)),
 					worker.Handle("long", func(
 						ctx context.Context, _ *worker.Task,
 					) (worker.Result, error) {
