@@ -129,6 +129,6 @@ func ExampleNewWorkerMetrics() {
 		panic(err)
 	}
 	n, err := testutil.GatherAndCount(registry, "stint_tasks", "stint_worker_performances_total")
-	fmt.Println(n, "series: seven states and six outcomes", err)
-	// Output: 13 series: seven states and six outcomes <nil>
+	fmt.Println(n, "series: seven states and seven outcomes", err)
+	// Output: 14 series: seven states and seven outcomes <nil>
 }

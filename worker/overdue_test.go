@@ -3,12 +3,16 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/worker"
@@ -68,9 +72,11 @@ func TestWithTimeoutGrace_GivesUpTheTaskOfAHandlerThatHangs(t *testing.T) {
 					}
 					return nil
 				}
+				reader := metric.NewManualReader()
 				stop := paperWorker(t, q, worker.Options{
 					Concurrency: 1, StopGrace: 1, Logger: logger, Metrics: &metrics,
-					Retry: worker.Retry{Base: time.Hour},
+					MeterProvider: metric.NewMeterProvider(metric.WithReader(reader)),
+					Retry:         worker.Retry{Base: time.Hour},
 				}, worker.Handle("a", deaf(3*time.Hour), c.options...))
 				time.Sleep(2 * time.Hour)
 				synctest.Wait()
@@ -82,6 +88,12 @@ func TestWithTimeoutGrace_GivesUpTheTaskOfAHandlerThatHangs(t *testing.T) {
 				}
 				if got := metrics.all(); !slices.Equal(got, []worker.Outcome{worker.OutcomeOverdue}) {
 					t.Errorf("the outcomes are %v", got)
+				}
+				var collected metricdata.ResourceMetrics
+				if err := reader.Collect(t.Context(), &collected); err != nil {
+					t.Error(err)
+				} else if !strings.Contains(fmt.Sprint(collected), "overdue") {
+					t.Error("OpenTelemetry is not told of an overdue task")
 				}
 				logged(t, "task is overdue: its handler did not return within the grace of its "+
 					"time-out")

@@ -112,7 +112,7 @@ func (t *telemetry) of(name string) telemetryOf {
 	}
 	for _, o := range []Outcome{
 		OutcomeCompleted, OutcomeRetried, OutcomeSnoozed, OutcomeAborted, OutcomeStopped,
-		OutcomeLost,
+		OutcomeLost, OutcomeOverdue,
 	} {
 		both := metric.WithAttributes(action, outcomeKey.String(string(o)))
 		all.counted[o] = []metric.AddOption{both}
