@@ -3,8 +3,8 @@ package worker
 import "time"
 
 // Tasks that gather for a call keep their slots. Where all slots are taken, that may be for
-// nothing: if all of them gather, no other task can join, and if the others run for long, tasks that
-// could be performed at once wait for those that wait. So the fullest call begins then.
+// nothing: if all of them gather, no other task can join, and if the others run for long, tasks
+// that could be performed at once wait for those that wait. So the fullest call begins then.
 
 // crowdMax is how long tasks may gather where all slots are taken and none comes free. As long as
 // handlers end more often than that, others get slots anyway, and what gathers may be joined.

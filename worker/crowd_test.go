@@ -50,6 +50,7 @@ func sum(sizes []int) (n int) {
 // Where every slot gathers, nothing can join.
 // Proves G239, G292.
 func TestHandleBatch_DoesNotWaitWhereEverySlotGathers(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]struct {
 		all, own int
 		keys     int
@@ -61,7 +62,8 @@ func TestHandleBatch_DoesNotWaitWhereEverySlotGathers(t *testing.T) {
 		"more keys than the action has one": {100, 1, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				q := newPaperQueue(interleaved(100, options.keys, "a")...)
 				handler, made := batchesOf(time.Millisecond)
 				var own []worker.HandlerOption
@@ -93,7 +95,8 @@ func TestHandleBatch_DoesNotWaitWhereEverySlotGathers(t *testing.T) {
 // The fullest call begins first, and of those that are equal the oldest.
 // Proves G292.
 func TestHandleBatch_BeginsTheFullestCallWhereEverySlotGathers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		tasks := interleaved(6, 1, "a")
 		for i, key := range []string{"x", "y", "z", "y", "z", "y"} {
 			tasks[i].Key = key
@@ -122,11 +125,13 @@ func TestHandleBatch_BeginsTheFullestCallWhereEverySlotGathers(t *testing.T) {
 // Tasks of other actions do not wait for those that gather.
 // Proves G292.
 func TestHandleBatch_HoldsNoSlotThatOthersNeed(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ long, own int }{
 		"all gather": {0, 5}, "some run for long": {3, 5}, "with slots of its own": {3, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				long := c.long
 				q := newPaperQueue(append(paperTasks(long, "long", 25),
 					interleaved(5-long, 5, "a")...)...)
@@ -165,7 +170,8 @@ func TestHandleBatch_HoldsNoSlotThatOthersNeed(t *testing.T) {
 // A worker that is busy with short tasks of another action still gathers.
 // Proves G239.
 func TestHandleBatch_GathersWhileTheWorkerIsBusy(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		var tasks []stint.OwnedTask
 		short, batched := paperTasks(2000, "short", 25), paperTasks(200, "a", 25)
 		for i := range short { // one of ten is for a call

@@ -46,11 +46,12 @@
 // its slot, however it goes on with its task. If the task was lost, somebody else may be performing
 // it by then: see "Being performed more than once" in package stint.
 //
-// After a time-out ([WithTimeout]) the worker keeps the task for a grace ([WithTimeoutGrace], 30 s by
-// default), and the handler ends it as ever. Then the task is overdue, once and for all: the worker
-// gives it back as failed, whatever the handler returns later, and somebody else may perform it. A
-// handler that has called [Task.ReturnIn] keeps it until the lease expires, which is no longer
-// extended. A handler without a time-out may take any time, and keeps its task for as long.
+// After a time-out ([WithTimeout]) the worker keeps the task for a grace ([WithTimeoutGrace], 30 s
+// by default), and the handler ends it as ever. Then the task is overdue, once and for all: the
+// worker gives it back as failed, whatever the handler returns later, and somebody else may
+// perform it. A handler that has called [Task.ReturnIn] keeps it until the lease expires, which is
+// no longer extended. A handler without a time-out may take any time, and keeps its task for as
+// long.
 //
 // The actor of a worker is registered ([stint.Store.RegisterActor]), so if the worker dies, its
 // tasks are handed on about a second later.
@@ -79,27 +80,26 @@
 // write their rows with one statement. Each task has a slot, a lease, a try and an end of its own;
 // only the call is shared. Tasks that were handed out wait in their slots until there are as many
 // as a [Batch] says, or the first has waited long enough, or waiting would only keep slots from
-// others: if all slots of the worker, or of the action, are taken by tasks that gather, or have been
-// taken for 10 ms without one coming free, the fullest call begins.
+// others: if all slots of the worker, or of the action, are taken by tasks that gather, or have
+// been taken for 10 ms without one coming free, the fullest call begins.
 //
 // # Cycles
 //
 // A slot is free as soon as its handler has returned. While there are more tasks, one transaction
 // returns what has ended and owns what comes next, for all slots. Where there are none, a return
-// waits up to a millisecond for other handlers that are about to end, by how long they took so far.
-// If handlers take no longer than
-// some tens of milliseconds, the worker also owns tasks ahead: as many as it will start within 25
-// ms, by how long handlers took so far, at most its slots and 64. What it has not started 50 ms
-// after the hand-out it begins to give back, without a try, and does not cease until that is known;
-// another worker gets it when that call has ended. Tasks on their last try are not owned ahead: such
-// as come with others are given back at once.
+// waits up to a millisecond for other handlers that are about to end, by how long they took so
+// far. If handlers take no longer than some tens of milliseconds, the worker also owns tasks
+// ahead: as many as it will start within 25 ms, by how long handlers took so far, at most its
+// slots and 64. What it has not started 50 ms after the hand-out it begins to give back, without a
+// try, and does not cease until that is known; another worker gets it when that call has ended.
+// Tasks on their last try are not owned ahead: such as come with others are given back at once.
 //
 // So if the process is killed, the tasks that it was performing are tried again, those whose
-// handlers had returned in the last moments, and those that it had not started yet. For all of them
-// it was a try, since nothing tells which had started; so a task of which that was the last try, and
-// whose hand-out was on its way to the worker at that moment, is aborted unbegun. Nothing else that
-// fails, dies or is stopped costs a task that has not begun a try, unless the worker is kept from the
-// database until the lease has expired and somebody else was given the task.
+// handlers had returned in the last moments, and those that it had not started yet. For all of
+// them it was a try, since nothing tells which had started. So a task on its last try is aborted
+// unbegun if its hand-out was on its way to the worker at that moment, or if it gathered for a
+// batch. Nothing else that fails, dies or is stopped costs a task that has not begun a try. A
+// worker that is kept from the database until a lease has expired is as good as killed.
 //
 // # Stopping
 //

@@ -151,12 +151,12 @@ func WithConcurrency(tasks int) HandlerOption {
 	}
 }
 
-// WithTimeout ends the context of a handler with [ErrTimeout] after it has run for d, which must be
-// positive. Without it, a handler may take any time. The handler then has a grace to return in, 30 s
-// or that of [WithTimeoutGrace]. In that time the worker keeps the task, and it ends as the handler
-// ends. After it the task is overdue: the worker gives it back as failed, for another try if there
-// is one, logs that, and counts [OutcomeOverdue]. What the handler returns later has no effect; it
-// keeps its slot until it does.
+// WithTimeout ends the context of a handler with [ErrTimeout] after it has run for d, which must
+// be positive. Without it, a handler may take any time. The handler then has a grace to return in,
+// 30 s or that of [WithTimeoutGrace]. In that time the worker keeps the task, and it ends as the
+// handler ends. After it the task is overdue: the worker gives it back as failed, for another try
+// if there is one, logs that, and counts [OutcomeOverdue]. What the handler returns later has no
+// effect; it keeps its slot until it does.
 func WithTimeout(d time.Duration) HandlerOption {
 	return func(h *handling) error {
 		if d <= 0 {
@@ -191,8 +191,8 @@ func WithRetry(retry Retry) HandlerOption {
 }
 
 // WithAbortOfUndecodable has [HandleJSON] abort a task whose body it cannot decode, at its first
-// try, and with it the tasks that depend on it. It is for actions whose bodies never change, or come
-// from outside.
+// try, and with it the tasks that depend on it. It is for actions whose bodies never change, or
+// come from outside.
 func WithAbortOfUndecodable() HandlerOption {
 	return func(h *handling) error {
 		inner := h.handler
@@ -211,11 +211,11 @@ func WithAbortOfUndecodable() HandlerOption {
 // [Action], which makes the tasks as well, or a constant string.
 //
 // A body that is not the JSON of a P is a failure as others are, and the handler is not called:
-// another worker may be able to decode it, as in a deploy in which old workers meet the tasks of new
-// producers. The status says why. [WithAbortOfUndecodable] aborts the task at once. A result that
-// cannot be encoded aborts the task. The encoded result becomes the result of the task; a handler
-// without a result has struct{} for R. A handler that calls [Task.ReturnIn] passes the result there,
-// and the value that it returns is ignored.
+// another worker may be able to decode it, as in a deploy in which old workers meet the tasks of
+// new producers. The status says why. [WithAbortOfUndecodable] aborts the task at once. A result
+// that cannot be encoded aborts the task. The encoded result becomes the result of the task; a
+// handler without a result has struct{} for R. A handler that calls [Task.ReturnIn] passes the
+// result there, and the value that it returns is ignored.
 func HandleJSON[P, R any](
 	action Action[P, R],
 	handler func(ctx context.Context, task *Task, params P) (R, error), options ...HandlerOption,

@@ -49,18 +49,22 @@ func deaf(takes time.Duration) worker.Handler {
 // A handler that ignores its time-out keeps its task no longer than the grace. It keeps its slot.
 // Proves G293.
 func TestWithTimeoutGrace_GivesUpTheTaskOfAHandlerThatHangs(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		options  []worker.HandlerOption
 		maxTries int
 		givenUp  time.Duration // when
 	}{
-		"by default":  {[]worker.HandlerOption{worker.WithTimeout(time.Minute)}, 25, 90 * time.Second},
+		"by default": {
+			[]worker.HandlerOption{worker.WithTimeout(time.Minute)}, 25, 90 * time.Second,
+		},
 		"its own":     {timeouts(time.Minute, time.Hour), 25, 61 * time.Minute},
 		"a short one": {timeouts(time.Second, time.Millisecond), 25, 1001 * time.Millisecond},
 		"on the last": {timeouts(time.Minute, time.Minute), 1, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				q := newPaperQueue(paperTasks(2, "a", c.maxTries)...)
 				logger, logged := recorder(t)
 				var metrics outcomes
@@ -84,9 +88,10 @@ func TestWithTimeoutGrace_GivesUpTheTaskOfAHandlerThatHangs(t *testing.T) {
 					t.Errorf("the task was given up after %v, want %v", givenUp, c.givenUp)
 				}
 				if n := q.inProgress(); n != 0 {
-					t.Errorf("%d tasks are in progress, want none to begin in a slot that is kept", n)
+					t.Errorf("%d tasks are in progress, want none in a slot that is kept", n)
 				}
-				if got := metrics.all(); !slices.Equal(got, []worker.Outcome{worker.OutcomeOverdue}) {
+				want := []worker.Outcome{worker.OutcomeOverdue}
+				if got := metrics.all(); !slices.Equal(got, want) {
 					t.Errorf("the outcomes are %v", got)
 				}
 				var collected metricdata.ResourceMetrics
@@ -124,7 +129,8 @@ func timeouts(timeout, grace time.Duration) []worker.HandlerOption {
 
 // Proves G293.
 func TestWithTimeoutGrace_KeepsTheTaskMeanwhile(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		q := newPaperQueue(paperTasks(1, "a", 1)...)
 		var metrics outcomes
 		stop := paperWorker(t, q, worker.Options{Metrics: &metrics},
@@ -148,7 +154,8 @@ func TestWithTimeoutGrace_KeepsTheTaskMeanwhile(t *testing.T) {
 // Of a call that hangs, the tasks of which something was said end so.
 // Proves G239, G293.
 func TestWithTimeoutGrace_EndsTheTasksOfACallThatHangs(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		q := newPaperQueue(paperTasks(4, "a", 1)...)
 		var metrics outcomes
 		stop := paperWorker(t, q, worker.Options{

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -89,7 +88,7 @@ func (q *paperQueue) take(most int, actions []string) (owned []stint.OwnedTask) 
 		q.tokens++
 		task.Try++
 		task.Token = stint.Token{
-			6: 0x80, 8: 0x80, 14: byte(q.tokens >> 8), 15: byte(q.tokens), //nolint:gosec // cut
+			6: 0x80, 8: 0x80, 14: byte(q.tokens >> 8), 15: byte(q.tokens),
 		}
 		q.owned[task.Token], q.handed[task.Token] = task, bubbleNow()
 		owned = append(owned, task)
@@ -274,11 +273,4 @@ func (q *paperQueue) inProgress() int {
 var errCut = errors.New("connection was cut")
 
 // bubbleNow is the time of the bubble.
-func bubbleNow() time.Time { return time.Now() } //nolint:forbidigo // stands still
-
-// bubble runs a test in a bubble.
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
+func bubbleNow() time.Time { return time.Now() }

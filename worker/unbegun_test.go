@@ -52,6 +52,7 @@ func ownsAhead(t *testing.T, q *paperQueue, options worker.Options) (stop func()
 // Its leases last meanwhile, also where that takes longer than a lease.
 // Proves G104, G290.
 func TestWorker_GivesBackWhatHasNotBegunUntilThatIsKnown(t *testing.T) {
+	t.Parallel()
 	for name, outage := range map[string]struct {
 		lasts time.Duration
 		fails func(ctx context.Context) error
@@ -68,7 +69,8 @@ func TestWorker_GivesBackWhatHasNotBegunUntilThatIsKnown(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				q := newPaperQueue(paperTasks(10_000, "a", 25)...)
 				var failed atomic.Int64
 				var since time.Time
@@ -106,7 +108,8 @@ func TestWorker_GivesBackWhatHasNotBegunUntilThatIsKnown(t *testing.T) {
 
 // Proves G111, G290.
 func TestRun_LeavesNothingThatHasNotBegunInProgress(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		q := newPaperQueue(paperTasks(10_000, "a", 25)...)
 		var until time.Time
 		q.fails = func(context.Context, []stint.Return) error {
@@ -130,7 +133,8 @@ func TestRun_LeavesNothingThatHasNotBegunInProgress(t *testing.T) {
 // not the last one.
 // Proves G291.
 func TestWorker_OwnsNoTaskAheadOnItsLastTry(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		tasks := paperTasks(3000, "a", 25)
 		for i := 2000; i < 3000; i++ { // first others, then some, then all
 			if i >= 2500 || i%10 == 0 {
@@ -176,7 +180,8 @@ func TestWorker_OwnsNoTaskAheadOnItsLastTry(t *testing.T) {
 // The promise of 50 ms is about when the call begins: how long it takes is the server's.
 // Proves G104.
 func TestWorker_GivesBackAfter50MsWhatHasNotBegun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		q := newPaperQueue(paperTasks(10_000, "a", 25)...)
 		var calls int
 		q.fails = func(_ context.Context, returns []stint.Return) error {
@@ -206,6 +211,7 @@ func TestWorker_GivesBackAfter50MsWhatHasNotBegun(t *testing.T) {
 // Whatever a worker asks of a server that answers nothing, it stops in time.
 // Proves G109, G111.
 func TestRun_EndsInTimeBesideASilentServer(t *testing.T) {
+	t.Parallel()
 	const grace = time.Second
 	for name, c := range map[string]struct {
 		tasks   int
@@ -221,7 +227,8 @@ func TestRun_EndsInTimeBesideASilentServer(t *testing.T) {
 	} {
 		for _, slow := range []time.Duration{0, time.Minute} {
 			t.Run(name+" "+slow.String(), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
 					q := newPaperQueue(paperTasks(c.tasks, "a", 25)...)
 					q.slow = slow
 					stop := paperWorker(t, q, worker.Options{Concurrency: 4, StopGrace: grace},
