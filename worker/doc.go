@@ -159,8 +159,8 @@
 //
 // Outcomes are completed, retried (given back for another try), snoozed (given back until later,
 // without a try), aborted (also when no tries are left), stopped (given back because the worker
-// stops), overdue (given back, or aborted on the last try, because the handler did not return within
-// the grace of its time-out) and lost (nothing was returned).
+// stops), overdue (given back, or aborted on the last try, because the handler did not return
+// within the grace of its time-out) and lost (nothing was returned).
 //
 // [Options.Metrics] gets the same data. The package stintprom turns it into metrics for Prometheus.
 package worker
