@@ -58,7 +58,7 @@ func (c *Cluster) performDecision(
 ) (worker.Result, error) {
 	var made decision
 	if err := json.Unmarshal(task.Body, &made); err != nil {
-		return worker.Result{}, worker.Abort(err)
+		return worker.Result{}, later(err) // a newer release may understand it
 	}
 	for _, shard := range made.Shards {
 		if err := c.openGate(ctx, shard, made.Gate); err != nil {
@@ -75,7 +75,7 @@ func (c *Cluster) performGuard(
 ) (worker.Result, error) {
 	var of guard
 	if err := json.Unmarshal(task.Body, &of); err != nil {
-		return worker.Result{}, worker.Abort(err)
+		return worker.Result{}, later(err) // a newer release may understand it
 	}
 	here, err := c.Store(ctx, shard)
 	if err != nil {

@@ -243,7 +243,7 @@ func (c *Cluster) takeBack(ctx context.Context, l link) error {
 func (c *Cluster) performLink(ctx context.Context, task *worker.Task) (worker.Result, error) {
 	var l link
 	if err := json.Unmarshal(task.Body, &l); err != nil {
-		return worker.Result{}, worker.Abort(err)
+		return worker.Result{}, later(err) // a newer release may understand it
 	}
 	here, err := c.Store(ctx, l.Dependent.Shard)
 	if err != nil {

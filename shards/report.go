@@ -295,7 +295,9 @@ func (b *reports) returns(failed bool) []stint.Return {
 		done := one.outcome
 		switch {
 		case one.broken != nil:
-			done = stint.Return{Code: stint.StatusAborted, Status: one.broken.Error()}
+			done = stint.Return{ // a newer release may understand it
+				Code: stint.StatusPending, Status: one.broken.Error(), RetryAfter: lookAgain,
+			}
 		case done.Code != "" && (!failed || !one.aborted): // or else a retry may not be awaited
 		case failed:
 			done = stint.Return{Code: stint.StatusPending, Release: true}

@@ -34,8 +34,9 @@
 //
 // An action has all outcomes from its first performance on. These are completed, retried (given
 // back for another try), snoozed (given back until later, without a try), aborted (also when no
-// tries are left), stopped (given back because the worker stops) and lost (nothing was returned).
-// Failed performances are retried or aborted. The duration is a native histogram where the server
+// tries are left), stopped (given back because the worker stops), lost (nothing was returned) and
+// overdue (given back because the handler had not returned within the grace of its time-out).
+// Failed performances are retried, aborted or overdue. The duration is a native histogram where the server
 // asks for one, else one with buckets from 1 ms to 10 min.
 //
 // [NewServiceMetrics] counts in the process as well, for a service:

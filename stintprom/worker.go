@@ -74,6 +74,7 @@ func (m *WorkerMetrics) know(action string) {
 	for _, outcome := range []worker.Outcome{
 		worker.OutcomeCompleted, worker.OutcomeRetried, worker.OutcomeSnoozed,
 		worker.OutcomeAborted, worker.OutcomeStopped, worker.OutcomeLost,
+		worker.OutcomeOverdue,
 	} {
 		m.performances.WithLabelValues(action, string(outcome))
 	}

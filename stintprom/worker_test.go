@@ -53,6 +53,7 @@ func TestWorkerMetrics_CountPerformancesByOutcome(t *testing.T) {
 stint_worker_performances_total{action="copy",outcome="aborted"} 1
 stint_worker_performances_total{action="copy",outcome="completed"} 1
 stint_worker_performances_total{action="copy",outcome="lost"} 0
+stint_worker_performances_total{action="copy",outcome="overdue"} 0
 stint_worker_performances_total{action="copy",outcome="retried"} 0
 stint_worker_performances_total{action="copy",outcome="snoozed"} 0
 stint_worker_performances_total{action="copy",outcome="stopped"} 0
@@ -128,6 +129,6 @@ func ExampleNewWorkerMetrics() {
 		panic(err)
 	}
 	n, err := testutil.GatherAndCount(registry, "stint_tasks", "stint_worker_performances_total")
-	fmt.Println(n, "series: seven states and six outcomes", err)
-	// Output: 13 series: seven states and six outcomes <nil>
+	fmt.Println(n, "series: seven states and seven outcomes", err)
+	// Output: 14 series: seven states and seven outcomes <nil>
 }

@@ -122,8 +122,12 @@ func (d *drain) note(ctx context.Context, performed worker.Performed) error {
 	if len(d.performed) > d.limit {
 		return d.endless()
 	}
-	outcome := performed.Outcome
-	if d.scheduled || outcome != worker.OutcomeRetried && outcome != worker.OutcomeSnoozed {
+	switch performed.Outcome {
+	case worker.OutcomeRetried, worker.OutcomeSnoozed, worker.OutcomeOverdue:
+		if d.scheduled {
+			return nil
+		}
+	default:
 		return nil
 	}
 	d.aside = append(d.aside, performed.Task.ID)

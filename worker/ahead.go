@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -8,7 +9,8 @@ import (
 
 // A slot that has to wait for a call stands still. So where handlers take about as long as a call,
 // the asker owns more tasks than there are slots: as many as will have one by the time of the next
-// answer. If the worker dies, they have lost a try, as those have that it was performing.
+// answer. If the process is killed, they have lost a try, as those have that it was performing,
+// since nobody knows which had begun. So none of them is on its last try (ADR 34).
 
 // How many tasks may wait for a slot: those that have one within the time of so many questions, but
 // soon, and no more than there are slots, and some. The asker asks for more when a part is left.
@@ -35,7 +37,7 @@ func (g *slotGroup) waiting() (n int) {
 
 // extra is how many tasks more than there are slots to ask for now, where a question takes so long.
 func (g *slotGroup) extra(asks time.Duration) int {
-	if !g.more || g.takes == 0 {
+	if !g.more || g.takes == 0 || g.last {
 		return 0
 	}
 	soon := float64(g.slots) * float64(min(aheadQuestions*asks, aheadSoon)) / float64(g.takes)
@@ -45,6 +47,30 @@ func (g *slotGroup) extra(asks time.Duration) int {
 		return 0
 	}
 	return most - waiting
+}
+
+// onLastTry reports whether a task ends if its owner dies.
+func onLastTry(task stint.OwnedTask) bool { return task.MaxTries > 0 && task.Try >= task.MaxTries }
+
+// releaseLast gives back the tasks on their last try that have to wait for a slot.
+func (a *asker) releaseLast(g *slotGroup) {
+	if !g.last {
+		return
+	}
+	var last []stint.OwnedTask
+	for i, b := range g.ahead {
+		var others []stint.OwnedTask
+		for _, task := range b.owned {
+			if onLastTry(task) {
+				last = append(last, task)
+			} else {
+				others = append(others, task)
+			}
+		}
+		g.ahead[i].owned = others
+	}
+	a.release(last)
+	g.ahead = slices.DeleteFunc(g.ahead, func(b handOut) bool { return len(b.owned) == 0 })
 }
 
 // smoothed is a mean of durations in which the last ones count most.
@@ -62,7 +88,9 @@ func (a *asker) beginAhead() {
 		for len(g.ahead) > 0 && min(a.free, g.free) > 0 {
 			b := &g.ahead[0]
 			n := min(a.free, g.free, len(b.owned))
-			a.free, g.free, a.running = a.free-n, g.free-n, a.running+n
+			a.free, g.free = a.free-n, g.free-n
+			a.all.add(n)
+			g.add(n)
 			a.begin(b.owned[:n], b.until)
 			if b.owned = b.owned[n:]; len(b.owned) == 0 {
 				g.ahead = g.ahead[1:]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -28,8 +29,8 @@ const (
 // A slotGroup is a set of actions that share slots: one action with a concurrency of its own, or
 // all the others.
 type slotGroup struct {
+	crowd
 	actions []string
-	slots   int
 	// free is how many slots are neither used by a handler nor kept for an open question.
 	free int
 	// asked is how many open questions are about the group.
@@ -41,6 +42,8 @@ type slotGroup struct {
 	coming int
 	// takes is how long a handler takes, about; 0: not known.
 	takes time.Duration
+	// last says that the last answer had tasks on their last try.
+	last bool
 }
 
 // A question asks for at most max tasks of its slot groups. Each group keeps as many slots for the
@@ -90,7 +93,10 @@ type answer struct {
 type asker struct {
 	*Worker
 	begin   func(owned []stint.OwnedTask, until time.Time)
-	release func(ctx context.Context, owned []stint.OwnedTask)
+	release func(owned []stint.OwnedTask)
+	// releaseAlone gives back what comes when nobody waits for it.
+	releaseAlone func(ctx context.Context, owned []stint.OwnedTask)
+	performing   *sync.WaitGroup
 	// giveBack returns performances alone; judge deals with what became of returns.
 	giveBack func([]*performance)
 	judge    func(performances []*performance, verdicts []error, err error)
@@ -99,17 +105,17 @@ type asker struct {
 	since    time.Time      // when the first of these became due
 	// tick is for what waits too long.
 	tick *time.Timer
-	// running is how many handlers are running.
-	running int
+	// all is who has the slots of the whole worker.
+	all crowd
 	// asks is how long a question takes, about.
 	asks time.Duration
 	// unreturned is how many performances have ended and are not over.
 	unreturned int
 	groups     []*slotGroup // in the order in which they are asked
 	byAction   map[string]*slotGroup
-	slots      int // slots and free are those of the whole worker
-	free       int
+	free       int // of the whole worker, as the slots of the crowd are
 	answers    chan answer
+	left       chan struct{} // closed when nobody waits for answers any more
 	open       []*question
 	probed     time.Time
 	failures   int
@@ -121,20 +127,25 @@ func newAsker(e *execution, begin func([]stint.OwnedTask, time.Time)) *asker {
 	a := &asker{
 		Worker: w, begin: begin, release: e.release, judge: e.judge, ended: &e.ended,
 		giveBack: e.giveBackAlone, tick: time.NewTimer(gatherMax),
-		slots: w.options.Concurrency, free: w.options.Concurrency,
+		free: w.options.Concurrency, all: crowd{slots: w.options.Concurrency},
 		byAction: map[string]*slotGroup{}, answers: make(chan answer),
+		left: make(chan struct{}), performing: &e.performing, releaseAlone: e.releaseAlone,
 	}
-	shared := &slotGroup{free: a.free, slots: a.free}
+	shared := &slotGroup{free: a.free, crowd: crowd{slots: a.free}}
 	for _, action := range w.names() {
 		g := shared
 		if own := w.actions[action].concurrency; own > 0 && own < a.free {
-			g = &slotGroup{free: own, slots: own}
+			g = &slotGroup{free: own, crowd: crowd{slots: own}}
 		}
 		if len(g.actions) == 0 {
 			a.groups = append(a.groups, g)
 		}
 		g.actions = append(g.actions, action)
 		a.byAction[action] = g
+		if gatherer := w.actions[action].gatherer; gatherer != nil {
+			g.gatherers = append(g.gatherers, gatherer)
+			a.all.gatherers = append(a.all.gatherers, gatherer)
+		}
 	}
 	return a
 }
@@ -154,7 +165,7 @@ func (a *asker) loop(ctx context.Context) error {
 		if len(a.due) > 0 && !a.gathers() {
 			a.giveBackDue()
 		}
-		a.setTick()
+		a.setTick(a.disperseAll())
 		select {
 		case ans := <-a.answers:
 			err := a.take(asking, ans)
@@ -174,13 +185,17 @@ func (a *asker) loop(ctx context.Context) error {
 			runtime.Gosched() // those that end at this moment join
 			a.look()
 		case <-a.tick.C:
-			a.tooLong(asking)
+			a.tooLong()
+		case <-a.joined:
 		case <-pause:
 			pause = nil
 		case <-asking.Done():
 		}
 	}
-	a.close(asking)
+	a.close()
+	if len(a.open) > 0 {
+		a.performing.Go(func() { a.drain(asking) })
+	}
 	return failure
 }
 
@@ -190,10 +205,13 @@ func (a *asker) look() {
 	for _, slot := range freed {
 		g := a.byAction[slot.action]
 		g.free++
+		g.add(-1)
 		g.takes = smoothed(g.takes, slot.took)
 	}
-	a.free += len(freed)
-	a.running -= len(freed)
+	if len(freed) > 0 {
+		a.free += len(freed)
+		a.all.add(-len(freed))
+	}
 	if len(a.due) == 0 {
 		a.since = now()
 	}
@@ -201,18 +219,20 @@ func (a *asker) look() {
 	a.beginAhead()
 }
 
-// setTick sets the tick to when something has waited too long.
-func (a *asker) setTick() {
-	rest := time.Duration(-1)
+// setTick sets the tick to when something has waited too long, and to the rest of what gathers
+// unless that is negative.
+func (a *asker) setTick(rest time.Duration) {
+	sooner := func(left time.Duration) {
+		if rest < 0 || left < rest {
+			rest = max(left, 0)
+		}
+	}
 	if len(a.due) > 0 {
-		rest = a.gatherMost() - now().Sub(a.since)
+		sooner(a.gatherMost() - now().Sub(a.since))
 	}
 	for _, g := range a.groups {
 		if len(g.ahead) > 0 {
-			left := gatherMax - now().Sub(g.ahead[0].since)
-			if rest < 0 || left < rest {
-				rest = left
-			}
+			sooner(gatherMax - now().Sub(g.ahead[0].since))
 		}
 	}
 	if rest >= 0 {
@@ -220,12 +240,31 @@ func (a *asker) setTick() {
 	}
 }
 
+// disperseAll begins calls of batches where no slot is left, as disperse does.
+func (a *asker) disperseAll() time.Duration {
+	if len(a.all.gatherers) == 0 {
+		return -1
+	}
+	for _, g := range a.groups {
+		for _, gatherer := range g.gatherers { // ahead of the looks, so that none is missed
+			gatherer.crowded.Store(a.all.isFull() || g.isFull())
+		}
+	}
+	rest := a.all.disperse()
+	for _, g := range a.groups {
+		if left := g.disperse(); rest < 0 || left >= 0 && left < rest {
+			rest = left
+		}
+	}
+	return rest
+}
+
 // tooLong gives back what has waited too long for a slot. What is due is looked at anyway.
-func (a *asker) tooLong(ctx context.Context) {
+func (a *asker) tooLong() {
 	late := now().Add(-gatherMax)
 	for _, g := range a.groups {
 		for len(g.ahead) > 0 && !g.ahead[0].since.After(late) {
-			a.release(ctx, g.ahead[0].owned)
+			a.release(g.ahead[0].owned)
 			g.ahead = g.ahead[1:]
 			g.takes = max(g.takes, time.Duration(g.slots+1)*aheadSoon) // until some take less
 		}
@@ -246,7 +285,7 @@ func (a *asker) gatherMost() time.Duration {
 	switch {
 	case slices.ContainsFunc(a.groups, comes), slices.ContainsFunc(a.open, asks):
 		return gatherMax
-	case a.running > 0 && slices.ContainsFunc(a.groups, areShort):
+	case a.all.running > 0 && slices.ContainsFunc(a.groups, areShort):
 		return gatherBriefly
 	}
 	return 0
@@ -258,12 +297,12 @@ func (a *asker) giveBackDue() {
 	a.due = nil
 }
 
-// close closes all open questions: those that wait at once, the others soon.
-func (a *asker) close(ctx context.Context) {
+// close gives back what has no slot, and ends the questions that wait.
+func (a *asker) close() {
 	a.giveBack(append(a.due, a.ended.close()...))
 	for _, g := range a.groups {
 		for _, b := range g.ahead {
-			a.release(ctx, b.owned)
+			a.release(b.owned)
 		}
 	}
 	for _, q := range a.open {
@@ -271,16 +310,36 @@ func (a *asker) close(ctx context.Context) {
 			q.cancel()
 		}
 	}
-	late := time.NewTimer(attemptMax)
-	defer late.Stop()
+}
+
+// How long questions may stay open when the worker stops: they are cancelled then, and a little
+// later nobody waits for their answers any more, since the server does not answer.
+const (
+	drainMax  = 3 * time.Second
+	drainLate = time.Second
+)
+
+// drain waits for the answers to open questions, and gives back what they bring.
+func (a *asker) drain(ctx context.Context) {
+	cancel, leave := time.NewTimer(drainMax), time.NewTimer(drainMax+drainLate)
+	defer cancel.Stop()
+	defer leave.Stop()
 	for len(a.open) > 0 {
 		select {
 		case ans := <-a.answers:
 			_ = a.take(ctx, ans) // nobody asks any more
-		case <-late.C:
+		case <-cancel.C:
 			for _, q := range a.open {
 				q.cancel()
 			}
+		case <-leave.C:
+			close(a.left)
+			for _, q := range a.open {
+				if len(q.returns) > 0 {
+					a.judge(q.returns, nil, errUnanswered)
+				}
+			}
+			return
 		}
 	}
 }
@@ -309,7 +368,7 @@ func (a *asker) next() *question {
 	switch {
 	case len(promising) == 0 && (a.free == 0 || len(quiet) == 0):
 		return nil
-	case a.unreturned-len(a.due) >= a.slots: // they are held up
+	case a.unreturned-len(a.due) >= a.all.slots: // they are held up
 		return nil
 	case len(promising) == 0:
 		return a.newQuestion(quiet, true)
@@ -333,7 +392,7 @@ func (a *asker) isWorthAQuestion(g *slotGroup) bool {
 	case 0:
 		return free+g.extra(a.asks) > 0
 	case 1:
-		return free > 0 && half*free >= min(a.slots, g.slots)
+		return free > 0 && half*free >= min(a.all.slots, g.slots)
 	default:
 		return false
 	}
@@ -393,7 +452,12 @@ func (a *asker) ask(ctx context.Context, q *question) {
 		// The leases began a little earlier, after a wait for tasks or for a connection that may
 		// have been long. If it was more than a little, the first heartbeat tells.
 		ans.at = now()
-		a.answers <- ans
+		select {
+		case a.answers <- ans:
+		case <-a.left: // which deals with the returns
+			a.releaseAlone(ctx, ans.owned)
+			return
+		}
 		if len(q.returns) > 0 {
 			a.judge(q.returns, verdicts, ans.err)
 		}
@@ -415,21 +479,26 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 		// If the question was about several groups, only those with tasks in a full answer may have
 		// more.
 		g.more = ans.err != nil && g.more || full && len(ans.groups) == 1
+		g.last = len(ans.owned) == 0 && g.last
 	}
 	if ctx.Err() != nil {
-		a.release(ctx, ans.owned)
+		a.release(ans.owned)
 		return ans.err
 	}
 	for action, owned := range byAction(ans.owned) {
 		g := a.byAction[action]
 		g.more = g.more || full
+		g.last = g.last || slices.ContainsFunc(owned, onLastTry)
 		g.ahead = append(g.ahead, handOut{owned, ans.at.Add(a.options.Lease), ans.at})
 	}
 	a.beginAhead()
+	for _, g := range ans.groups {
+		a.releaseLast(g)
+	}
 	if ans.wait { // nobody asked for tasks that have to wait
 		for _, g := range ans.groups {
 			for _, b := range g.ahead {
-				a.release(ctx, b.owned)
+				a.release(b.owned)
 			}
 			g.ahead = nil
 		}

@@ -60,7 +60,9 @@ func TestAsker_AsksForWhatThereAreSlots(t *testing.T) {
 	newGroups := func() (*asker, *slotGroup, *slotGroup) {
 		shared := &slotGroup{actions: []string{"shared"}, free: 5}
 		single := &slotGroup{actions: []string{"single"}, free: 2}
-		return &asker{groups: []*slotGroup{single, shared}, slots: 5, free: 5}, shared, single
+		return &asker{
+			groups: []*slotGroup{single, shared}, all: crowd{slots: 5}, free: 5,
+		}, shared, single
 	}
 	t.Run("all quiet", func(t *testing.T) {
 		t.Parallel()
@@ -116,8 +118,8 @@ func TestAsker_AsksForWhatThereAreSlots(t *testing.T) {
 // While a question is under way, what ends gathers for the next.
 func TestAsker_ReturnsWhatHasEndedAlong(t *testing.T) {
 	t.Parallel()
-	g := &slotGroup{actions: []string{"a"}, slots: 10, free: 3, more: true}
-	a := &asker{groups: []*slotGroup{g}, slots: 10, free: 3}
+	g := &slotGroup{actions: []string{"a"}, crowd: crowd{slots: 10}, free: 3, more: true}
+	a := &asker{groups: []*slotGroup{g}, all: crowd{slots: 10}, free: 3}
 	ended := []*performance{{}, {}, {}}
 	a.due, a.since = ended, now()
 	q := a.next()
@@ -135,7 +137,7 @@ func TestAsker_ReturnsWhatHasEndedAlong(t *testing.T) {
 	if a.gathers() {
 		t.Error("want returns to be made alone where no question is to come")
 	}
-	a.running = 1
+	a.all.running = 1
 	if a.gathers() {
 		t.Error("want no return to wait for handlers that may take long")
 	}
@@ -176,28 +178,32 @@ func TestSlotGroup_AsksAheadWhereHandlersAreShort(t *testing.T) {
 	t.Parallel()
 	waiting := func(n int) []handOut { return []handOut{{owned: make([]stint.OwnedTask, n)}} }
 	const ms = time.Millisecond
+	four, many := crowd{slots: 4}, crowd{slots: 1000}
 	for name, c := range map[string]struct {
 		group slotGroup
 		want  int
 	}{
-		"as long as a question": {slotGroup{slots: 4, more: true, takes: ms}, 16},
-		"a tenth":               {slotGroup{slots: 4, more: true, takes: ms / 10}, 4 + aheadMore},
-		"a second":              {slotGroup{slots: 4, more: true, takes: time.Second}, 0},
-		"a second, many slots":  {slotGroup{slots: 1000, more: true, takes: time.Second}, 4},
-		"not known":             {slotGroup{slots: 4, more: true}, 0},
-		"nothing more":          {slotGroup{slots: 4, takes: ms}, 0},
-		"many wait":             {slotGroup{slots: 4, more: true, takes: ms, ahead: waiting(5)}, 0},
-		"few wait": {
-			slotGroup{slots: 4, more: true, takes: ms, ahead: waiting(4)}, 12,
+		"as long as a question": {slotGroup{crowd: four, more: true, takes: ms}, 16},
+		"a tenth":               {slotGroup{crowd: four, more: true, takes: ms / 10}, 4 + aheadMore},
+		"a second":              {slotGroup{crowd: four, more: true, takes: time.Second}, 0},
+		"a second, many slots":  {slotGroup{crowd: many, more: true, takes: time.Second}, 4},
+		"not known":             {slotGroup{crowd: four, more: true}, 0},
+		"on their last try": {
+			slotGroup{crowd: four, more: true, takes: ms, last: true}, 0,
 		},
-		"many are asked for":     {slotGroup{slots: 4, more: true, takes: ms, coming: 5}, 0},
-		"some of them are begun": {slotGroup{slots: 4, more: true, takes: ms, coming: 3}, 13},
+		"nothing more": {slotGroup{crowd: four, takes: ms}, 0},
+		"many wait":    {slotGroup{crowd: four, more: true, takes: ms, ahead: waiting(5)}, 0},
+		"few wait": {
+			slotGroup{crowd: four, more: true, takes: ms, ahead: waiting(4)}, 12,
+		},
+		"many are asked for":     {slotGroup{crowd: four, more: true, takes: ms, coming: 5}, 0},
+		"some of them are begun": {slotGroup{crowd: four, more: true, takes: ms, coming: 3}, 13},
 	} {
 		if got := c.group.extra(ms); got != c.want {
 			t.Errorf("%s: got %d, want %d", name, got, c.want)
 		}
 	}
-	slow := slotGroup{slots: 4, more: true, takes: 100 * ms}
+	slow := slotGroup{crowd: four, more: true, takes: 100 * ms}
 	if got := slow.extra(10 * time.Second); got != 1 {
 		t.Errorf("where a question takes long: got %d, want what has a slot soon", got)
 	}
@@ -207,13 +213,13 @@ func TestSlotGroup_AsksAheadWhereHandlersAreShort(t *testing.T) {
 func TestAsker_BeginsOrReleasesWhatItHasAhead(t *testing.T) {
 	t.Parallel()
 	var begun, released []stint.OwnedTask
-	g := &slotGroup{slots: 1, more: true, takes: time.Millisecond}
+	g := &slotGroup{crowd: crowd{slots: 1}, more: true, takes: time.Millisecond}
 	a := &asker{
 		Worker: &Worker{options: Options{Lease: time.Minute}},
-		groups: []*slotGroup{g}, slots: 1, free: 0, asks: time.Millisecond,
+		groups: []*slotGroup{g}, all: crowd{slots: 1}, free: 0, asks: time.Millisecond,
 		byAction: map[string]*slotGroup{"a": g}, ended: &endedQueue{taken: true},
 		begin: func(owned []stint.OwnedTask, _ time.Time) { begun = append(begun, owned...) },
-		release: func(_ context.Context, owned []stint.OwnedTask) {
+		release: func(owned []stint.OwnedTask) {
 			released = append(released, owned...)
 		},
 	}
@@ -235,12 +241,12 @@ func TestAsker_BeginsOrReleasesWhatItHasAhead(t *testing.T) {
 	if len(begun) != 1 || begun[0].ID != "1" || a.free != 0 || g.free != 0 {
 		t.Errorf("begun %v, want the first one in the slot that is free", begun)
 	}
-	a.tooLong(t.Context())
+	a.tooLong()
 	if len(released) != 0 {
 		t.Errorf("released %v at once", released)
 	}
 	g.ahead[0].since = now().Add(-2 * gatherMax)
-	a.tooLong(t.Context())
+	a.tooLong()
 	if len(released) != 2 || released[0].ID != "2" || g.waiting() != 0 {
 		t.Errorf("released %v, want those that waited too long", released)
 	}
@@ -255,7 +261,7 @@ func TestAsker_ReleasesWhatItHasNoSlotFor(t *testing.T) {
 		groups: []*slotGroup{first, second}, free: 1,
 		byAction: map[string]*slotGroup{"first": first, "second": second},
 		begin:    func(owned []stint.OwnedTask, _ time.Time) { begun = append(begun, owned...) },
-		release: func(_ context.Context, owned []stint.OwnedTask) {
+		release: func(owned []stint.OwnedTask) {
 			released = append(released, owned...)
 		},
 	}

@@ -55,6 +55,8 @@ type BatchTask struct {
 	closed bool
 	result Result
 	err    error
+	// said is the ending that the handler has said.
+	said ending
 }
 
 // Context returns the context of the task: it ends as that of a [Handler] does, for example when
@@ -62,14 +64,23 @@ type BatchTask struct {
 func (t *BatchTask) Context() context.Context { return t.ctx }
 
 // End says how the task has ended, as a [Handler] says it by what it returns. The task is returned
-// when the call ends, with the others. The last call counts; one after the handler has returned has
-// no effect.
+// when the call ends, with the others, or as soon as the worker no longer waits for the call: when
+// it stops, or the time-out has passed for long ([WithTimeoutGrace]). The last call counts; one
+// after the handler has returned has no effect.
 func (t *BatchTask) End(result Result, err error) {
+	said := call(t.ctx, func(context.Context, *Task) (Result, error) { return result, err }, nil)
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	if !t.closed {
-		t.ended, t.result, t.err = true, result, err
+		t.ended, t.result, t.err, t.said = true, result, err, said
 	}
+}
+
+// ending returns how the handler has said that the task has ended, if it has.
+func (t *BatchTask) ending() (ending, bool) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.said, t.ended
 }
 
 // close ends the task as the handler has ended, unless it has said how.
@@ -132,15 +143,22 @@ type gatherer struct {
 	handler   BatchHandler
 	telemetry *telemetry
 
+	// crowded says that all slots are taken: then joined is sent to when a task joins.
+	crowded atomic.Bool
+	joined  chan<- struct{}
+
 	mutex sync.Mutex // guards the fields below
 	// open says that tasks wait for others: the worker runs and does not stop.
 	open     bool
 	gathered map[string]*gathering // by key
+	begunAt  time.Time             // of the last call
 }
 
 // A gathering is the tasks of one call.
 type gathering struct {
 	*gatherer
+	key   string
+	since time.Time
 	tasks []*BatchTask
 	timer *time.Timer
 }
@@ -162,8 +180,8 @@ func (g *gatherer) setOpen(open bool) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	if g.open = open; !open {
-		for key, ready := range g.gathered {
-			g.begin(key, ready)
+		for _, ready := range g.gathered {
+			ready.begin()
 		}
 	}
 }
@@ -171,11 +189,15 @@ func (g *gatherer) setOpen(open bool) {
 // perform is the [Handler] of each task. The call is made by a goroutine of its own.
 func (g *gatherer) perform(ctx context.Context, task *Task) (Result, error) {
 	t := &BatchTask{Task: task, ctx: ctx, over: make(chan struct{})}
-	key, joined := g.join(t)
+	task.inBatch.Store(t)
+	joined := g.join(t)
+	if g.crowded.Load() {
+		wakeUp(g.joined)
+	}
 	select {
 	case <-t.over:
 	case <-ctx.Done():
-		if g.leave(key, joined, t) {
+		if g.leave(joined, t) {
 			return Result{}, context.Cause(ctx)
 		}
 		<-t.over
@@ -184,30 +206,31 @@ func (g *gatherer) perform(ctx context.Context, task *Task) (Result, error) {
 }
 
 // join adds a task to the next call.
-func (g *gatherer) join(t *BatchTask) (key string, joined *gathering) {
+func (g *gatherer) join(t *BatchTask) *gathering {
+	key := ""
 	if g.ByKey {
 		key = t.Key
 	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	joined = g.gathered[key]
+	joined := g.gathered[key]
 	if joined == nil {
-		joined = &gathering{gatherer: g}
-		joined.timer = time.AfterFunc(g.Wait, func() { g.waited(key, joined) })
+		joined = &gathering{gatherer: g, key: key, since: now()}
+		joined.timer = time.AfterFunc(g.Wait, joined.beginNow)
 		g.gathered[key] = joined
 	}
 	joined.tasks = append(joined.tasks, t)
 	if !g.open || len(joined.tasks) == g.Size {
-		g.begin(key, joined)
+		joined.begin()
 	}
-	return key, joined
+	return joined
 }
 
 // leave takes a task out of a call that has not begun, and reports whether it could.
-func (g *gatherer) leave(key string, joined *gathering, t *BatchTask) bool {
+func (g *gatherer) leave(joined *gathering, t *BatchTask) bool {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	if g.gathered[key] != joined {
+	if g.gathered[joined.key] != joined {
 		return false
 	}
 	for i := range joined.tasks {
@@ -218,25 +241,49 @@ func (g *gatherer) leave(key string, joined *gathering, t *BatchTask) bool {
 	}
 	if len(joined.tasks) == 0 {
 		joined.timer.Stop()
-		delete(g.gathered, key)
+		delete(g.gathered, joined.key)
 	}
 	return true
 }
 
-// waited begins a call whose first task has waited long enough.
-func (g *gatherer) waited(key string, ready *gathering) {
+// A gathered is what gathers for calls: how many tasks in all, the call for which most do, for how
+// many, and when the last call began.
+type gathered struct {
+	all, most int
+	fullest   *gathering
+	begunAt   time.Time
+}
+
+// add counts what gathers for the calls of g as well.
+func (s *gathered) add(g *gatherer) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	if g.gathered[key] == ready {
-		g.begin(key, ready)
+	for _, ready := range g.gathered {
+		n := len(ready.tasks)
+		if s.all += n; n > s.most || n == s.most && ready.since.Before(s.fullest.since) {
+			s.most, s.fullest = n, ready
+		}
+	}
+	if g.begunAt.After(s.begunAt) {
+		s.begunAt = g.begunAt
+	}
+}
+
+// beginNow begins a call unless it has begun.
+func (g *gathering) beginNow() {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.gathered[g.key] == g {
+		g.begin()
 	}
 }
 
 // begin begins a call. The caller has locked the mutex.
-func (g *gatherer) begin(key string, ready *gathering) {
-	ready.timer.Stop()
-	delete(g.gathered, key)
-	go ready.perform()
+func (g *gathering) begin() {
+	g.timer.Stop()
+	delete(g.gathered, g.key)
+	g.begunAt = now()
+	go g.perform()
 }
 
 // perform calls the handler, and ends the tasks also if that ends the goroutine.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -437,5 +438,43 @@ func TestNew_RefusesBatchesThatCannotBe(t *testing.T) {
 	} {
 		_, err := worker.New(store, worker.Options{}, handler)
 		wantArgumentErr(t, name, err)
+	}
+}
+
+// What was said of a task before a stop counts, although the call goes on for ever.
+// Proves G239, G111.
+func TestHandleBatch_KeepsWhatWasSaidWhenTheCallHangs(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, _ := newStoreAndPool(t)
+	tasks := several(7, "a")
+	for i := range tasks {
+		tasks[i].MaxTries = 2
+	}
+	insert(t, store, tasks...)
+	said, hang := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	stop := run(t, newWorker(t, store, worker.Options{Retry: worker.Retry{Base: time.Hour}},
+		worker.HandleBatch("a", worker.Batch{Size: 7, Wait: time.Hour},
+			func(_ context.Context, tasks []*worker.BatchTask) error {
+				hostile := &hostileError{text: func() string { panic("said") }}
+				for _, task := range tasks {
+					if task.ID < "a/005" {
+						task.End(worker.Result{}, hostile) // the last call counts
+					}
+					endByNumber(task)
+				}
+				close(said)
+				<-hang
+				return nil
+			})))
+	receive(t, "what is said", said)
+	wantErr(t, "Run", stop(), worker.ErrStillRunning)
+	wantEndedByNumber(t, store, tasks)
+	for i := 5; i < 7; i++ {
+		got := info(t, store, tasks[i].ID)
+		if got.State != stint.StateReady || got.Tries != 0 {
+			t.Errorf("got %+v, want that given back of which nothing was said", got)
+		}
 	}
 }

@@ -43,8 +43,15 @@
 //   - the worker stops and its StopGrace has passed: [ErrStopping].
 //
 // A handler should return soon after its context has ended. A handler that does not return keeps
-// its slot. As always, somebody else may be performing the task by then: see "Being performed more
-// than once" in package stint.
+// its slot, however it goes on with its task. If the task was lost, somebody else may be performing
+// it by then: see "Being performed more than once" in package stint.
+//
+// After a time-out ([WithTimeout]) the worker keeps the task for a grace ([WithTimeoutGrace], 30 s
+// by default), and the handler ends it as ever. Then the task is overdue, once and for all: the
+// worker gives it back as failed, whatever the handler returns later, and somebody else may
+// perform it. A handler that has called [Task.ReturnIn] keeps it until the lease expires, which is
+// no longer extended. A handler without a time-out may take any time, and keeps its task for as
+// long.
 //
 // The actor of a worker is registered ([stint.Store.RegisterActor]), so if the worker dies, its
 // tasks are handed on about a second later.
@@ -72,21 +79,27 @@
 // [HandleBatch] makes the handler of an action perform several tasks in one call, for example to
 // write their rows with one statement. Each task has a slot, a lease, a try and an end of its own;
 // only the call is shared. Tasks that were handed out wait in their slots until there are as many
-// as a [Batch] says, or the first has waited long enough.
+// as a [Batch] says, or the first has waited long enough, or waiting would only keep slots from
+// others: if all slots of the worker, or of the action, are taken by tasks that gather, or have
+// been taken for 10 ms without one coming free, the fullest call begins.
 //
 // # Cycles
 //
 // A slot is free as soon as its handler has returned. While there are more tasks, one transaction
 // returns what has ended and owns what comes next, for all slots. Where there are none, a return
-// waits up to a millisecond for other handlers that are about to end, by how long they took so far.
-// If handlers take no longer than
-// some tens of milliseconds, the worker also owns tasks ahead: as many as it will start within 25
-// ms, by how long handlers took so far, at most its slots and 64. What it cannot start within 50 ms
-// it gives back, without a try.
+// waits up to a millisecond for other handlers that are about to end, by how long they took so
+// far. If handlers take no longer than some tens of milliseconds, the worker also owns tasks
+// ahead: as many as it will start within 25 ms, by how long handlers took so far, at most its
+// slots and 64. What it has not started 50 ms after the hand-out it begins to give back, without a
+// try, and does not cease until that is known; another worker gets it when that call has ended.
+// Tasks on their last try are not owned ahead: such as come with others are given back at once.
 //
 // So if the process is killed, the tasks that it was performing are tried again, those whose
-// handlers had returned in the last moments, and those that it had not started yet. For all of them
-// it was a try.
+// handlers had returned in the last moments, and those that it had not started yet. For all of
+// them it was a try, since nothing tells which had started. So a task on its last try is aborted
+// unbegun if its hand-out was on its way to the worker at that moment, or if it gathered for a
+// batch. Nothing else that fails, dies or is stopped costs a task that has not begun a try. A
+// worker that is kept from the database until a lease has expired is as good as killed.
 //
 // # Stopping
 //
@@ -96,7 +109,8 @@
 // and Run returns [ErrStillRunning]. A try that a stop cuts short does not count, so deploys do not
 // use up the tries of a long task; but a task with a single try is aborted. The try counts as well
 // if the worker cannot return the task: its process was killed, the database cannot be reached, or
-// the handler has called ReturnIn.
+// the handler has called ReturnIn. Tasks that have not begun are given back without a try, also if
+// that takes several attempts, for as long as handlers may take.
 //
 // # Connections
 //
@@ -114,8 +128,9 @@
 // gives a task back because it stops. Warn: a handler failed or aborted its task, or still runs a
 // second after its time-out; the database cannot be reached, and will be tried again; there are
 // more slots than connections; handlers that wait for other tasks have taken all slots. Error: a
-// handler panicked, or a task could not be returned. Records about a task have the attributes task,
-// action and try. Tokens are never logged. Without [Options.Logger], warnings and errors go to the
+// handler panicked, a task is overdue since its handler did not return within the grace of its
+// time-out, or a task could not be returned. Records about a task have the attributes task, action
+// and try. Tokens are never logged. Without [Options.Logger], warnings and errors go to the
 // default logger of log/slog.
 //
 // Of warnings and errors about tasks, the first of each kind and action is logged at once. Those of
@@ -144,7 +159,8 @@
 //
 // Outcomes are completed, retried (given back for another try), snoozed (given back until later,
 // without a try), aborted (also when no tries are left), stopped (given back because the worker
-// stops) and lost (nothing was returned).
+// stops), overdue (given back, or aborted on the last try, because the handler did not return
+// within the grace of its time-out) and lost (nothing was returned).
 //
 // [Options.Metrics] gets the same data. The package stintprom turns it into metrics for Prometheus.
 package worker

@@ -38,10 +38,16 @@ func wakeUp(wake chan<- struct{}) {
 // free notes that the handler of a performance has ended.
 func (q *endedQueue) free(p *performance) {
 	q.mutex.Lock()
-	q.unreturned++
 	if q.taken {
 		q.freed = append(q.freed, freedSlot{p.task.Action, now().Sub(p.begun)})
 	}
+	q.mutex.Unlock()
+}
+
+// settled notes that a performance is to be returned.
+func (q *endedQueue) settled() {
+	q.mutex.Lock()
+	q.unreturned++
 	q.mutex.Unlock()
 }
 

@@ -34,8 +34,10 @@ var (
 
 // These errors stand for those of handlers that do not return.
 var (
-	errExited = errors.New("handler called runtime.Goexit")
-	errWaited = errors.New("handler did not return when the worker stopped")
+	errExited     = errors.New("handler called runtime.Goexit")
+	errWaited     = errors.New("handler did not return when the worker stopped")
+	errUnanswered = errors.New("the server had not answered when the worker stopped")
+	errOverdue    = errors.New("handler did not return within the grace of its time-out")
 )
 
 // Abort returns an error with which a handler gives up its task: the task is aborted, and so are
@@ -73,6 +75,12 @@ func RetryAfter(d time.Duration) error { return &retryAfterError{min(max(d, 0), 
 type retryAfterError struct{ after time.Duration }
 
 func (e *retryAfterError) Error() string { return "retry after " + e.after.String() }
+
+// An undecodableError is that of HandleJSON about a body.
+type undecodableError struct{ err error }
+
+func (e *undecodableError) Error() string { return e.err.Error() }
+func (e *undecodableError) Unwrap() error { return e.err }
 
 // A panicError is the error of a handler that panicked: what it panicked with, and the stack.
 type panicError struct{ *safely.CallError }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // attemptMax is how long one attempt to give tasks back, or to take leave, may take.
@@ -27,6 +28,9 @@ type execution struct {
 	// that cannot be reached.
 	stopped chan struct{}
 
+	// leaveBy is until when what the end of the run still asks of the server may take.
+	leaveBy time.Time
+
 	performing sync.WaitGroup
 	// handlers is how many handlers have not returned, also those that nobody waits for any more.
 	handlers atomic.Int64
@@ -35,6 +39,9 @@ type execution struct {
 	returns *returnGroup
 	outage  serverOutage
 	waits   handlerWaits
+	unbegun unbegunTasks
+	// releasing is what the log has of attempts to give back tasks that have not begun.
+	releasing *outage.Log
 
 	mutex sync.Mutex // guards the fields below
 	held  map[stint.Token]*performance

@@ -46,6 +46,8 @@ type Task struct {
 	returned atomic.Bool
 	steps    taskSteps
 	log      taskLog
+	// inBatch is the task as one of a batch, if it is.
+	inBatch atomic.Pointer[BatchTask]
 	// callBegins begins the time-out where the call begins later than the performance.
 	callBegins func()
 }
@@ -131,6 +133,7 @@ type handling struct {
 	handler     Handler
 	concurrency int           // 0: no limit of its own
 	timeout     time.Duration // 0: none
+	grace       time.Duration // of the time-out
 	retry       Retry
 	telemetry   telemetryOf
 	gatherer    *gatherer // of a [BatchHandler], else nil
@@ -148,8 +151,12 @@ func WithConcurrency(tasks int) HandlerOption {
 	}
 }
 
-// WithTimeout ends the context of a handler with [ErrTimeout] after it has run for d, which must be
-// positive. Without it, a handler may take any time.
+// WithTimeout ends the context of a handler with [ErrTimeout] after it has run for d, which must
+// be positive. Without it, a handler may take any time. The handler then has a grace to return in,
+// 30 s or that of [WithTimeoutGrace]. In that time the worker keeps the task, and it ends as the
+// handler ends. After it the task is overdue: the worker gives it back as failed, for another try
+// if there is one, logs that, and counts [OutcomeOverdue]. What the handler returns later has no
+// effect; it keeps its slot until it does.
 func WithTimeout(d time.Duration) HandlerOption {
 	return func(h *handling) error {
 		if d <= 0 {
@@ -160,6 +167,21 @@ func WithTimeout(d time.Duration) HandlerOption {
 	}
 }
 
+// WithTimeoutGrace sets how long the worker keeps the task of a handler that runs on after its
+// time-out ([WithTimeout]), which must be set and d positive. The time-out and the grace together
+// are how long a task may be kept by a handler that hangs.
+func WithTimeoutGrace(d time.Duration) HandlerOption {
+	return func(h *handling) error {
+		if d <= 0 {
+			return argumentError("WithTimeoutGrace", "must be positive")
+		}
+		h.grace = d
+		return nil
+	}
+}
+
+const timeoutGraceDefault = 30 * time.Second
+
 // WithRetry replaces [Options.Retry] for the action.
 func WithRetry(retry Retry) HandlerOption {
 	return func(h *handling) (err error) {
@@ -168,13 +190,32 @@ func WithRetry(retry Retry) HandlerOption {
 	}
 }
 
+// WithAbortOfUndecodable has [HandleJSON] abort a task whose body it cannot decode, at its first
+// try, and with it the tasks that depend on it. It is for actions whose bodies never change, or
+// come from outside.
+func WithAbortOfUndecodable() HandlerOption {
+	return func(h *handling) error {
+		inner := h.handler
+		h.handler = func(ctx context.Context, task *Task) (Result, error) {
+			result, err := inner(ctx, task)
+			if _, ok := find[*undecodableError](err); ok {
+				err = Abort(err)
+			}
+			return result, err
+		}
+		return nil
+	}
+}
+
 // HandleJSON is [Handle] for a handler whose parameters and result are JSON. The action is a
 // [Action], which makes the tasks as well, or a constant string.
 //
-// A body that is not the JSON of a P aborts the task, since another try would fail in the same way;
-// the status says why. A result that cannot be encoded aborts the task as well. The encoded result
-// becomes the result of the task; a handler without a result has struct{} for R. A handler that
-// calls [Task.ReturnIn] passes the result there, and the value that it returns is ignored.
+// A body that is not the JSON of a P is a failure as others are, and the handler is not called:
+// another worker may be able to decode it, as in a deploy in which old workers meet the tasks of
+// new producers. The status says why. [WithAbortOfUndecodable] aborts the task at once. A result
+// that cannot be encoded aborts the task. The encoded result becomes the result of the task; a
+// handler without a result has struct{} for R. A handler that calls [Task.ReturnIn] passes the
+// result there, and the value that it returns is ignored.
 func HandleJSON[P, R any](
 	action Action[P, R],
 	handler func(ctx context.Context, task *Task, params P) (R, error), options ...HandlerOption,
@@ -185,7 +226,7 @@ func HandleJSON[P, R any](
 	return Handle(string(action), func(ctx context.Context, task *Task) (Result, error) {
 		params, err := action.Params(task.Body)
 		if err != nil {
-			return Result{}, Abort(err)
+			return Result{}, &undecodableError{err}
 		}
 		value, err := handler(ctx, task, params)
 		if err != nil || task.returned.Load() {

@@ -55,7 +55,8 @@ func jittered(d time.Duration) time.Duration {
 	return d - rand.N(d/spread) //nolint:gosec // spreads load, hides nothing
 }
 
-// extendLeases extends the leases of the tasks under way, and reports whether there are any.
+// extendLeases extends the leases of the tasks under way, and of those that are being given back,
+// and reports whether there are any.
 func (e *execution) extendLeases(ctx context.Context) (tried bool, err error) {
 	held := e.performances()
 	held = slices.DeleteFunc(held, func(p *performance) bool { return p.lost.Load() })
@@ -64,6 +65,7 @@ func (e *execution) extendLeases(ctx context.Context) (tried bool, err error) {
 		owned[i] = p.task.OwnedTask
 		owned[i].Body = nil
 	}
+	owned = e.unbegun.behind(owned)
 	if len(owned) == 0 {
 		return false, nil
 	}

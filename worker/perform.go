@@ -96,14 +96,18 @@ func (e *execution) perform(p *performance) {
 		}
 		cancel()
 		e.handlers.Add(-1)
-		e.settle(p, end)
+		e.ended.free(p)
+		if !e.settle(p, end) {
+			wakeUp(e.ended.changed) // for the slot alone
+		}
 	}()
 	e.log(p, slog.LevelDebug, "task begins")
 	end = call(ctx, p.of.handler, p.task)
 	exited = false
 }
 
-// limitTime returns the context of a handler, which ends when its time-out passes.
+// limitTime returns the context of a handler, which ends when its time-out passes. The task of a
+// handler that does not return then is overdue.
 func (e *execution) limitTime(p *performance) (ctx context.Context, cancel func()) {
 	timeout := p.of.timeout
 	if timeout == 0 {
@@ -113,35 +117,69 @@ func (e *execution) limitTime(p *performance) (ctx context.Context, cancel func(
 		e.count(p, slog.LevelWarn, "handler still runs after its time-out",
 			slog.Duration("timeout", timeout))
 	})
+	overdue := time.AfterFunc(timeout+p.of.grace, func() { e.giveUpOverdue(p) })
+	stop := func() {
+		overrun.Stop()
+		overdue.Stop()
+	}
 	if p.of.gatherer == nil {
 		ctx, cancel := context.WithTimeoutCause(p.ctx, timeout, ErrTimeout)
 		return ctx, func() {
-			overrun.Stop()
+			stop()
 			cancel()
 		}
 	}
 	// The call of a batch begins later.
 	passed := time.AfterFunc(timeout, func() { p.end(ErrTimeout) })
 	passed.Stop()
-	overrun.Stop()
+	stop()
 	p.task.callBegins = func() {
 		passed.Reset(timeout)
 		overrun.Reset(timeout + overrunAfter)
+		overdue.Reset(timeout + p.of.grace)
 	}
 	return p.ctx, func() {
 		passed.Stop()
-		overrun.Stop()
+		stop()
 	}
 }
 
-// settle returns a task, or lets go of it, after its handler has ended, unless that was done
-// before.
-func (e *execution) settle(p *performance, end ending) {
-	if !p.settled.CompareAndSwap(false, true) {
+// giveUpOverdue gives back a task whose handler has not returned within the grace of its time-out.
+// If the handler has returned the task in a transaction, only that can tell what becomes of it, and
+// the lease is left to expire.
+func (e *execution) giveUpOverdue(p *performance) {
+	end := p.unwaited(errOverdue, ErrTimeout)
+	if end.kind == endedUnwaited {
+		e.count(p, slog.LevelError, "task is overdue: its handler did not return within the grace "+
+			"of its time-out", slog.Duration("timeout", p.of.timeout),
+			slog.Duration("grace", p.of.grace))
+	}
+	if p.task.returned.Load() {
+		p.lost.Store(true)
 		return
 	}
+	e.settle(p, end)
+}
+
+// unwaited is the ending of a performance whose handler nobody waits for any more because of err,
+// unless the handler has said how the task has ended.
+func (p *performance) unwaited(err, cause error) ending {
+	if t := p.task.inBatch.Load(); t != nil {
+		if said, ok := t.ending(); ok {
+			return said
+		}
+	}
+	return ended(endedUnwaited, err, cause)
+}
+
+// settle returns a task, or lets go of it, after its handler has ended or nobody waits for it any
+// more, and reports whether that was not done before.
+func (e *execution) settle(p *performance, end ending) bool {
+	if !p.settled.CompareAndSwap(false, true) {
+		return false
+	}
 	p.ending = end
-	e.ended.free(p)
+	e.ended.settled()
 	inTx, well := p.task.returned.Load(), end.kind == endedWell
 	switch {
 	case inTx && well:
@@ -156,20 +194,21 @@ func (e *execution) settle(p *performance, end ending) {
 	case !well:
 		p.ret, p.outcome = p.task.failure(&end, p.of.retry)
 		e.giveBack(p)
-		return
+		return true
 	default:
 		p.ret, p.outcome = p.task.completion(end.result), OutcomeCompleted
 		e.giveBack(p)
-		return
+		return true
 	}
 	e.finish(p)
+	return true
 }
 
 // conclude notes how a performance ended.
 func (e *execution) conclude(p *performance, o Outcome) {
 	p.outcome = o
 	switch {
-	case o == OutcomeLost: // the reason was logged
+	case o == OutcomeLost, o == OutcomeOverdue: // the reason was logged
 	case p.ending.kind == endedWell:
 		e.log(p, slog.LevelDebug, "task completed")
 	case o == OutcomeStopped:
@@ -217,6 +256,9 @@ func (t *Task) failure(end *ending, retry Retry) (stint.Return, Outcome) {
 		ret.RetryAfter = end.pause
 	default:
 		ret.RetryAfter = retry.pause(t.Try)
+	}
+	if end.kind == endedUnwaited {
+		return ret, OutcomeOverdue
 	}
 	if t.MaxTries > 0 && t.Try >= t.MaxTries {
 		return ret, OutcomeAborted // by the store

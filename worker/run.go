@@ -27,6 +27,7 @@ func newExecution(w *Worker) *execution {
 		held: map[stint.Token]*performance{}, sooner: make(chan struct{}, 1),
 	}
 	e.returns = e.newReturnGroup()
+	e.releasing = outage.New(e.logger, "could not release tasks, and tries again")
 	e.waits.slots = w.slots()
 	return e
 }
@@ -116,6 +117,7 @@ func (w *Worker) slotsOf(of *handling) int {
 
 // stop waits for the performances under way, first for the grace, then for a moment more.
 func (e *execution) stop() error {
+	e.leaveBy = now().Add(attemptMax)
 	idle := make(chan struct{})
 	go func() {
 		e.performing.Wait()
@@ -127,8 +129,9 @@ func (e *execution) stop() error {
 		}
 		if !within(afterGraceMax, idle) {
 			close(e.stopped)
+			e.leaveBy = now().Add(attemptMax)
 			for _, p := range e.performances() {
-				go e.settle(p, ended(endedUnwaited, errWaited, context.Cause(p.ctx)))
+				go e.settle(p, p.unwaited(errWaited, context.Cause(p.ctx)))
 			}
 			<-idle
 		}
@@ -151,25 +154,6 @@ func within(d time.Duration, done <-chan struct{}) bool {
 	}
 }
 
-// release gives back, in the background, tasks that were owned and not begun.
-func (e *execution) release(ctx context.Context, owned []stint.OwnedTask) {
-	returns := make([]stint.Return, len(owned))
-	for i, task := range owned {
-		returns[i] = stint.Return{
-			ID: task.ID, Token: task.Token, Code: stint.StatusPending, Release: true,
-		}
-	}
-	e.performing.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
-		defer cancel()
-		verdicts, err := e.queue.ReturnTasks(ctx, returns)
-		if err = errors.Join(append(verdicts, err)...); err != nil {
-			e.logger.LogAttrs(ctx, slog.LevelWarn, "could not release tasks",
-				slog.Int("tasks", len(returns)), slog.Any("error", err))
-		}
-	})
-}
-
 // attend keeps the actor registered until ctx ends, so that others soon notice if the worker dies.
 // It closes registered when the actor is registered, or cannot be.
 func (e *execution) attend(ctx context.Context, registered chan<- struct{}) {
@@ -179,7 +163,10 @@ func (e *execution) attend(ctx context.Context, registered chan<- struct{}) {
 		return
 	}
 	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptMax)
+	// Where the server has answered nothing else, it will not answer this either.
+	const shortest = 100 * time.Millisecond
+	left := max(e.leaveBy.Sub(now()), shortest)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 	defer cancel()
 	err = e.queue.UnregisterActor(ctx, e.options.Actor)
 	if err != nil && !errors.Is(err, stint.ErrClosed) {

@@ -30,6 +30,9 @@ const (
 	OutcomeAborted   Outcome = "aborted" // by the handler, or since it was the last try
 	OutcomeStopped   Outcome = "stopped" // given back because the worker stops
 	OutcomeLost      Outcome = "lost"    // nothing was returned
+	// OutcomeOverdue is that of a task that was given back, for another try if there was one, since
+	// its handler had not returned within the grace of its time-out.
+	OutcomeOverdue Outcome = "overdue"
 )
 
 const (
@@ -109,7 +112,7 @@ func (t *telemetry) of(name string) telemetryOf {
 	}
 	for _, o := range []Outcome{
 		OutcomeCompleted, OutcomeRetried, OutcomeSnoozed, OutcomeAborted, OutcomeStopped,
-		OutcomeLost,
+		OutcomeLost, OutcomeOverdue,
 	} {
 		both := metric.WithAttributes(action, outcomeKey.String(string(o)))
 		all.counted[o] = []metric.AddOption{both}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -41,10 +42,11 @@ type Options struct {
 	// hours. Default: 30 s.
 	Lease time.Duration
 
-	// StopGrace is how long handlers may continue when the worker stops. If they do not end even
-	// then, Run returns a second later, and as much as the returns of their tasks take: for each
-	// no longer than five seconds where the server does not answer. Default: 20 s, less than the
-	// 30 s that Kubernetes gives.
+	// StopGrace is how long handlers may continue when the worker stops, and how long it tries to
+	// return what they have done where the server does not answer. If that does not end even then,
+	// Run returns a second later, and no more than five seconds after that, which all that is left
+	// to ask of the server may take together. Default: 20 s, less than the 30 s that Kubernetes
+	// gives.
 	StopGrace time.Duration
 
 	// Retry says when a task whose handler failed is tried again. [WithRetry] overrides it for an
@@ -88,6 +90,8 @@ type Worker struct {
 	telemetry *telemetry
 	actions   map[string]*handling
 	failures  *outage.Tallies
+	// joined is sent to when a task joins others for a call and all slots are taken.
+	joined chan struct{}
 	// waitsAfter is how long a handler may wait for other tasks before the worker looks at that.
 	waitsAfter time.Duration
 	started    atomic.Bool
@@ -122,6 +126,7 @@ func newWorker(queue Queue, options Options, handlers []Registration) (*Worker, 
 	w := &Worker{
 		queue: queue, options: options, telemetry: telemetry, actions: map[string]*handling{},
 		failures: outage.NewTallies(options.Logger), waitsAfter: waitsAfterDefault,
+		joined: make(chan struct{}, 1),
 	}
 	if len(handlers) == 0 {
 		return nil, argumentError("handlers", "must not be empty")
@@ -214,8 +219,12 @@ func (w *Worker) register(r Registration) error {
 			return err
 		}
 	}
+	if h.grace > 0 && h.timeout == 0 {
+		return argumentError("WithTimeoutGrace", "must come with WithTimeout")
+	}
+	h.grace = cmp.Or(h.grace, timeoutGraceDefault)
 	if h.gatherer != nil {
-		h.gatherer.telemetry = w.telemetry
+		h.gatherer.telemetry, h.gatherer.joined = w.telemetry, w.joined
 		if err := h.gatherer.size(w.slotsOf(h)); err != nil {
 			return err
 		}

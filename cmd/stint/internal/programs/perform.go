@@ -43,7 +43,7 @@ func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Resu
 	}
 	body, err := resolve(task.Body, inputs)
 	if err != nil {
-		return worker.Result{}, worker.Abort(err)
+		return worker.Result{}, err // a newer worker may understand it
 	}
 	inputsPath, err := writeInputs(inputs)
 	if err != nil {

@@ -198,7 +198,7 @@ func TestPerform_OffersTheInputs(t *testing.T) {
 				`{"$result": "bytes"}, {"$result": "none"}, {"$result": "bad"}]}`),
 		},
 		stint.Task{
-			ID: "lost", Action: "end", After: []stint.TaskID{"json"},
+			ID: "lost", Action: "end", After: []stint.TaskID{"json"}, MaxTries: 2,
 			Body: []byte(`{"$result": "text"}`),
 		})
 	start(t, store, newDirectory(t, map[string]string{
@@ -226,9 +226,9 @@ func TestPerform_OffersTheInputs(t *testing.T) {
 	}
 	const lost = `body refers to the result of task "text", ` +
 		`which is none of those that this one waited for`
-	if info := finish(t, store, "lost"); info.AbortCause != stint.CauseReturned ||
-		info.Status != lost {
-		t.Errorf("got %+v, want it aborted with %q", info, lost)
+	if info := finish(t, store, "lost"); info.AbortCause != stint.CauseTries ||
+		info.Tries != 2 || info.Status != lost {
+		t.Errorf("got %+v, want it tried twice, with %q", info, lost)
 	}
 }
 
