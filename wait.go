@@ -57,9 +57,8 @@ func (s *Store) WaitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 func (s *Store) waitForTasks(
 	ctx context.Context, ids []TaskID, most int,
 ) (infos []TaskInfo, left int64, err error) {
-	if s.db.InTx() {
-		return nil, 0, argumentError("store",
-			"must not be in a transaction, where the wait would never end")
+	if err := s.outsideTx(", where the wait would never end"); err != nil {
+		return nil, 0, err
 	}
 	if err := checkIDs(ids); err != nil {
 		return nil, 0, err
@@ -293,9 +292,8 @@ func (s *Store) WaitToOwnTasks(
 }
 
 func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]OwnedTask, error) {
-	if s.db.InTx() {
-		return nil, argumentError("store",
-			"must not be in a transaction, where the wait would never end")
+	if err := s.outsideTx(", where the wait would never end"); err != nil {
+		return nil, err
 	}
 	if err := request.check(); err != nil {
 		return nil, err

@@ -11,12 +11,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // ErrNotPgx reports that what [PgxTx] was given does not lead to a connection of pgx, version 5.
 var ErrNotPgx = errors.New("not a transaction of the driver pgx v5")
 
-// ErrNoTransaction reports that what [PgxTx] was given is not in a transaction, such as a *sql.DB.
+// ErrNoTransaction reports that what [PgxTx] was given is not in a transaction, such as a *sql.DB,
+// or nil.
 var ErrNoTransaction = errors.New("not in a transaction")
 
 var errNotOurs = errors.New("commit the transaction of database/sql, or roll it back, instead")
@@ -33,8 +36,9 @@ type Execer interface {
 // pgx.Tx fail with [pgx.ErrTxClosed] and [sql.ErrTxDone].
 //
 // It fails with [ErrNotPgx] if the database has another driver, such as lib/pq, and with
-// [ErrNoTransaction] if no transaction is open. If ctx ends meanwhile, or the connection is lost,
-// the transaction can only be rolled back.
+// [ErrNoTransaction] if no transaction is open, also if tx is nil or holds none, such as a nil
+// pointer or an empty struct. If ctx ends meanwhile, or the connection is lost, the transaction can
+// only be rolled back.
 //
 // Each call of the pgx.Tx has the connection to itself, even if database/sql rolls the transaction
 // back at that moment because the context that it was begun with has ended: then the call finishes
@@ -46,6 +50,10 @@ type Execer interface {
 // QueryRow of the results are refused. There are no LargeObjects. Do not send anything through
 // Conn. As with any transaction, one goroutine at a time may use it.
 func PgxTx(ctx context.Context, tx Execer) (pgx.Tx, error) {
+	if pg.IsMissing(tx) {
+		return nil, fmt.Errorf("stintsql: tx must not be nil, or without a transaction: %w",
+			ErrNoTransaction)
+	}
 	t := &transaction{execer: tx, savepoints: new(int)}
 	err := t.do(ctx, func(conn *pgx.Conn) error {
 		t.conn = conn

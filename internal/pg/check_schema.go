@@ -8,9 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CheckOpen returns an error if the context has ended or the DB is closed. It does not ask the
-// database.
+// CheckOpen returns an error if the transaction is missing, the context has ended or the DB is
+// closed. It does not ask the database.
 func (db *DB) CheckOpen(ctx context.Context) error {
+	if db.refused != nil {
+		return db.refused
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -65,6 +65,8 @@ type DB struct {
 	tx pgx.Tx
 	// callersTx says that the transaction is the caller's, or a part of it.
 	callersTx bool
+	// refused is what all calls return, since the caller's transaction is missing; nil otherwise.
+	refused error
 	// pending are the notices of a transaction of the DB's own; it is nil in the caller's.
 	pending *Notices
 	// afterClose says that calls work even after Close.
@@ -124,8 +126,16 @@ func (db *DB) WithTx(tx pgx.Tx, quiet bool) *DB {
 	return &DB{shared: db.shared, tx: tx, callersTx: true, quiet: quiet}
 }
 
+// WithoutTx returns a DB whose calls return err, since the transaction of the caller's in which they
+// should take part is missing.
+func (db *DB) WithoutTx(err error) *DB {
+	return &DB{shared: db.shared, callersTx: true, refused: err}
+}
+
 // Outside returns the DB outside of any transaction. It works after Close if db does.
-func (db *DB) Outside() *DB { return &DB{shared: db.shared, afterClose: db.afterClose} }
+func (db *DB) Outside() *DB {
+	return &DB{shared: db.shared, refused: db.refused, afterClose: db.afterClose}
+}
 
 // AfterClose returns a DB whose calls work even after Close, for the work that is left then.
 func (db *DB) AfterClose() *DB {
@@ -162,8 +172,11 @@ func (db *DB) Unhurried() *DB {
 // Tx returns the transaction that calls take part in, or nil.
 func (db *DB) Tx() pgx.Tx { return db.tx }
 
-// InTx reports whether calls take part in a transaction.
-func (db *DB) InTx() bool { return db.tx != nil }
+// InTx reports whether calls take part in a transaction, or should.
+func (db *DB) InTx() bool { return db.tx != nil || db.refused != nil }
+
+// Refused returns why all calls are refused, or nil.
+func (db *DB) Refused() error { return db.refused }
 
 // InCallersTx reports whether calls take part in a transaction that the caller ends.
 func (db *DB) InCallersTx() bool { return db.callersTx }
