@@ -72,12 +72,26 @@ type transaction struct {
 	conn       *pgx.Conn
 	savepoints *int // made so far
 	ended      bool // of a savepoint
-	status     byte // as the last call left it
+	// status and reported are as the last call left them.
+	status   byte
+	reported map[string]string
 }
 
 // TxStatus tells package stint, which must not ask the connection between calls, the state in which
 // the last call left the transaction, as PostgreSQL's letter, or 0 if the connection was closed.
 func (t *transaction) TxStatus() byte { return t.status }
+
+// ParameterStatus tells package stint, for the same reason, what the server has reported of settings
+// that say how it reads texts.
+func (t *transaction) ParameterStatus(name string) string { return t.reported[name] }
+
+// note takes down what package stint asks for between calls.
+func (t *transaction) note(conn *pgx.Conn) {
+	t.status, t.reported = statusOf(conn), map[string]string{}
+	for _, name := range []string{"client_encoding", "standard_conforming_strings"} {
+		t.reported[name] = conn.PgConn().ParameterStatus(name)
+	}
+}
 
 func statusOf(conn *pgx.Conn) byte {
 	if conn.IsClosed() {
@@ -100,7 +114,7 @@ func (t *transaction) do(ctx context.Context, work func(*pgx.Conn) error) error 
 		return pgx.ErrTxClosed
 	}
 	argument := &visitor{work: func(conn *pgx.Conn) error {
-		defer func() { t.status = statusOf(conn) }()
+		defer t.note(conn)
 		return work(conn)
 	}}
 	_, err := t.execer.ExecContext(ctx, lendConnection, argument)

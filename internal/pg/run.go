@@ -113,6 +113,9 @@ func (db *DB) retryDeadlocks(call func() error) error {
 func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 	if db.tx != nil {
 		opening := []string{"savepoint stint", db.text("keep_planner")}
+		if !readsTexts(db.tx, db.tx.Conn()) {
+			opening = append(opening, db.text("keep_texts"))
+		}
 		defer db.pulse.hold()()
 		return advice.On(db.pulse.explain(db.send(ctx, db.tx, db.tx.Conn(), opening,
 			"rollback to savepoint stint", "release savepoint stint", nil, steps)))
@@ -161,19 +164,24 @@ type wire interface {
 }
 
 // send sends the statements that open a transaction or a savepoint, the settings, the steps and the
-// commit.
+// commit. Where the server reads texts in another way, the opening takes a round trip of its own.
 func (db *DB) send(
 	ctx context.Context, wire wire, conn *pgx.Conn, opening []string, undo, commit string,
 	pending *Notices, steps []Step,
 ) error {
-	batch := &pgx.Batch{}
+	batch, reads := &pgx.Batch{}, readsTexts(wire, conn)
 	for _, statement := range opening {
-		batch.Queue(statement)
+		if reads {
+			batch.Queue(statement)
+		}
 	}
 	comesAfter := func(step Step) bool { return step.AfterCommit && db.tx == nil }
 	db.queueSteps(batch, slices.DeleteFunc(slices.Clone(steps), comesAfter))
 	if db.tx != nil {
 		batch.Queue(db.text("restore_planner"))
+		if !reads {
+			batch.Queue(db.text("restore_texts"))
+		}
 	}
 	var told *telling
 	if pending != nil {
@@ -189,16 +197,27 @@ func (db *DB) send(
 	})
 	if slices.ContainsFunc(steps, comesAfter) {
 		batch.Queue("begin isolation level read committed read only")
+		if !reads {
+			batch.Queue(db.text("read_texts"))
+		}
 		db.queueSteps(batch, slices.DeleteFunc(slices.Clone(steps), func(step Step) bool {
 			return !step.AfterCommit
 		}))
 		batch.Queue("commit")
 	}
 	if told != nil {
-		told.queue(batch, conn, func() { db.notifier.rest(db, told.heard) })
+		told.queue(batch, conn, reads, func() { db.notifier.rest(db, told.heard) })
 		defer told.over()
 	}
-	err := wire.SendBatch(ctx, batch).Close()
+	var err error
+	opened := false
+	if !reads {
+		err = db.open(ctx, wire, opening...)
+		opened = err == nil
+	}
+	if err == nil {
+		err = wire.SendBatch(ctx, batch).Close()
+	}
 	if told != nil && committed && (err != nil || told.heard > 0) {
 		db.LogUnsent(ctx, err)
 		return nil
@@ -206,7 +225,7 @@ func (db *DB) send(
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
 		return err
 	}
-	if status(wire, conn) == 'E' {
+	if left := status(wire, conn); left == 'E' || left == 'T' && opened {
 		ctx, cancel := Undoing(ctx)
 		defer cancel()
 		_, undoErr := wire.Exec(ctx, undo)

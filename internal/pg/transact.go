@@ -66,14 +66,30 @@ func (db *DB) within(
 		if err != nil {
 			return err
 		}
-		return finish(ctx, tx, mode, db.pulse, use)
+		if readsTexts(db.tx, db.tx.Conn()) {
+			return finish(ctx, tx, mode, db.pulse, use)
+		}
+		return finish(ctx, tx, mode, db.pulse, func(tx pgx.Tx) error {
+			err := db.open(ctx, tx, db.text("keep_texts"))
+			if err == nil {
+				err = use(tx)
+			}
+			if err == nil {
+				_, err = tx.Exec(ctx, db.text("restore_texts"))
+			}
+			return err
+		})
 	}
 	conn, err := db.acquire(ctx)
 	if err != nil {
 		return advice.On(err)
 	}
 	defer conn.release()
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: db.beginQuery(level, mode)})
+	begin := db.beginQuery(level, mode)
+	if !readsTexts(conn.Conn, conn.Conn) {
+		begin += "; " + db.text("read_texts")
+	}
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
 		return advice.On(err)
 	}
