@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -139,6 +140,9 @@ func checkEncoding(conn *pgx.Conn) error {
 // is [ErrDistributed].
 func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, error) {
 	quoted, err := quote(schema)
+	if err == nil {
+		err = checkName(conn, schema)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("schema version: %w", err)
 	}
@@ -161,6 +165,17 @@ func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, 
 		return 0, fmt.Errorf("schema version: %w", advice.On(err))
 	}
 	return version, nil
+}
+
+// checkName refuses to look for a schema by a name that the server would take for another one.
+func checkName(conn *pgx.Conn, schema string) error {
+	encoding := conn.PgConn().ParameterStatus("client_encoding")
+	isPlain := !strings.ContainsFunc(schema, func(r rune) bool { return r > unicode.MaxASCII })
+	if encoding == "" || encoding == "UTF8" || isPlain {
+		return nil
+	}
+	return fmt.Errorf("the client_encoding of the connection is %s, and the server would take %q "+
+		"for another name: connect with client_encoding=UTF8", encoding, schema)
 }
 
 // quote checks the name of a schema, and returns it quoted for statements.

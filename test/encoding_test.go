@@ -302,3 +302,109 @@ func TestVerbs_FindASchemaOfAnyNameWhateverTheConnectionReads(t *testing.T) {
 	everyVerb(t, store.WithTx(tx), true, foreign+"in a transaction ")
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 }
+
+// A pooler passes on what a connection reads, and keeps it from other connections.
+// Proves G296.
+func TestPooler_KeepsTextsWhateverTheConnectionReads(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for _, name := range []string{"LATIN1 of the database", "WIN1251 of the role", "LATIN1 of the URL"} {
+		clean := testdb.New(t)
+		r := readings()[name]
+		if r.set != nil {
+			r.set(t, clean, r.setting, r.value)
+		}
+		pooled := poolOf(t, behindPooler(t, clean, "transaction", 4), func(config *pgxpool.Config) {
+			if r.change != nil {
+				r.change(config, r.setting, r.value)
+			}
+		})
+		utf8 := utf8Pool(t, clean)
+		store := openStore(t, pooled, stint.Options{
+			PollOnly: true, PollInterval: 50 * time.Millisecond, Maintenance: stint.MaintainNever,
+		})
+		plain := openStore(t, utf8, stint.Options{Maintenance: stint.MaintainNever})
+		storesTexts(t, store, plain, foreign+"a ")
+		storesTexts(t, plain, store, foreign+"b ")
+		everyVerb(t, store, false, foreign+"alone ")
+		tx := begin(t, pooled)
+		everyVerb(t, store.WithTx(tx), true, foreign+"in a transaction ")
+		wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+		wantForeign(t, utf8)
+		checkStore(t, utf8)
+	}
+}
+
+// Whoever calls add_task in the encoding of their connection inserts the same texts.
+// Proves G296.
+func TestAddTask_TakesTextsInTheEncodingOfItsCaller(t *testing.T) {
+	t.Parallel()
+	store, clean := newAddStore(t)
+	pool := readings()["LATIN1 of the URL"].open(t, clean)
+	conn, err := pool.Acquire(t.Context())
+	wantErr(t, "Acquire", err, nil)
+	defer conn.Release()
+	latin := []byte("Gr\xf6\xdfe") // as a driver sends it that knows the encoding
+	result := conn.Conn().PgConn().ExecParams(t.Context(), "SELECT stint.add_task(action => $1, "+
+		"id => $1, key => $1, headers => jsonb_build_object('name', $1::text))",
+		[][]byte{latin}, nil, nil, nil).Read()
+	wantErr(t, "add_task", result.Err, nil)
+	if got := info(t, store, "Größe"); got.Action != "Größe" || got.Key != "Größe" ||
+		got.Headers["name"] != "Größe" {
+		t.Errorf("add_task has inserted %+v", got)
+	}
+}
+
+// A database in another encoding is refused, however its tables were made.
+// Proves G163.
+func TestVerbs_RefuseADatabaseInAnotherEncoding(t *testing.T) {
+	t.Parallel()
+	clean := testdb.New(t)
+	database := clean.Config().ConnConfig.Database
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
+		other := strings.ToLower(database + "_" + encoding)
+		exec(t, clean, "CREATE DATABASE "+pgx.Identifier{other}.Sanitize()+
+			" TEMPLATE template0 ENCODING '"+encoding+"' LOCALE 'C'")
+		t.Cleanup(func() {
+			_, err := clean.Exec(context.WithoutCancel(t.Context()),
+				"DROP DATABASE "+pgx.Identifier{other}.Sanitize()+" WITH (FORCE)")
+			wantErr(t, "DROP DATABASE", err, nil)
+		})
+		pool := poolOf(t, clean, func(config *pgxpool.Config) { config.ConnConfig.Database = other })
+		exec(t, pool, "CREATE SCHEMA stint; CREATE TABLE stint.stint_schema_version AS "+
+			"SELECT 2 AS version; CREATE VIEW stint.supported AS SELECT 1 AS since")
+		store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+		for verb, call := range verbs(store) {
+			err := call(t.Context())
+			if wantErr(t, verb, err, stint.ErrSchemaVersion); !strings.Contains(err.Error(), encoding) {
+				t.Errorf("%s = %v, which does not name %s", verb, err, encoding)
+			}
+		}
+	}
+}
+
+// Settings that say how the body of a function is read change nothing about add_task.
+// Proves G296.
+func TestAddTask_WorksUnderAnySettings(t *testing.T) {
+	t.Parallel()
+	store, clean := newAddStore(t)
+	pool := poolOf(t, clean, func(config *pgxpool.Config) {
+		for name, value := range hostileSettings {
+			config.ConnConfig.RuntimeParams[name] = value
+		}
+		config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "LOAD 'plpgsql'; SET plpgsql.variable_conflict = use_column; "+
+				"SET plpgsql.extra_errors = 'all'; SET standard_conforming_strings = off; "+
+				"SET client_encoding = LATIN1")
+			return err
+		}
+	})
+	for _, id := range []string{"a", "b", "c"} { // and with a plan that is kept
+		mustAdd(t, pool, "action => 'act', body => 'b', id => $1, key => 'k', ensure => true, "+
+			`headers => '{"a": "1"}', not_before => now() + '1 h'`, id)
+		got := info(t, store, stint.TaskID(id))
+		if wantTime(t, "NotBefore", got.NotBefore, time.Hour); got.Key != "k" {
+			t.Errorf("add_task has inserted %+v", got)
+		}
+	}
+}
