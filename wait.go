@@ -67,7 +67,7 @@ func (s *Store) waitForTasks(
 		return nil, 0, s.db.CheckOpen(ctx)
 	}
 	s.session.Listen(kindFinished)
-	found, err := s.findTasks(ctx, ids, most)
+	found, err := s.on(s.db.AtPrimaryIfChanged()).findTasks(ctx, ids, most)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -169,7 +169,7 @@ func (s *Store) watchWaited(ctx context.Context) {
 			return
 		}
 		for chunk := range slices.Chunk(keys, waitedTasksMax) {
-			err := s.on(s.db.WithAnswerLimit()).checkWaited(ctx, chunk)
+			err := s.on(s.db.AtPrimaryIfChanged().WithAnswerLimit()).checkWaited(ctx, chunk)
 			failed := pg.Failed(ctx, s.logs.waited, err)
 			pause = pg.PauseAfterWork(failed, pause, s.poll)
 			if failed {

@@ -82,13 +82,15 @@ type transaction struct {
 func (t *transaction) TxStatus() byte { return t.status }
 
 // ParameterStatus tells package stint, for the same reason, what the server has reported of settings
-// that say how it reads texts.
+// that say how it reads texts, and whether it is a standby.
 func (t *transaction) ParameterStatus(name string) string { return t.reported[name] }
 
 // note takes down what package stint asks for between calls.
 func (t *transaction) note(conn *pgx.Conn) {
 	t.status, t.reported = statusOf(conn), map[string]string{}
-	for _, name := range []string{"client_encoding", "standard_conforming_strings"} {
+	for _, name := range []string{
+		"client_encoding", "standard_conforming_strings", "in_hot_standby",
+	} {
 		t.reported[name] = conn.PgConn().ParameterStatus(name)
 	}
 }

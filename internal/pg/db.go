@@ -79,6 +79,8 @@ type DB struct {
 	idles bool
 	// answers says that the database may take only so long to answer.
 	answers bool
+	// primary says that calls only make sense at a primary, even if their steps only read.
+	primary bool
 	// unhurried says that calls rather wait a little than have the pool open a connection.
 	unhurried bool
 	// conn is the connection of all statements, if one was acquired ahead of them.
@@ -101,6 +103,10 @@ type shared struct {
 	silence time.Duration
 	closed  atomic.Bool
 	checked atomic.Bool
+	// changed says that a transaction of the DB's own has changed something.
+	changed atomic.Bool
+	// leaving says that connections to standbys are looked for.
+	leaving atomic.Bool
 	// closing is closed when Close begins.
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -162,11 +168,27 @@ func (db *DB) WithAnswerLimit() *DB {
 
 // Unhurried returns a DB whose calls, outside transactions, wait a little for a connection that the
 // pool has, rather than have it open another one. It is for work in the background, so that a store
-// that has little to do keeps one connection.
+// that has little to do keeps one connection, and only makes sense at a primary.
 func (db *DB) Unhurried() *DB {
-	within := *db
+	within := db.AtPrimary()
 	within.unhurried = true
+	return within
+}
+
+// AtPrimary returns a DB whose statements, outside transactions, fail at a hot standby even if they
+// only read, so that no answer is one of a server that was left behind by a failover.
+func (db *DB) AtPrimary() *DB {
+	within := *db
+	within.primary = true
 	return &within
+}
+
+// AtPrimaryIfChanged is [DB.AtPrimary] if the DB has changed anything, and so has been at one.
+func (db *DB) AtPrimaryIfChanged() *DB {
+	if db.changed.Load() {
+		return db.AtPrimary()
+	}
+	return db
 }
 
 // Tx returns the transaction that calls take part in, or nil.

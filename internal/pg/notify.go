@@ -266,7 +266,8 @@ func (db *DB) sendNotices(ctx context.Context, pending *Notices) (heard int64, e
 	defer cancel()
 	told := db.newTelling(pending)
 	told.here()
-	err = db.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+	err = db.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) (err error) {
+		defer func() { db.giveUp(ctx, conn.Conn(), err) }()
 		batch, reads := &pgx.Batch{}, readsTexts(conn.Conn(), conn.Conn())
 		told.queue(batch, conn.Conn(), true, func() {})
 		defer told.over()

@@ -117,15 +117,17 @@ func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 			opening = append(opening, db.text("keep_texts"))
 		}
 		defer db.pulse.hold()()
-		return advice.On(db.pulse.explain(db.send(ctx, db.tx, db.tx.Conn(), opening,
-			"rollback to savepoint stint", "release savepoint stint", nil, steps)))
-	}
-	err := db.withConn(ctx, func(ctx context.Context, conn *pgx.Conn, heard func()) error {
-		if db.answers {
-			return db.sendAlone(ctx, conn, conn, along, listening(steps, heard))
+		err := db.send(ctx, db.tx, db.tx.Conn(), opening,
+			"rollback to savepoint stint", "release savepoint stint", nil, steps)
+		if db.callersTx {
+			db.giveUpLater(ctx, err)
 		}
-		return db.sendAlone(ctx, conn, conn, along, steps)
-	})
+		return advice.On(db.pulse.explain(err))
+	}
+	again, err := db.executeOnce(ctx, along, steps)
+	if again {
+		_, err = db.executeOnce(ctx, along, steps)
+	}
 	if !isUnprepared(err) {
 		return advice.On(err)
 	}
@@ -136,25 +138,50 @@ func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 	return err
 }
 
+// executeOnce sends steps in a transaction of their own. It reports whether they may be sent again,
+// over another connection, since this one led to a standby.
+func (db *DB) executeOnce(
+	ctx context.Context, along *Notices, steps []Step,
+) (again bool, err error) {
+	err = db.withConn(ctx, func(ctx context.Context, conn *pgx.Conn, heard func()) error {
+		sent := steps
+		if db.answers {
+			sent = listening(steps, heard)
+		}
+		err := db.sendAlone(ctx, conn, conn, along, sent)
+		again = db.giveUp(ctx, conn, err) && db.conn == nil
+		return err
+	})
+	return again, err
+}
+
 // RunOn executes steps on a connection that is not the pool's, in a transaction of their own, and
 // sends notices with them, unless these are nil. It does not look whether the DB is closed.
 func (db *DB) RunOn(ctx context.Context, conn *pgx.Conn, pending *Notices, steps ...Step) error {
-	return db.sendAlone(ctx, conn, conn, pending, steps)
+	return advice.On(db.sendAlone(ctx, conn, conn, pending, steps))
 }
 
 // sendAlone sends steps as a transaction. A transaction that writes says so, whatever the default.
-// One that only reads does not, since a hot standby allows nothing else.
+// One that only reads does not, since a hot standby allows nothing else, unless it has to be at a
+// primary.
 func (db *DB) sendAlone(
 	ctx context.Context, wire wire, conn *pgx.Conn, pending *Notices, steps []Step,
 ) error {
 	opening := []string{"begin isolation level read committed"}
-	if slices.ContainsFunc(steps, func(step Step) bool { return db.statements[step.Name].writes }) {
+	writes := slices.ContainsFunc(steps, func(step Step) bool {
+		return db.statements[step.Name].writes
+	})
+	if writes || db.primary {
 		opening[0] += " read write"
-		if db.CommitEarly {
-			opening = append(opening, db.text("commit_early"))
-		}
 	}
-	return db.send(ctx, wire, conn, opening, "rollback", "commit", pending, steps)
+	if writes && db.CommitEarly {
+		opening = append(opening, db.text("commit_early"))
+	}
+	err := db.send(ctx, wire, conn, opening, "rollback", "commit", pending, steps)
+	if writes && err == nil {
+		db.noteChange(ctx)
+	}
+	return err
 }
 
 // A wire is a connection, or the caller's transaction, which refuses to be used after its end.

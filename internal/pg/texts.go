@@ -7,21 +7,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// readsTexts reports whether the server reads the texts of a connection as the driver writes them:
-// in UTF-8, with no escapes in literals. The server reports each change of these settings, and
-// poolers pass the reports on. A transaction of stintsql has its connection only during a call, and
-// tells what the last call left.
-func readsTexts(wire wire, conn *pgx.Conn) bool {
-	reported, ok := wire.(interface{ ParameterStatus(name string) string })
-	if !ok {
-		if conn.IsClosed() {
-			return true // whatever is sent fails
-		}
-		reported = conn.PgConn()
+// reported returns a setting of a connection of which the server reports each change, as poolers
+// do, or nothing. A transaction of stintsql has its connection only during a call, and tells what
+// the last call left.
+func reported(wire wire, conn *pgx.Conn, setting string) string {
+	if lent, ok := wire.(interface{ ParameterStatus(name string) string }); ok {
+		return lent.ParameterStatus(setting)
 	}
-	encoding := reported.ParameterStatus("client_encoding")
+	if conn.IsClosed() {
+		return "" // whatever is sent fails
+	}
+	return conn.PgConn().ParameterStatus(setting)
+}
+
+// readsTexts reports whether the server reads the texts of a connection as the driver writes them:
+// in UTF-8, with no escapes in literals.
+func readsTexts(wire wire, conn *pgx.Conn) bool {
+	encoding := reported(wire, conn, "client_encoding")
 	return (encoding == "" || encoding == "UTF8") &&
-		reported.ParameterStatus("standard_conforming_strings") != "off"
+		reported(wire, conn, "standard_conforming_strings") != "off"
 }
 
 // open sends the statements that open a transaction or a savepoint ahead of all others, with
