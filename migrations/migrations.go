@@ -87,7 +87,10 @@ func MigrateSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
 // MigrateTo is [MigrateSchema] to a version between 0, which has no tables, and [Version].
 //
 // It can also go back to an earlier version. That drops everything that the later versions added,
-// including the tasks in it. First stop the processes that work on the schema.
+// including the tasks in it; version 0 drops all tasks. MigrateTo asks nobody, counts nothing, and
+// does not look whether processes work on the schema: it is for callers that have asked, and
+// stopped these, as stint migrate --down does. A service that migrates at its start calls [Migrate]
+// or [MigrateSchema], which never go back.
 func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32) error {
 	quoted, err := quote(schema)
 	if err != nil {
