@@ -58,8 +58,8 @@ func (s *Store) UnregisterActor(ctx context.Context, actor ActorID) error {
 
 // changeActors changes who is registered, and waits until the database knows.
 func (s *Store) changeActors(ctx context.Context, change func(map[string][]string)) error {
-	if s.db.InTx() {
-		return argumentError("store", "must not be in a transaction; actors are registered at once")
+	if err := s.outsideTx("; actors are registered at once"); err != nil {
+		return err
 	}
 	if err := s.db.CheckUsable(ctx); err != nil {
 		return err

@@ -281,7 +281,7 @@ func (s *Store) HoldOwnership(ctx context.Context, owned []OwnedTask) error {
 }
 
 func (s *Store) holdOwnership(ctx context.Context, owned []OwnedTask) error {
-	if !s.db.InTx() {
+	if !s.db.InTx() { // a store whose transaction is missing says so itself
 		return argumentError("store", "must be in a transaction; see WithTx")
 	}
 	if len(owned) == 0 {

@@ -120,9 +120,9 @@ func (l *Limits) toEngine() limit.Limits {
 
 // checkLimiting refuses what no verb may set that changes limits, pauses or weights of an action.
 func (s *Store) checkLimiting(actions ...string) error {
-	if s.db.InTx() {
-		return argumentError("store", "must not be in a transaction, whose lock would hold up "+
-			"every hand-out of the action")
+	err := s.outsideTx(", whose lock would hold up every hand-out of the action")
+	if err != nil {
+		return err
 	}
 	if len(actions) > actionsMax {
 		return tooLarge("actions", len(actions), actionsMax)

@@ -24,9 +24,13 @@ import (
 func (s *Store) OwnershipContext(
 	ctx context.Context, owned OwnedTask,
 ) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if err := s.db.Refused(); err != nil {
+		cancel(err)
+		return ctx, func() {}
+	}
 	s = s.on(s.db.Outside()) // the watching outlives the caller's transaction
 	s.session.Listen(kindLost)
-	ctx, cancel := context.WithCancelCause(ctx)
 	watched := &watchedOwner{id: owned.ID, lose: cancel}
 	p := owned.performance()
 	o := &s.owners
@@ -59,8 +63,6 @@ func (s *Store) OwnershipContext(
 func (s *Store) WatchOwnership(
 	owned func() []OwnedTask, lost func(OwnedTask, error),
 ) (stop func()) {
-	s = s.on(s.db.Outside()) // the watching outlives the caller's transaction
-	s.session.Listen(kindLost)
 	o, w := &s.owners, &watcher{
 		owned: func() (tasks []OwnedTask) {
 			s.callBack(func() { tasks = owned() })
@@ -68,6 +70,16 @@ func (s *Store) WatchOwnership(
 		},
 		lost: func(task OwnedTask, cause error) { s.callBack(func() { lost(task, cause) }) },
 	}
+	if err := s.db.Refused(); err != nil {
+		s.db.StartBackground(func(context.Context) {
+			for _, task := range w.owned() {
+				w.lost(task, err)
+			}
+		})
+		return func() {}
+	}
+	s = s.on(s.db.Outside()) // the watching outlives the caller's transaction
+	s.session.Listen(kindLost)
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	o.prepare()

@@ -281,12 +281,11 @@ func (r *Remote) FindActions(ctx context.Context, ids []TaskID) (map[TaskID]stri
 }
 
 func (r *Remote) claiming(c Claim, want Want, returns []Return) (ownRequest, error) {
-	switch {
-	case c.Number == 0:
+	if err := r.store.outsideTx(", whose end decides what was handed out"); err != nil {
+		return ownRequest{}, err
+	}
+	if c.Number == 0 {
 		return ownRequest{}, argumentError("Claim.Number", "must not be 0; NewClaim makes one")
-	case r.store.db.InTx():
-		return ownRequest{}, argumentError("store",
-			"must not be in a transaction, whose end decides what was handed out")
 	}
 	return ownRequest{Want: want, chosen: c, returns: returns}, nil
 }
@@ -364,10 +363,10 @@ func (r *Remote) dismissActor(ctx context.Context, remote RemoteActor) error {
 }
 
 func (r *Remote) checkRemote(remote RemoteActor) error {
-	switch {
-	case r.store.db.InTx():
-		return argumentError("store", "must not be in a transaction; who attends whom is at once")
-	case remote.Session == 0:
+	if err := r.store.outsideTx("; who attends whom is at once"); err != nil {
+		return err
+	}
+	if remote.Session == 0 {
 		return argumentError("RemoteActor.Session", "must not be 0")
 	}
 	return checkText("actor", string(remote.Actor), actorBytesMax)

@@ -124,9 +124,8 @@ func (s *Store) ReturnAndOwnTasks(
 }
 
 func (s *Store) returnAndOwn(ctx context.Context, request ownRequest) (ownAnswer, error) {
-	if s.db.InTx() {
-		return ownAnswer{}, argumentError("store",
-			"must not be in a transaction, whose locks outlast the call")
+	if err := s.outsideTx(", whose locks outlast the call"); err != nil {
+		return ownAnswer{}, err
 	}
 	if request.MaxTasks != 0 {
 		return s.ownTasks(ctx, request)

@@ -134,6 +134,9 @@ func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
 // one commit. The store lasts as long as tx and needs no Close. The package stintsql makes a pgx.Tx
 // from a database/sql transaction.
 //
+// If tx is nil, or holds none, such as a nil pointer or an empty struct, every verb is refused with
+// an [*ArgumentError]: a transaction that was forgotten never means that there is to be none.
+//
 // A verb that fails leaves tx as it was before the verb, and usable, unless the connection is lost,
 // or a statement cannot be prepared because a table is locked. (If a return or an extension fails
 // in its second look for late owners, its effects on other tasks stay.) tx should be READ
@@ -158,11 +161,26 @@ func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
 // server's queue of notifications is full (SQLSTATE 54000): nothing in tx can prevent that. A wait
 // that begins between a verb and the commit is not woken: it polls.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
+	if pg.IsMissing(tx) {
+		return s.on(s.db.WithoutTx(argumentError("tx", "must not be nil, or without a transaction; "+
+			"the store itself works outside of transactions")))
+	}
 	quiet, isQuiet := tx.(quietTx)
 	if isQuiet {
 		tx = quiet.Tx
 	}
 	return s.on(s.db.WithTx(tx, isQuiet))
+}
+
+// outsideTx refuses a verb in a transaction; why is the rest of the sentence that says so.
+func (s *Store) outsideTx(why string) error {
+	switch {
+	case s.db.Refused() != nil:
+		return s.db.Refused()
+	case s.db.InTx():
+		return argumentError("store", "must not be in a transaction"+why)
+	}
+	return nil
 }
 
 type quietTx struct{ pgx.Tx }
@@ -174,7 +192,8 @@ type quietTx struct{ pgx.Tx }
 //
 // So tx can be prepared for two-phase commit, its commit does not take its turn among all that
 // notify on the server, and it does not fail if the server's queue of notifications is full. Others
-// notice what tx did when they poll next, within [Options.PollInterval].
+// notice what tx did when they poll next, within [Options.PollInterval]. If tx is nil, verbs are
+// refused as with tx itself.
 func Quiet(tx pgx.Tx) pgx.Tx { return quietTx{tx} }
 
 // Schema returns the name of the database schema that the store works on.

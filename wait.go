@@ -57,9 +57,8 @@ func (s *Store) WaitForTasks(ctx context.Context, ids []TaskID) ([]TaskInfo, err
 func (s *Store) waitForTasks(
 	ctx context.Context, ids []TaskID, most int,
 ) (infos []TaskInfo, left int64, err error) {
-	if s.db.InTx() {
-		return nil, 0, argumentError("store",
-			"must not be in a transaction, where the wait would never end")
+	if err := s.outsideTx(", where the wait would never end"); err != nil {
+		return nil, 0, err
 	}
 	if err := checkIDs(ids); err != nil {
 		return nil, 0, err
@@ -68,7 +67,7 @@ func (s *Store) waitForTasks(
 		return nil, 0, s.db.CheckOpen(ctx)
 	}
 	s.session.Listen(kindFinished)
-	found, err := s.findTasks(ctx, ids, most)
+	found, err := s.on(s.db.AtPrimaryIfChanged()).findTasks(ctx, ids, most)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -170,7 +169,7 @@ func (s *Store) watchWaited(ctx context.Context) {
 			return
 		}
 		for chunk := range slices.Chunk(keys, waitedTasksMax) {
-			err := s.on(s.db.WithAnswerLimit()).checkWaited(ctx, chunk)
+			err := s.on(s.db.AtPrimaryIfChanged().WithAnswerLimit()).checkWaited(ctx, chunk)
 			failed := pg.Failed(ctx, s.logs.waited, err)
 			pause = pg.PauseAfterWork(failed, pause, s.poll)
 			if failed {
@@ -293,9 +292,8 @@ func (s *Store) WaitToOwnTasks(
 }
 
 func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]OwnedTask, error) {
-	if s.db.InTx() {
-		return nil, argumentError("store",
-			"must not be in a transaction, where the wait would never end")
+	if err := s.outsideTx(", where the wait would never end"); err != nil {
+		return nil, err
 	}
 	if err := request.check(); err != nil {
 		return nil, err

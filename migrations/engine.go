@@ -101,6 +101,9 @@ func connect(ctx context.Context, like *pgx.Conn) (*pgx.Conn, error) {
 		"search_path":                   safePath,
 		"default_transaction_isolation": "read committed",
 		"default_transaction_read_only": "off",
+		// The names of schemas and roles are sent in UTF-8, and literals without escapes.
+		"client_encoding":             "UTF8",
+		"standard_conforming_strings": "on",
 		// Whoever asks for a table that the migrator waits for waits behind it, so it gives up and
 		// asks again later, as long as others hold a lock. It waits for longer than
 		// deadlock_timeout, 1 s by default: that is when autovacuum makes way, and when the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -86,7 +87,10 @@ func MigrateSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
 // MigrateTo is [MigrateSchema] to a version between 0, which has no tables, and [Version].
 //
 // It can also go back to an earlier version. That drops everything that the later versions added,
-// including the tasks in it. First stop the processes that work on the schema.
+// including the tasks in it; version 0 drops all tasks. MigrateTo asks nobody, counts nothing, and
+// does not look whether processes work on the schema: it is for callers that have asked, and
+// stopped these, as stint migrate --down does. A service that migrates at its start calls [Migrate]
+// or [MigrateSchema], which never go back.
 func MigrateTo(ctx context.Context, conn *pgx.Conn, schema string, version int32) error {
 	quoted, err := quote(schema)
 	if err != nil {
@@ -139,6 +143,9 @@ func checkEncoding(conn *pgx.Conn) error {
 // is [ErrDistributed].
 func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, error) {
 	quoted, err := quote(schema)
+	if err == nil {
+		err = checkName(conn, schema)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("schema version: %w", err)
 	}
@@ -161,6 +168,17 @@ func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, 
 		return 0, fmt.Errorf("schema version: %w", advice.On(err))
 	}
 	return version, nil
+}
+
+// checkName refuses to look for a schema by a name that the server would take for another one.
+func checkName(conn *pgx.Conn, schema string) error {
+	encoding := conn.PgConn().ParameterStatus("client_encoding")
+	isPlain := !strings.ContainsFunc(schema, func(r rune) bool { return r > unicode.MaxASCII })
+	if encoding == "" || encoding == "UTF8" || isPlain {
+		return nil
+	}
+	return fmt.Errorf("the client_encoding of the connection is %s, and the server would take %q "+
+		"for another name: connect with client_encoding=UTF8", encoding, schema)
 }
 
 // quote checks the name of a schema, and returns it quoted for statements.

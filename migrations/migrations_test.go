@@ -358,3 +358,40 @@ func TestMigrate_LeavesTheSettingsOfTheConnection(t *testing.T) {
 		t.Errorf("afterwards the path is %s, work_mem %s, %v", path, memory, err)
 	}
 }
+
+// What the connection of the caller reads makes no difference, but that a schema is not looked for
+// by a name that the server would take for another one.
+// Proves G296.
+func TestMigrate_WorksWhateverTheConnectionReads(t *testing.T) {
+	t.Parallel()
+	pool := testdb.NewEmpty(t)
+	config := pool.Config().ConnConfig
+	config.RuntimeParams["client_encoding"] = "LATIN1"
+	config.RuntimeParams["standard_conforming_strings"] = "off"
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	if err := migrations.Migrate(t.Context(), conn); err != nil {
+		t.Errorf("Migrate = %v", err)
+	}
+	const schema = "größe"
+	for what, err := range map[string]error{
+		"MigrateSchema":   migrations.MigrateSchema(t.Context(), conn, schema),
+		"CurrentVersion":  errOf(migrations.CurrentVersion(t.Context(), conn, schema)),
+		"SequencesBehind": errOf(migrations.SequencesBehind(t.Context(), conn, schema)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "client_encoding of the connection is LATIN1") {
+			t.Errorf("%s of a schema of other letters = %v, want it refused", what, err)
+		}
+	}
+	var schemas string
+	err = pool.QueryRow(t.Context(), "SELECT string_agg(nspname, ' ') FROM pg_namespace "+
+		"WHERE nspname !~ '^(pg_|information_schema|public)'").Scan(&schemas)
+	if err != nil || schemas != "stint" {
+		t.Errorf("there are the schemas %q, %v", schemas, err)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }

@@ -20,6 +20,9 @@ const codeInsufficientPrivilege = "42501"
 func SequencesBehind(ctx context.Context, conn *pgx.Conn, schema string) ([]string, error) {
 	quoted, err := quote(schema)
 	if err == nil {
+		err = checkName(conn, schema)
+	}
+	if err == nil {
 		var behind []string
 		if behind, err = sequences(ctx, conn, quoted, false); err == nil {
 			return behind, nil

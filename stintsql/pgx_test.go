@@ -185,6 +185,25 @@ func TestPgxTx_RefusesWhatIsNotInATransaction(t *testing.T) {
 	wantErr(t, "PgxTx of a *sql.Conn", err, stintsql.ErrNoTransaction)
 }
 
+// Proves G295.
+func TestPgxTx_RefusesAMissingTransaction(t *testing.T) {
+	t.Parallel()
+	type wrapper struct{ *sql.Tx }
+	type around struct{ stintsql.Execer }
+	var tx *sql.Tx
+	for name, missing := range map[string]stintsql.Execer{
+		"nil": nil, "a nil pointer": tx, "an empty one": &sql.Tx{}, "an empty wrapper": wrapper{},
+		"a pointer to one": &wrapper{}, "a nil wrapper": (*wrapper)(nil),
+		"a wrapper around nil": around{tx}, "a wrapper around nothing": &around{},
+	} {
+		bound, err := stintsql.PgxTx(t.Context(), missing)
+		if wantErr(t, "PgxTx of "+name, err, stintsql.ErrNoTransaction); bound != nil ||
+			!strings.Contains(err.Error(), "tx must not be nil") {
+			t.Errorf("PgxTx of %s = %v, %v, want an error that names tx", name, bound, err)
+		}
+	}
+}
+
 func TestPgxTx_RefusesAConnectionThatIsLost(t *testing.T) {
 	t.Parallel()
 	s := newService(t, stint.Options{})

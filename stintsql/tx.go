@@ -11,12 +11,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // ErrNotPgx reports that what [PgxTx] was given does not lead to a connection of pgx, version 5.
 var ErrNotPgx = errors.New("not a transaction of the driver pgx v5")
 
-// ErrNoTransaction reports that what [PgxTx] was given is not in a transaction, such as a *sql.DB.
+// ErrNoTransaction reports that what [PgxTx] was given is not in a transaction, such as a *sql.DB,
+// or nil.
 var ErrNoTransaction = errors.New("not in a transaction")
 
 var errNotOurs = errors.New("commit the transaction of database/sql, or roll it back, instead")
@@ -33,8 +36,9 @@ type Execer interface {
 // pgx.Tx fail with [pgx.ErrTxClosed] and [sql.ErrTxDone].
 //
 // It fails with [ErrNotPgx] if the database has another driver, such as lib/pq, and with
-// [ErrNoTransaction] if no transaction is open. If ctx ends meanwhile, or the connection is lost,
-// the transaction can only be rolled back.
+// [ErrNoTransaction] if no transaction is open, also if tx is nil or holds none, such as a nil
+// pointer or an empty struct. If ctx ends meanwhile, or the connection is lost, the transaction can
+// only be rolled back.
 //
 // Each call of the pgx.Tx has the connection to itself, even if database/sql rolls the transaction
 // back at that moment because the context that it was begun with has ended: then the call finishes
@@ -46,6 +50,10 @@ type Execer interface {
 // QueryRow of the results are refused. There are no LargeObjects. Do not send anything through
 // Conn. As with any transaction, one goroutine at a time may use it.
 func PgxTx(ctx context.Context, tx Execer) (pgx.Tx, error) {
+	if pg.IsMissing(tx) {
+		return nil, fmt.Errorf("stintsql: tx must not be nil, or without a transaction: %w",
+			ErrNoTransaction)
+	}
 	t := &transaction{execer: tx, savepoints: new(int)}
 	err := t.do(ctx, func(conn *pgx.Conn) error {
 		t.conn = conn
@@ -64,12 +72,28 @@ type transaction struct {
 	conn       *pgx.Conn
 	savepoints *int // made so far
 	ended      bool // of a savepoint
-	status     byte // as the last call left it
+	// status and reported are as the last call left them.
+	status   byte
+	reported map[string]string
 }
 
 // TxStatus tells package stint, which must not ask the connection between calls, the state in which
 // the last call left the transaction, as PostgreSQL's letter, or 0 if the connection was closed.
 func (t *transaction) TxStatus() byte { return t.status }
+
+// ParameterStatus tells package stint, for the same reason, what the server has reported of settings
+// that say how it reads texts, and whether it is a standby.
+func (t *transaction) ParameterStatus(name string) string { return t.reported[name] }
+
+// note takes down what package stint asks for between calls.
+func (t *transaction) note(conn *pgx.Conn) {
+	t.status, t.reported = statusOf(conn), map[string]string{}
+	for _, name := range []string{
+		"client_encoding", "standard_conforming_strings", "in_hot_standby",
+	} {
+		t.reported[name] = conn.PgConn().ParameterStatus(name)
+	}
+}
 
 func statusOf(conn *pgx.Conn) byte {
 	if conn.IsClosed() {
@@ -92,7 +116,7 @@ func (t *transaction) do(ctx context.Context, work func(*pgx.Conn) error) error 
 		return pgx.ErrTxClosed
 	}
 	argument := &visitor{work: func(conn *pgx.Conn) error {
-		defer func() { t.status = statusOf(conn) }()
+		defer t.note(conn)
 		return work(conn)
 	}}
 	_, err := t.execer.ExecContext(ctx, lendConnection, argument)

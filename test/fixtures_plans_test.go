@@ -198,6 +198,7 @@ var sample = map[string]struct {
 		"tasks_id_key", "finished_pkey", "ready_pkey", "scheduled_pkey",
 	}},
 	"keep_planner": {"", nil},
+	"keep_texts":   {"", nil},
 	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 'k', '{}', 10", []string{
 		"tasks_pkey", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
@@ -372,6 +373,8 @@ var sample = map[string]struct {
 		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', true",
 		[]string{"leased_pkey", "leases_pkey", "edges_after"},
 	},
+	"read_texts":    {"", nil},
+	"restore_texts": {"", nil},
 	"return_large": {
 		"'{5}', '{5}', '{7}', '{0}', '{f}', '{NULL}', '{NULL}', true, '{NULL}', true, true, " +
 			"1, 2, '{1}', '{1}', 'x'",

@@ -26,7 +26,9 @@ var hostileSettings = map[string]string{
 	"default_transaction_deferrable": "on", "row_security": "on", "from_collapse_limit": "1",
 	"join_collapse_limit": "1", "enable_nestloop": "off", "enable_indexscan": "off",
 	"enable_sort": "off", "enable_hashagg": "off", "plan_cache_mode": "force_custom_plan",
-	"geqo_threshold": "2", "jit": "on", "jit_above_cost": "0",
+	"geqo_threshold": "2", "jit": "on", "jit_above_cost": "0", "quote_all_identifiers": "on",
+	"xmloption": "document", "session_replication_role": "replica", "lc_messages": "C",
+	"check_function_bodies": "off", "escape_string_warning": "on", "lo_compat_privileges": "on",
 }
 
 // Whatever the settings of the connection, the verbs do in every mode of the driver what they do,

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -231,5 +232,43 @@ func TestReturnIn_RefusesToBeRepeatedAfterTheCommit(t *testing.T) {
 	wantErr(t, "the second transaction", repeated, stint.ErrAlreadyReturned)
 	if n := rows(); n != 1 {
 		t.Errorf("%d rows were committed, want 1", n)
+	}
+}
+
+// A handler that has forgotten to begin a transaction is told, and its task is not completed.
+// Proves G295.
+func TestReturnIn_RefusesToBeWithoutATransaction(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t)
+	var forgotten *pgxpool.Tx
+	insert(t, store, stint.Task{ID: "a", Action: "a"})
+	refused := make(chan error, 8)
+	w := newWorker(t, store, worker.Options{},
+		worker.Handle("a", func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			for _, tx := range []pgx.Tx{nil, forgotten, stint.Quiet(nil), stint.Quiet(forgotten)} {
+				refused <- task.ReturnIn(ctx, tx, worker.Result{})
+				_, err := worker.StepIn(ctx, task, tx, "step",
+					func(context.Context) (int, error) {
+						t.Error("the step is taken")
+						return 0, nil
+					})
+				refused <- err
+			}
+			steps, err := store.Steps(ctx, task.OwnedTask)
+			if err != nil || len(steps) != 0 {
+				t.Errorf("Steps = %v, %v, want none", steps, err)
+			}
+			return worker.Result{}, worker.Abort(errRolledBack)
+		}))
+	run(t, w)
+	for range cap(refused) {
+		err := receive(t, "the error", refused)
+		if wantErr(t, "the error", err, stint.ErrInvalidArgument); !strings.Contains(
+			err.Error(), "tx: must not be nil") {
+			t.Errorf("%v does not name tx", err)
+		}
+	}
+	if got := finished(t, store, "a")[0]; got.StatusCode != stint.StatusAborted {
+		t.Errorf("the task has ended as %v although its handler has aborted it", got.StatusCode)
 	}
 }

@@ -71,7 +71,25 @@ func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
 	db.insert(t, stint.Task{ID: "kept", Action: "act"})
 	db.run(t, "", "migrate", "--to", "0").wantExit(t, 2, "drops all tasks", "--down")
 	db.run(t, "", "show", "kept").wantExit(t, 0)
-	r := db.run(t, "", "migrate", "--to", "0", "--down", "--json").wantExit(t, 0)
+	// With a worker connected, too.
+	if err := db.store.RegisterActor(t.Context(), "worker", []string{"act"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"migrate", "--to", "0", "--down"}, {"migrate", "--to", "0", "--down", "--json"},
+	} {
+		db.run(t, "y\n", args...).wantExit(t, 2, "drop all tasks", "1 task",
+			"1 store connected", "no terminal", "--yes")
+		db.run(t, "", "show", "kept").wantExit(t, 0)
+	}
+	db.run(t, "y\n", "migrate", "--to", "1", "--down").wantExit(t, 2, "drop limits", "--yes")
+	said := typed(t, db.env, "y\n", "migrate", "--to", "1", "--down")
+	if !strings.Contains(said, "with 1 task and 1 store connected? [y/N]") {
+		t.Errorf("on a terminal migrate says %q", said)
+	}
+	db.run(t, "", "migrate").wantExit(t, 0)
+	db.run(t, "", "show", "kept").wantExit(t, 0)
+	r := db.run(t, "", "migrate", "--to", "0", "--down", "--yes", "--json").wantExit(t, 0)
 	want := fmt.Sprintf(`{"schema":"stint","version":%d,"newest":%d,"migrated_to":0}`,
 		migrations.Version(), migrations.Version())
 	r.wantOutput(t, want)

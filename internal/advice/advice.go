@@ -15,6 +15,8 @@ const (
 	codeProtocolViolation = "08P01"
 	codeIdleInTransaction = "25P03"
 	codeNotPrivileged     = "42501"
+	codeReadOnly          = "25006"
+	codeNotSupported      = "0A000"
 
 	routineBind     = "exec_bind_message"
 	routineSecurity = "check_enable_rls"
@@ -28,7 +30,11 @@ const (
 	rowSecurity = "row level security hides tasks from this role, so nothing can be relied upon: " +
 		"ALTER TABLE ... DISABLE ROW LEVEL SECURITY, or, for the owner, ... NO FORCE ROW LEVEL " +
 		"SECURITY, or ALTER ROLE ... BYPASSRLS; stint check names the tables"
-	idle = "the server ended the transaction since the process did not go on with it for the " +
+	standby = "the connection leads to a hot standby, which changes nothing: name all hosts and " +
+		"target_session_attrs=read-write in the URL of the database, so that connections are made " +
+		"to the primary"
+	readOnly = "the transaction is READ ONLY, or the server is a standby: begin it READ WRITE"
+	idle     = "the server ended the transaction since the process did not go on with it for the " +
 		"five seconds that Stint allows, or for less by the server's " +
 		"idle_in_transaction_session_timeout: it was stopped, or got no processor; nothing was " +
 		"done, so call again"
@@ -72,6 +78,13 @@ func on(err error) string {
 	case codeNotPrivileged:
 		if pgErr.Routine == routineSecurity {
 			return rowSecurity
+		}
+	case codeReadOnly, codeNotSupported:
+		switch pgErr.Routine {
+		case "PreventCommandDuringRecovery", "call_bool_check_hook": // of LISTEN, of BEGIN
+			return standby
+		case "PreventCommandIfReadOnly":
+			return readOnly
 		}
 	}
 	return ""

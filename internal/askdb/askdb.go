@@ -15,6 +15,9 @@ import (
 //go:embed sql/set_path.sql
 var setPath string
 
+//go:embed sql/read_texts.sql
+var readTexts string
+
 //go:embed sql/clock.sql
 var clock string
 
@@ -34,6 +37,18 @@ func InTx(ctx context.Context, conn Conn, work func(tx pgx.Tx) error) error {
 		}
 		return work(tx)
 	})
+}
+
+// ReadTexts makes the server read texts of a connection as the driver sends them, if it does not. It
+// is for AfterConnect of a pool that is not the caller's of a library.
+func ReadTexts(ctx context.Context, conn *pgx.Conn) error {
+	encoding := conn.PgConn().ParameterStatus("client_encoding")
+	literals := conn.PgConn().ParameterStatus("standard_conforming_strings")
+	if (encoding == "" || encoding == "UTF8") && literals != "off" {
+		return nil
+	}
+	_, err := conn.Exec(ctx, readTexts)
+	return err
 }
 
 // SystemIdentifier is a number that only those know who reach the server or its standbys.

@@ -106,6 +106,11 @@ func (c *checkup) examine(ctx context.Context) (standby bool, err error) {
 			return c.askRows(ctx, "settings", "check_overrides",
 				readAll(c, pgx.RowTo[string], overrideFindings))
 		},
+		func() error {
+			reported := c.conn.Conn().PgConn().ParameterStatus("client_encoding")
+			say := func(e encodings) []Finding { return encodingFindings(e, reported) }
+			return c.askRows(ctx, "encoding", "check_encoding", readEach(c, say))
+		},
 		func() error { return c.askSchema(ctx) },
 		func() error {
 			say := func(tables []secured) []Finding { return securityFindings(c.schema, tables) }

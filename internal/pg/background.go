@@ -92,7 +92,7 @@ func PauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
 }
 
 // logs are of work that begins and ends again and again.
-type logs struct{ unsent, starved, unreserved *outage.Log }
+type logs struct{ unsent, starved, unreserved, standby *outage.Log }
 
 func newLogs(logger *slog.Logger) logs {
 	return logs{
@@ -101,6 +101,8 @@ func newLogs(logger *slog.Logger) logs {
 			"which is too small"),
 		unreserved: outage.New(logger, "owners' calls wait for the pool, since no connection "+
 			"besides it can be opened"),
+		standby: outage.New(logger, "a connection leads to a standby, which changes nothing: it "+
+			"is given up, and another one is made"),
 	}
 }
 

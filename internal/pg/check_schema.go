@@ -8,9 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CheckOpen returns an error if the context has ended or the DB is closed. It does not ask the
-// database.
+// CheckOpen returns an error if the transaction is missing, the context has ended or the DB is
+// closed. It does not ask the database.
 func (db *DB) CheckOpen(ctx context.Context) error {
+	if db.refused != nil {
+		return db.refused
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -35,6 +38,7 @@ func (db *DB) CheckUsable(ctx context.Context) error {
 
 func (db *DB) checkSchema(ctx context.Context) error {
 	var version, since int32
+	var encoding string
 	var distributed bool
 	schema := pgx.Identifier{db.Schema}.Sanitize()
 	err := db.within(ctx, pgx.ReadCommitted, "", func(tx pgx.Tx) error {
@@ -42,7 +46,7 @@ func (db *DB) checkSchema(ctx context.Context) error {
 			return err
 		}
 		return tx.QueryRow(ctx, db.text("schema_version"), schema).
-			Scan(&version, &since, &distributed)
+			Scan(&version, &since, &encoding, &distributed)
 	})
 	switch {
 	case IsCode(err, CodeUndefinedTable):
@@ -50,6 +54,10 @@ func (db *DB) checkSchema(ctx context.Context) error {
 			"migrations.Migrate, or the command stint migrate", ErrSchemaVersion, db.Schema)
 	case err != nil:
 		return err
+	case encoding != "UTF8":
+		return fmt.Errorf("%w: the database is in %s, which may not be able to store all texts: "+
+			"make one by CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0",
+			ErrSchemaVersion, encoding)
 	case distributed:
 		return fmt.Errorf("%w: %q is distributed by Citus, which Stint does not work with: SELECT "+
 			"citus_schema_undistribute('%s')", ErrSchemaVersion, db.Schema,

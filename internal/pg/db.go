@@ -65,6 +65,8 @@ type DB struct {
 	tx pgx.Tx
 	// callersTx says that the transaction is the caller's, or a part of it.
 	callersTx bool
+	// refused is what all calls return, since the caller's transaction is missing; nil otherwise.
+	refused error
 	// pending are the notices of a transaction of the DB's own; it is nil in the caller's.
 	pending *Notices
 	// afterClose says that calls work even after Close.
@@ -77,6 +79,8 @@ type DB struct {
 	idles bool
 	// answers says that the database may take only so long to answer.
 	answers bool
+	// primary says that calls only make sense at a primary, even if their steps only read.
+	primary bool
 	// unhurried says that calls rather wait a little than have the pool open a connection.
 	unhurried bool
 	// conn is the connection of all statements, if one was acquired ahead of them.
@@ -99,6 +103,10 @@ type shared struct {
 	silence time.Duration
 	closed  atomic.Bool
 	checked atomic.Bool
+	// changed says that a transaction of the DB's own has changed something.
+	changed atomic.Bool
+	// leaving says that connections to standbys are looked for.
+	leaving atomic.Bool
 	// closing is closed when Close begins.
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -124,8 +132,16 @@ func (db *DB) WithTx(tx pgx.Tx, quiet bool) *DB {
 	return &DB{shared: db.shared, tx: tx, callersTx: true, quiet: quiet}
 }
 
+// WithoutTx returns a DB whose calls return err, since the transaction of the caller's in which they
+// should take part is missing.
+func (db *DB) WithoutTx(err error) *DB {
+	return &DB{shared: db.shared, callersTx: true, refused: err}
+}
+
 // Outside returns the DB outside of any transaction. It works after Close if db does.
-func (db *DB) Outside() *DB { return &DB{shared: db.shared, afterClose: db.afterClose} }
+func (db *DB) Outside() *DB {
+	return &DB{shared: db.shared, refused: db.refused, afterClose: db.afterClose}
+}
 
 // AfterClose returns a DB whose calls work even after Close, for the work that is left then.
 func (db *DB) AfterClose() *DB {
@@ -152,18 +168,37 @@ func (db *DB) WithAnswerLimit() *DB {
 
 // Unhurried returns a DB whose calls, outside transactions, wait a little for a connection that the
 // pool has, rather than have it open another one. It is for work in the background, so that a store
-// that has little to do keeps one connection.
+// that has little to do keeps one connection, and only makes sense at a primary.
 func (db *DB) Unhurried() *DB {
-	within := *db
+	within := db.AtPrimary()
 	within.unhurried = true
+	return within
+}
+
+// AtPrimary returns a DB whose statements, outside transactions, fail at a hot standby even if they
+// only read, so that no answer is one of a server that was left behind by a failover.
+func (db *DB) AtPrimary() *DB {
+	within := *db
+	within.primary = true
 	return &within
+}
+
+// AtPrimaryIfChanged is [DB.AtPrimary] if the DB has changed anything, and so has been at one.
+func (db *DB) AtPrimaryIfChanged() *DB {
+	if db.changed.Load() {
+		return db.AtPrimary()
+	}
+	return db
 }
 
 // Tx returns the transaction that calls take part in, or nil.
 func (db *DB) Tx() pgx.Tx { return db.tx }
 
-// InTx reports whether calls take part in a transaction.
-func (db *DB) InTx() bool { return db.tx != nil }
+// InTx reports whether calls take part in a transaction, or should.
+func (db *DB) InTx() bool { return db.tx != nil || db.refused != nil }
+
+// Refused returns why all calls are refused, or nil.
+func (db *DB) Refused() error { return db.refused }
 
 // InCallersTx reports whether calls take part in a transaction that the caller ends.
 func (db *DB) InCallersTx() bool { return db.callersTx }

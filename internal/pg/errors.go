@@ -27,6 +27,7 @@ const (
 	codeDuplicatePrepared     = "42P05"
 	codeCompletionUnknown     = "40003"
 	codeFeatureNotSupported   = "0A000"
+	codeReadOnly              = "25006"
 	codeInsufficientPrivilege = "42501"
 	classConnectionException  = "08"
 	classSyntaxError          = "42"

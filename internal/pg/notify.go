@@ -266,10 +266,17 @@ func (db *DB) sendNotices(ctx context.Context, pending *Notices) (heard int64, e
 	defer cancel()
 	told := db.newTelling(pending)
 	told.here()
-	err = db.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		batch := &pgx.Batch{}
-		told.queue(batch, conn.Conn(), func() {})
+	err = db.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) (err error) {
+		defer func() { db.giveUp(ctx, conn.Conn(), err) }()
+		batch, reads := &pgx.Batch{}, readsTexts(conn.Conn(), conn.Conn())
+		told.queue(batch, conn.Conn(), true, func() {})
 		defer told.over()
+		if !reads {
+			if err := db.open(ctx, conn.Conn(), "begin"); err != nil {
+				return err
+			}
+			batch.Queue("commit")
+		}
 		return conn.SendBatch(ctx, batch).Close()
 	})
 	return told.heard, err
@@ -301,13 +308,18 @@ func (t *telling) here() {
 	}
 }
 
-// queue puts notifications for others into a batch, in an implicit transaction of their own. It
-// calls sent when they are sent.
-func (t *telling) queue(batch *pgx.Batch, conn *pgx.Conn, sent func()) {
+// queue puts notifications for others into a batch, in an implicit transaction of their own, unless
+// the server has to be made to read their texts. It calls sent when they are sent.
+func (t *telling) queue(batch *pgx.Batch, conn *pgx.Conn, reads bool, sent func()) {
 	own := int64(0)
 	if t.process = conn.PgConn().PID(); t.db.Here != nil {
 		own = t.db.Here.ID()
 		t.db.Here.Expect(t.process, t.payloads)
+	}
+	if !reads {
+		batch.Queue("begin")
+		batch.Queue(t.db.text("read_texts"))
+		defer batch.Queue("commit")
 	}
 	batch.Queue(t.db.text("notify"), t.db.Schema, t.topics, t.payloads, true, own).Query(
 		func(rows pgx.Rows) error {

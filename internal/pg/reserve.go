@@ -60,10 +60,10 @@ type spare struct {
 
 // WithReserve returns a DB whose statements, outside transactions, do not wait for a connection of
 // the pool for longer than it takes to get the reserve. The lease is how long the call may take at
-// most, if it is short; zero otherwise.
+// most, if it is short; zero otherwise. It is for owners, who only exist at a primary.
 func (db *DB) WithReserve(which Reserve, lease time.Duration) *DB {
 	within := *db
-	within.reserve, within.reserveAfter = &db.reserves[which], reserveAfter
+	within.reserve, within.reserveAfter, within.primary = &db.reserves[which], reserveAfter, true
 	if lease > 0 {
 		within.reserveAfter = min(reserveAfter, lease/reservePart)
 	}

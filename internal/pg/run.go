@@ -113,16 +113,21 @@ func (db *DB) retryDeadlocks(call func() error) error {
 func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 	if db.tx != nil {
 		opening := []string{"savepoint stint", db.text("keep_planner")}
-		defer db.pulse.hold()()
-		return advice.On(db.pulse.explain(db.send(ctx, db.tx, db.tx.Conn(), opening,
-			"rollback to savepoint stint", "release savepoint stint", nil, steps)))
-	}
-	err := db.withConn(ctx, func(ctx context.Context, conn *pgx.Conn, heard func()) error {
-		if db.answers {
-			return db.sendAlone(ctx, conn, conn, along, listening(steps, heard))
+		if !readsTexts(db.tx, db.tx.Conn()) {
+			opening = append(opening, db.text("keep_texts"))
 		}
-		return db.sendAlone(ctx, conn, conn, along, steps)
-	})
+		defer db.pulse.hold()()
+		err := db.send(ctx, db.tx, db.tx.Conn(), opening,
+			"rollback to savepoint stint", "release savepoint stint", nil, steps)
+		if db.callersTx {
+			db.giveUpLater(ctx, err)
+		}
+		return advice.On(db.pulse.explain(err))
+	}
+	again, err := db.executeOnce(ctx, along, steps)
+	if again {
+		_, err = db.executeOnce(ctx, along, steps)
+	}
 	if !isUnprepared(err) {
 		return advice.On(err)
 	}
@@ -133,25 +138,50 @@ func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 	return err
 }
 
+// executeOnce sends steps in a transaction of their own. It reports whether they may be sent again,
+// over another connection, since this one led to a standby.
+func (db *DB) executeOnce(
+	ctx context.Context, along *Notices, steps []Step,
+) (again bool, err error) {
+	err = db.withConn(ctx, func(ctx context.Context, conn *pgx.Conn, heard func()) error {
+		sent := steps
+		if db.answers {
+			sent = listening(steps, heard)
+		}
+		err := db.sendAlone(ctx, conn, conn, along, sent)
+		again = db.giveUp(ctx, conn, err) && db.conn == nil
+		return err
+	})
+	return again, err
+}
+
 // RunOn executes steps on a connection that is not the pool's, in a transaction of their own, and
 // sends notices with them, unless these are nil. It does not look whether the DB is closed.
 func (db *DB) RunOn(ctx context.Context, conn *pgx.Conn, pending *Notices, steps ...Step) error {
-	return db.sendAlone(ctx, conn, conn, pending, steps)
+	return advice.On(db.sendAlone(ctx, conn, conn, pending, steps))
 }
 
 // sendAlone sends steps as a transaction. A transaction that writes says so, whatever the default.
-// One that only reads does not, since a hot standby allows nothing else.
+// One that only reads does not, since a hot standby allows nothing else, unless it has to be at a
+// primary.
 func (db *DB) sendAlone(
 	ctx context.Context, wire wire, conn *pgx.Conn, pending *Notices, steps []Step,
 ) error {
 	opening := []string{"begin isolation level read committed"}
-	if slices.ContainsFunc(steps, func(step Step) bool { return db.statements[step.Name].writes }) {
+	writes := slices.ContainsFunc(steps, func(step Step) bool {
+		return db.statements[step.Name].writes
+	})
+	if writes || db.primary {
 		opening[0] += " read write"
-		if db.CommitEarly {
-			opening = append(opening, db.text("commit_early"))
-		}
 	}
-	return db.send(ctx, wire, conn, opening, "rollback", "commit", pending, steps)
+	if writes && db.CommitEarly {
+		opening = append(opening, db.text("commit_early"))
+	}
+	err := db.send(ctx, wire, conn, opening, "rollback", "commit", pending, steps)
+	if writes && err == nil {
+		db.noteChange(ctx)
+	}
+	return err
 }
 
 // A wire is a connection, or the caller's transaction, which refuses to be used after its end.
@@ -161,19 +191,24 @@ type wire interface {
 }
 
 // send sends the statements that open a transaction or a savepoint, the settings, the steps and the
-// commit.
+// commit. Where the server reads texts in another way, the opening takes a round trip of its own.
 func (db *DB) send(
 	ctx context.Context, wire wire, conn *pgx.Conn, opening []string, undo, commit string,
 	pending *Notices, steps []Step,
 ) error {
-	batch := &pgx.Batch{}
+	batch, reads := &pgx.Batch{}, readsTexts(wire, conn)
 	for _, statement := range opening {
-		batch.Queue(statement)
+		if reads {
+			batch.Queue(statement)
+		}
 	}
 	comesAfter := func(step Step) bool { return step.AfterCommit && db.tx == nil }
 	db.queueSteps(batch, slices.DeleteFunc(slices.Clone(steps), comesAfter))
 	if db.tx != nil {
 		batch.Queue(db.text("restore_planner"))
+		if !reads {
+			batch.Queue(db.text("restore_texts"))
+		}
 	}
 	var told *telling
 	if pending != nil {
@@ -189,16 +224,27 @@ func (db *DB) send(
 	})
 	if slices.ContainsFunc(steps, comesAfter) {
 		batch.Queue("begin isolation level read committed read only")
+		if !reads {
+			batch.Queue(db.text("read_texts"))
+		}
 		db.queueSteps(batch, slices.DeleteFunc(slices.Clone(steps), func(step Step) bool {
 			return !step.AfterCommit
 		}))
 		batch.Queue("commit")
 	}
 	if told != nil {
-		told.queue(batch, conn, func() { db.notifier.rest(db, told.heard) })
+		told.queue(batch, conn, reads, func() { db.notifier.rest(db, told.heard) })
 		defer told.over()
 	}
-	err := wire.SendBatch(ctx, batch).Close()
+	var err error
+	opened := false
+	if !reads {
+		err = db.open(ctx, wire, opening...)
+		opened = err == nil
+	}
+	if err == nil {
+		err = wire.SendBatch(ctx, batch).Close()
+	}
 	if told != nil && committed && (err != nil || told.heard > 0) {
 		db.LogUnsent(ctx, err)
 		return nil
@@ -206,7 +252,7 @@ func (db *DB) send(
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
 		return err
 	}
-	if status(wire, conn) == 'E' {
+	if left := status(wire, conn); left == 'E' || left == 'T' && opened {
 		ctx, cancel := Undoing(ctx)
 		defer cancel()
 		_, undoErr := wire.Exec(ctx, undo)

@@ -66,18 +66,61 @@ func (db *DB) within(
 		if err != nil {
 			return err
 		}
-		return finish(ctx, tx, mode, db.pulse, use)
+		if readsTexts(db.tx, db.tx.Conn()) {
+			return finish(ctx, tx, mode, db.pulse, use)
+		}
+		return finish(ctx, tx, mode, db.pulse, func(tx pgx.Tx) error {
+			err := db.open(ctx, tx, db.text("keep_texts"))
+			if err == nil {
+				err = use(tx)
+			}
+			if err == nil {
+				_, err = tx.Exec(ctx, db.text("restore_texts"))
+			}
+			return err
+		})
 	}
+	begun, again, err := db.begin(ctx, level, mode)
+	if again {
+		begun, _, err = db.begin(ctx, level, mode)
+	}
+	if err != nil {
+		return advice.On(err)
+	}
+	defer begun.release()
+	err = finish(ctx, begun.Tx, mode, nil, use)
+	if err == nil && mode == pgx.ReadWrite {
+		db.noteChange(ctx)
+	}
+	return advice.On(err)
+}
+
+// A begun transaction has a connection.
+type begun struct {
+	pgx.Tx
+	release func()
+}
+
+// begin begins a transaction of the DB's own. If that fails, it reports whether it may be begun
+// again, over another connection, since this one led to a standby.
+func (db *DB) begin(
+	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode,
+) (_ begun, again bool, err error) {
 	conn, err := db.acquire(ctx)
 	if err != nil {
-		return advice.On(err)
+		return begun{}, false, err
 	}
-	defer conn.release()
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: db.beginQuery(level, mode)})
+	begin := db.beginQuery(level, mode)
+	if !readsTexts(conn.Conn, conn.Conn) {
+		begin += "; " + db.text("read_texts")
+	}
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
-		return advice.On(err)
+		again = db.giveUp(ctx, conn.Conn, err) && db.conn == nil
+		conn.release()
+		return begun{}, again, err
 	}
-	return advice.On(finish(ctx, tx, mode, nil, use))
+	return begun{tx, conn.release}, false, nil
 }
 
 // finish lets use work in a transaction that has begun, and ends it. It undoes it also if use does

@@ -37,7 +37,7 @@ func TestMigrateTo_BackLetsTheOldReleaseGoOn(t *testing.T) {
 	execute(t, pool, "UPDATE stint.supported SET since = 2")
 	old.wantRefused(t, "2 and up", "ls")
 
-	latest.must(t, "", "migrate", "--to", "1", "--down")
+	latest.must(t, "", "migrate", "--to", "1", "--down", "--yes")
 	wantVersion(t, pool, 1)
 	made := testdb.NewEmpty(t)
 	oldRelease(t, made).must(t, "", "migrate")

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,12 +59,16 @@ func (db *database) stint(t *testing.T, args ...string) (stdout, stderr string, 
 	return db.stintUntil(t.Context(), args...)
 }
 
-// stintUntil runs the command, and interrupts it when ctx ends.
+// stintUntil runs the command, and interrupts it when ctx ends. There is no terminal, so an import
+// is not to ask.
 func (db *database) stintUntil(
 	ctx context.Context, args ...string,
 ) (stdout, stderr string, code int) {
 	var out, said bytes.Buffer
 	args = append([]string{"--database-url", testdb.URL(db.Pool)}, args...)
+	if slices.Contains(args, "import") && !slices.Contains(args, "--dry-run") {
+		args = append(args, "--yes")
+	}
 	code = command.Run(ctx, args, strings.NewReader(""), &out, &said)
 	return out.String(), said.String(), code
 }

@@ -1,10 +1,11 @@
 -- name: schema_version
 --
 -- Returns the version that the migrations brought the schema to, the oldest version whose releases
--- work with it, and whether Citus distributes the schema. A store asks once.
+-- work with it, the encoding of the database, and whether Citus distributes the schema. A store
+-- asks once.
 --
 --   $1 schema  text, quoted as an identifier
-SELECT schema.version, supported.since,
+SELECT schema.version, supported.since, current_setting('server_encoding') AS encoding,
        CASE WHEN to_regclass('pg_catalog.pg_dist_schema') IS NULL THEN false
             -- Where the table is missing, the statement cannot name it but in a text.
             ELSE query_to_xml(

@@ -63,8 +63,8 @@ func (c *change) command(p *program, cmd *cobra.Command) *cobra.Command {
 				}
 			}
 			return nil
-		case !c.yes && !c.dryRun && !isTerminal(p.stdin):
-			return errors.New("there is no terminal to ask for confirmation; give --yes")
+		case !c.yes && !c.dryRun:
+			return p.mayAsk()
 		}
 		return nil
 	}
@@ -252,6 +252,14 @@ func (c *change) changeBatch(
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitMax)
 	defer cancel()
 	return affected, tx.Commit(ctx)
+}
+
+// mayAsk refuses a command that has to ask where nobody can answer.
+func (p *program) mayAsk() error {
+	if !isTerminal(p.stdin) {
+		return said(errInput, "there is no terminal to ask for confirmation; give --yes")
+	}
+	return nil
 }
 
 // confirm asks the user of a terminal whether to go on.

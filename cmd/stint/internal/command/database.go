@@ -150,6 +150,7 @@ func (p *program) connect(ctx context.Context, db *database) error {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "stint"
 	}
+	config.AfterConnect = askdb.ReadTexts
 	if p.connections > 0 && !strings.Contains(url, "pool_max_conns") {
 		config.MaxConns = p.connections
 	}

@@ -22,6 +22,7 @@ type importFlags struct {
 	queues  []string
 	actions []string
 	dryRun  bool
+	yes     bool
 }
 
 func (p *program) importCommand() *cobra.Command {
@@ -31,7 +32,7 @@ func (p *program) importCommand() *cobra.Command {
 		Long: `Make tasks of the waiting jobs of another queue in the same database.
 docs/guides/import.md says how to move a live service.`,
 		Example: `  stint import river --dry-run
-  stint import river --kind email --action email=send-mail
+  stint import river --kind email --action email=send-mail --yes
   stint import graphile-worker`,
 		GroupID: groupOperations,
 		Args:    subCommand,
@@ -52,7 +53,8 @@ func (p *program) importFrom(source jobimport.Source) *cobra.Command {
 for another try, and delete these jobs, all in one transaction. Each job is either still
 there or a task, also if the command fails. Its workers may run meanwhile: jobs that are
 in progress stay, and the command says how many. Run it again for those that fail and
-wait for another try.
+wait for another try. The command says how many jobs there are and asks for confirmation,
+unless --yes is given: there is no way back into the other queue.
 
 A task has the kind of its job as its action, or the one that --action says; its
 arguments as its body; as many tries as the job had left; and the ID ` + source.Name + `/NUMBER
@@ -75,6 +77,11 @@ would_import.`,
 			wanted.Progress = p.importProgress()
 			return p.withDirectStore(cmd.Context(), p.storeOptions(),
 				func(ctx context.Context, db *database) error {
+					if !given.yes && !given.dryRun {
+						if err := p.confirmImport(ctx, db, wanted); err != nil {
+							return err
+						}
+					}
 					return p.importJobs(ctx, db, wanted, given.dryRun)
 				})
 		},
@@ -88,6 +95,7 @@ would_import.`,
 	flags.StringArrayVar(&given.actions, "action", nil,
 		"the action of the tasks of a kind, as `KIND=ACTION`; may be repeated")
 	flags.BoolVar(&given.dryRun, "dry-run", false, "only say what would be imported")
+	flags.BoolVar(&given.yes, "yes", false, "do not ask before importing")
 	return cmd
 }
 
@@ -131,11 +139,39 @@ func (p *program) importProgress() func(jobs int) {
 	}
 }
 
+// confirmImport asks whether to import what a dry run has found.
+func (p *program) confirmImport(
+	ctx context.Context, db *database, wanted jobimport.Import,
+) error {
+	if err := p.mayAsk(); err != nil {
+		return err
+	}
+	report, err := p.takeJobs(ctx, db, wanted, true)
+	if err != nil {
+		return err
+	}
+	return p.confirm(ctx, fmt.Sprintf("make tasks %s of %s of %s, and delete these from the schema "+
+		"%q", p.where(db), display.Count(int64(report.Jobs()), "job"), wanted.Title, wanted.Schema))
+}
+
 func (p *program) importJobs(
 	ctx context.Context, db *database, wanted jobimport.Import, dryRun bool,
 ) error {
-	var report jobimport.Report
-	err := pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{
+	report, err := p.takeJobs(ctx, db, wanted, dryRun)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printImportJSON(&report, dryRun)
+	}
+	return p.printImport(wanted.Title, &report, dryRun)
+}
+
+// takeJobs imports jobs in one transaction, which a dry run undoes.
+func (p *program) takeJobs(
+	ctx context.Context, db *database, wanted jobimport.Import, dryRun bool,
+) (report jobimport.Report, err error) {
+	err = pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{
 		IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
 	}, func(tx pgx.Tx) (err error) {
 		report, err = wanted.In(ctx, tx, db.direct)
@@ -145,17 +181,14 @@ func (p *program) importJobs(
 		return err
 	})
 	switch {
+	case errors.Is(err, errUndo):
+		err = nil
 	case errors.Is(err, jobimport.ErrNoTable):
-		return said(errInput, "%v; name their schema by --from-schema", err)
+		err = said(errInput, "%v; name their schema by --from-schema", err)
 	case errors.Is(err, stint.ErrTaskExists):
-		return fmt.Errorf("%w: nothing was imported; were these jobs imported before?", err)
-	case err != nil && !errors.Is(err, errUndo):
-		return err
+		err = fmt.Errorf("%w: nothing was imported; were these jobs imported before?", err)
 	}
-	if p.json {
-		return p.printImportJSON(&report, dryRun)
-	}
-	return p.printImport(wanted.Title, &report, dryRun)
+	return report, err
 }
 
 func (p *program) printImport(title string, report *jobimport.Report, dryRun bool) error {

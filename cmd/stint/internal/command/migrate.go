@@ -3,17 +3,23 @@ package command
 import (
 	"cmp"
 	"context"
+	_ "embed" // for the statement
+	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/askdb"
+	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/sqlfile"
 	"github.com/stint-tasks/stint/migrations"
 )
 
 func (p *program) migrateCommand() *cobra.Command {
-	from, to, down, printSQL := int32(0), int32(-1), false, false
+	from, to, down, yes, printSQL := int32(0), int32(-1), false, false, false
 	cmd := &cobra.Command{
 		Use:        "migrate",
 		SuggestFor: []string{"init", "upgrade"},
@@ -29,7 +35,9 @@ Processes may work meanwhile. If a transaction holds a lock on a table, a dump f
 it tries again until that ends, and says on standard error for which process it waits.
 
 --to migrates to another version. Going back drops everything that the later versions
-added, including the tasks in it (0 drops all), so it also needs --down.
+added, including the tasks in it (0 drops all), so it also needs --down. It says how many
+tasks there are and how many stores are connected, and asks for confirmation, unless --yes
+is given. Stop the workers first.
 
 --print-sql instead prints the SQL, for a migration tool, and touches no database. The SQL
 starts from an empty database, or from the version that --from names.
@@ -39,7 +47,7 @@ itself also migrated_to, sequences (those set right), and with --print-sql sql.`
 		Example: `  STINT_DATABASE_URL=postgres://owner@localhost/app stint migrate
   stint migrate status
   stint migrate --to 1
-  stint migrate --to 0 --down
+  stint migrate --to 0 --down --yes
   stint migrate --print-sql > migrations/0007_stint.sql`,
 		GroupID: groupOperations,
 		Args:    subCommand,
@@ -53,12 +61,13 @@ itself also migrated_to, sequences (those set right), and with --print-sql sql.`
 			case cmd.Flags().Changed("from"):
 				return said(errInput, "--from is for --print-sql")
 			}
-			return p.migrate(cmd.Context(), to, down)
+			return p.migrate(cmd.Context(), to, down, yes)
 		},
 	}
 	cmd.Flags().Int32Var(&to, "to", to, "go to this `version`, 0 for no tables (default: newest)")
 	cmd.Flags().BoolVar(&down, "down", false, "let --to go back, which drops what it cannot keep")
 	cmd.Flag("to").DefValue = "0" // the help says it in words
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask before going back")
 	cmd.Flags().BoolVar(&printSQL, "print-sql", false, "print the SQL instead")
 	cmd.Flags().Int32Var(&from, "from", 0, "with --print-sql: start from this `version`")
 	cmd.AddCommand(&cobra.Command{
@@ -68,7 +77,7 @@ itself also migrated_to, sequences (those set right), and with --print-sql sql.`
 		Example: "  stint migrate up",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.migrate(cmd.Context(), migrations.Version(), false)
+			return p.migrate(cmd.Context(), migrations.Version(), false, false)
 		},
 	}, &cobra.Command{
 		Use:   "status",
@@ -109,7 +118,8 @@ func dropped(to int32) string {
 	if to < 1 {
 		return "all tasks"
 	}
-	return "limits, pauses, weights and the keys of tasks"
+	return "limits, pauses, weights, schedules, recorded steps, histories, answer keys, conditions, " +
+		"and the keys and headers of tasks"
 }
 
 func (p *program) printMigration(from, to int32, down bool) error {
@@ -133,7 +143,7 @@ func (p *program) printMigration(from, to int32, down bool) error {
 	return p.printf("%s", script)
 }
 
-func (p *program) migrate(ctx context.Context, to int32, down bool) error {
+func (p *program) migrate(ctx context.Context, to int32, down, yes bool) error {
 	if err := checkVersion("to", to); err != nil {
 		return err
 	}
@@ -141,12 +151,14 @@ func (p *program) migrate(ctx context.Context, to int32, down bool) error {
 		return db.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 			stop := p.tellHolders(ctx, db.pool)
 			defer stop()
-			return p.migrateOn(ctx, conn, to, down)
+			return p.migrateOn(ctx, db, conn, to, down, yes)
 		})
 	})
 }
 
-func (p *program) migrateOn(ctx context.Context, conn *pgxpool.Conn, to int32, down bool) error {
+func (p *program) migrateOn(
+	ctx context.Context, db *database, conn *pgxpool.Conn, to int32, down, yes bool,
+) error {
 	before, err := migrations.CurrentVersion(ctx, conn.Conn(), p.schema)
 	if err != nil {
 		return err
@@ -154,6 +166,11 @@ func (p *program) migrateOn(ctx context.Context, conn *pgxpool.Conn, to int32, d
 	if before > to && before <= migrations.Version() && !down {
 		return said(errInput, "schema %q is at version %d; going back to %d drops %s, "+
 			"and needs --down", p.schema, before, to, dropped(to))
+	}
+	if before > to && before <= migrations.Version() && !yes {
+		if err := p.confirmDrop(ctx, db, conn, to); err != nil {
+			return err
+		}
 	}
 	var behind []string
 	if before == to && to == migrations.Version() {
@@ -179,6 +196,34 @@ func (p *program) migrateOn(ctx context.Context, conn *pgxpool.Conn, to int32, d
 		return p.printf("schema %q is already at version %d\n", p.schema, to)
 	}
 	return p.printf("migrated schema %q from version %d to %d\n", p.schema, before, to)
+}
+
+//go:embed sql/count_dropped.sql
+var countDropped string
+
+// confirmDrop asks whether to go back to a version, which drops what others may still use.
+func (p *program) confirmDrop(
+	ctx context.Context, db *database, conn *pgxpool.Conn, to int32,
+) error {
+	var tasks, stores int64
+	schema := pgx.Identifier{p.schema}.Sanitize() + "."
+	statement := strings.ReplaceAll(sqlfile.Statement(countDropped), "stint.", schema)
+	err := askdb.InTx(ctx, conn, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, statement).Scan(&tasks, &stores)
+	})
+	if err != nil {
+		return fmt.Errorf("count what would be dropped: %w", err)
+	}
+	loses := fmt.Sprintf("drop %s %s, with %s", dropped(to), p.where(db),
+		display.Count(tasks, "task"))
+	if stores > 0 {
+		loses += fmt.Sprintf(" and %s connected", display.Count(stores, "store"))
+	}
+	if !isTerminal(p.stdin) {
+		return said(errInput, "this would %s; there is no terminal to ask for confirmation: give "+
+			"--yes", loses)
+	}
+	return p.confirm(ctx, loses)
 }
 
 func (p *program) migrateStatus(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ import (
 
 func (p *program) pruneCommand() *cobra.Command {
 	var completed, aborted age
-	dryRun := false
+	dryRun, yes := false, false
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Delete tasks that finished long ago",
@@ -23,7 +24,10 @@ func (p *program) pruneCommand() *cobra.Command {
 say, which frees their IDs. Skipped tasks go with the aborted ones. Workers do this
 automatically, at the ages of their Options.Retention.
 
-The command says how many finished tasks stay. Besides those that are not old enough, these
+The command says how many finished tasks there are and asks for confirmation, unless --yes
+is given, as in a crontab.
+
+Afterwards it says how many stay. Besides those that are not old enough, these
 are tasks that somebody may still ask for, however old: the predecessors of tasks that
 have not completed and, for an hour, tasks with post_result. An aborted task keeps its
 predecessors until it is pruned itself, since it may be retried.
@@ -36,7 +40,8 @@ inserts of the same IDs.
 With --json: pruned, the number of tasks, and completed and aborted, how many of these
 stay, the skipped ones among the aborted; with --dry-run would_prune alone.`,
 		Example: `  stint prune --completed-after 1d12h
-  stint prune --completed-after 7d --aborted-after 90d --dry-run`,
+  stint prune --completed-after 7d --aborted-after 90d --yes
+  stint prune --completed-after 0 --dry-run`,
 		GroupID: groupOperations,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,6 +55,11 @@ stay, the skipped ones among the aborted; with --dry-run would_prune alone.`,
 			options.Retention = keep
 			return p.withStoreOf(cmd.Context(), options,
 				func(ctx context.Context, db *database) error {
+					if !yes && !dryRun {
+						if err := p.confirmPrune(ctx, db, completed, aborted); err != nil {
+							return err
+						}
+					}
 					return p.prune(ctx, db, keep, dryRun)
 				})
 		},
@@ -58,7 +68,32 @@ stay, the skipped ones among the aborted; with --dry-run would_prune alone.`,
 		"prune tasks that completed that `age` ago, such as 90m, 36h, 7d")
 	cmd.Flags().Var(&aborted, "aborted-after", "prune tasks that were aborted that `age` ago")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say how many tasks would be pruned")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask before pruning")
 	return cmd
+}
+
+// confirmPrune asks whether to prune. It says how many tasks there are of each kind, since how many
+// of them are old enough is only known when they are pruned.
+func (p *program) confirmPrune(ctx context.Context, db *database, completed, aborted age) error {
+	if err := p.mayAsk(); err != nil {
+		return err
+	}
+	done, off, about, err := finishedTasks(ctx, db.store)
+	if err != nil {
+		return fmt.Errorf("count finished tasks: %w", err)
+	}
+	var which []string
+	for _, kind := range []struct {
+		age  age
+		n    int64
+		name string
+	}{{completed, done, "completed"}, {aborted, off, "aborted"}} {
+		if kind.age.given {
+			which = append(which, fmt.Sprintf("of %s%s %s tasks those that ended %s ago or earlier",
+				about, display.Number(kind.n), kind.name, display.Span(kind.age.ago)))
+		}
+	}
+	return p.confirm(ctx, "delete "+strings.Join(which, ", and ")+", "+p.where(db))
 }
 
 func (p *program) prune(
