@@ -547,16 +547,16 @@ WITH asked AS MATERIALIZED (
         WHERE run.hi = run.last AND half.lo <= half.hi
     ) AS rest
 ), paid AS (
-    -- Tokens are paid out of what has come in by now.
+    -- Tokens are paid out of what has come in by now, as in own_gated.
     UPDATE stint.limits
-    SET refilled_at = greatest(limits.refilled_at, statement_timestamp()),
-        tokens = paying.tokens - paying.tasks
+    SET refilled_at = statement_timestamp(), tokens = paying.tokens - coalesce(paying.tasks, 0)
     FROM (
-        SELECT asked.tokens, sum(run.hi - run.lo + 1) AS tasks,
-               (SELECT limits.ctid FROM stint.limits WHERE limits.action = asked.action) AS tid
-        FROM asked JOIN run ON run.action = asked.action AND run.fate = 'taken'
-        WHERE asked.tokens IS NOT NULL GROUP BY asked.action, asked.tokens
-    ) AS paying WHERE limits.ctid = paying.tid
+        SELECT asked.action, asked.tokens, (
+                   SELECT sum(run.hi - run.lo + 1) FROM run
+                   WHERE run.action = asked.action AND run.fate = 'taken') AS tasks
+        FROM asked WHERE asked.tokens IS NOT NULL
+    ) AS paying WHERE limits.action = paying.action
+      AND (paying.tasks > 0 OR limits.refilled_at > statement_timestamp())
 ), leased AS (
     -- limited_action counts the tasks towards the limits of their action, and says that somebody
     -- may be waiting for their return.
