@@ -254,7 +254,11 @@ var sample = map[string]struct {
 	"mend_schedule":      {"'s', NULL, '2999-01-01'", []string{"schedules_pkey"}},
 	"mend_leases":        {"10", []string{"leases_order"}},
 	"mend_finished":      {"10", []string{"finished_completed", "finished_aborted"}},
-	"mend_asked":         {"10", []string{"action_stats_order"}},
+	"find_room": {"'act', 5, 5, 10", []string{
+		"ready_order", "tasks_pkey", "slots_pkey", "leased_pkey", "limited_keys_pkey",
+		"key_rates_pkey", "ready_parked", "finished_pkey", "limits_pkey",
+	}},
+	"mend_asked": {"10", []string{"action_stats_order"}},
 	"look_for_work": {"'stint', '', '', true, 1", []string{
 		"scheduled_order", "leases_order", "deadlines_pkey", "schedules_order", "fail_fast_pkey",
 		"finished_aborted", "ready_parked", "slots_pkey", "key_rates_pkey", "ready_order",
