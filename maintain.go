@@ -7,10 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stint-tasks/stint/internal/clock"
 	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/prune"
+	"github.com/stint-tasks/stint/internal/schedule"
 )
 
 const (
@@ -26,7 +28,8 @@ const (
 // whose time has come (R14), hands on the tasks of expired leases and of processes that are gone
 // (R15), aborts tasks that have no tries left (R13), whose Deadline has passed (R6), or that only
 // aborted tasks need ([Task.FailFast]), inserts the tasks of schedules that are due, and prunes
-// finished tasks past their retention (R18).
+// finished tasks past their retention (R18). It puts right what a server's clock has left in the
+// tables that was ahead for a while.
 //
 // A store does this in the background unless [Options.Maintenance] says otherwise, so few callers
 // need this. Any number of processes may call it at once. The call may be repeated after any
@@ -95,12 +98,19 @@ func (s *Store) upkeeps() []upkeep {
 	keepTries := prune.KeepTries{Most: cmp.Or(s.triesKept, keptTriesMax), Age: s.triesAge}
 	orphans := prune.NewOrphans(s.db, keepTries)
 	fire := (&scheduleFirer{store: s}).all
+	mender := &clock.Mender{
+		DB: s.db, Logger: s.logger, Schedules: schedule.NewMender(s.db).Mend,
+	}
 	pruneAll := func(ctx context.Context) error {
 		_, _, err := pruner.All(ctx)
 		return err
 	}
 	kept := func(found duty.Found) *time.Duration { return duty.Now(found.Kept) }
 	return []upkeep{
+		{mender.All, duty.Duty{
+			Name: "clock", Work: "put right what a clock that was ahead has left",
+			Every: sweepEvery, Do: mender.Some,
+		}},
 		{s.settleDue, duty.Duty{
 			Name: dutyDue, Work: "hand on and end tasks that are due", Every: maintainEvery,
 			In: func(found duty.Found) *time.Duration { return found.Due }, Do: s.settleDue,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -18,6 +19,13 @@ const (
 	// most.
 	scanFirst = 64
 	scanMax   = 1024
+
+	// How many such looks a call makes in a row, which park some 1,300 tasks, before it looks
+	// for a task behind these whose key has room, at how many tasks one statement looks for that, and
+	// how many times it does, before others have a turn.
+	parkingMax   = 4
+	roomTasks    = 5000
+	roomLooksMax = 20
 )
 
 // underLimits is the part of a handOut that own_gated and own_limited are asked for.
@@ -44,7 +52,19 @@ type underLimits struct {
 	redeal bool
 	// scanned is how many tasks own_limited looks at; 0: no more than the caller wants.
 	scanned int
+	// from is where tasks are handed out ahead of those before it, which are at the limits of their
+	// keys and not parked yet; nil: from the beginning.
+	from *place
 }
+
+// A place is one in the queue of an action.
+type place struct {
+	action   string
+	rank, hi int64
+}
+
+// behindOthers is what own_limited adds to the turns to begin at a place.
+const behindOthers = 4
 
 // A takenSpan is a span that was handed out: tasks that were next to each other in the queue.
 type takenSpan struct {
@@ -79,7 +99,12 @@ func (h *handOut) handOutSteps() []pg.Step {
 		own.Name = "own_at_once"
 		return append(steps, own, h.claimed())
 	case all.Keyed:
-		own.Name, own.Args = "own_limited", append(own.Args, all.Turns, h.scanned)
+		dealt := all.Turns
+		if h.from != nil {
+			own.Args[3], own.Args[6] = []string{h.from.action}, []int64{h.from.rank}
+			own.Args[7], dealt = []int64{math.MaxInt64}, dealt|behindOthers
+		}
+		own.Name, own.Args = "own_limited", append(own.Args, dealt, h.scanned)
 	default:
 		own.Name, own.Args = "own_gated", append(own.Args, all.Turns)
 	}
@@ -101,6 +126,9 @@ func (h *handOut) readSpans(rows pgx.Rows) error {
 		switch {
 		case signals != nil:
 			one.signals = *signals
+			if h.from != nil { // the queue begins before
+				one.floor = nil
+			}
 			h.spans = append(h.spans, one)
 		case parked != "" && !*hasCapacity: // maintainers look again: it would be in vain now
 			h.passed = true
@@ -161,45 +189,113 @@ func (h *handOut) readDealt(rows pgx.Rows) error {
 
 // handOutUnder runs the steps of a hand-out, and runs them again as long as they find no task but
 // learn something: that some of the actions have limits, or that tasks at the head of a queue must
-// wait for capacity below the limit of their key.
+// wait for capacity below the limit of their key. Where many must, it parks some of them, hands out
+// tasks behind them whose keys have room, and leaves the others to later calls.
 func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) error {
-	h.scanned, h.redeal = 0, false
+	h.scanned, h.redeal, h.from = 0, false, nil
 	h.deals = h.store.limits.Known.IsCrowded(h.Actions)
 	const emptyRoundsMax = 1000 // so often, a thousand tasks each, before others have a turn
+	parking := 0
 	for range emptyRoundsMax {
-		h.limited, h.spans, h.parked, h.queued = map[string]limit.Kind{}, nil, nil, false
-		h.undealt, h.hasCapacity, h.fairCapacity, h.crowded = false, false, false, nil
-		h.passed = false
-		if err := h.unparkForTokens(ctx); err != nil {
+		goesOn, err := h.handOutRound(ctx, steps)
+		if err != nil || !goesOn {
 			return err
 		}
-		if err := h.runSome(ctx, steps()); err != nil {
-			return err
-		}
-		if h.store.db.InTx() {
-			return h.refuseLimited()
-		}
-		h.store.limits.Known.Learn(h.Actions, h.limited)
-		h.store.limits.UnparkAgain(ctx, h.store.db, h.parked)
-		learned := !maps.Equal(h.limited, h.bounds)
-		// Spans may have been handed out whose tasks are gone by the time that they are read.
-		found := len(h.rows) > 0 || len(h.spans) > 0 || h.taken
-		locked := h.undealt && h.fairCapacity && !h.redeal
-		isCrowded := len(h.crowded) > 0
-		if isCrowded {
-			h.store.limits.Known.Crowd(h.crowded)
-		}
-		parked := len(h.parked) > 0 || h.passed
-		if found || !learned && !h.queued && !locked && !parked && !isCrowded {
-			return nil
-		}
-		h.deals = h.deals || isCrowded
-		h.redeal = locked
-		if parked { // where tasks had to be parked, there may be many
+		if len(h.parked) > 0 || h.passed { // where tasks had to be parked, there may be many
 			h.scanned = min(max(scanFirst, 4*h.scanned), scanMax)
+			parking++
+		}
+		if parking == parkingMax && limit.All(h.bounds).Turns == 0 {
+			return h.handOutBehind(ctx, steps)
 		}
 	}
 	return nil
+}
+
+// handOutRound runs the steps once, and reports whether to run them again.
+func (h *handOut) handOutRound(
+	ctx context.Context, steps func() []pg.Step,
+) (goesOn bool, err error) {
+	h.limited, h.spans, h.parked, h.queued = map[string]limit.Kind{}, nil, nil, false
+	h.undealt, h.hasCapacity, h.fairCapacity, h.crowded = false, false, false, nil
+	h.passed = false
+	if err := h.unparkForTokens(ctx); err != nil {
+		return false, err
+	}
+	if err := h.runSome(ctx, steps()); err != nil {
+		return false, err
+	}
+	if h.store.db.InTx() {
+		return false, h.refuseLimited()
+	}
+	h.store.limits.Known.Learn(h.Actions, h.limited)
+	h.store.limits.UnparkAgain(ctx, h.store.db, h.parked)
+	learned := !maps.Equal(h.limited, h.bounds)
+	locked := h.undealt && h.fairCapacity && !h.redeal
+	isCrowded := len(h.crowded) > 0
+	if isCrowded {
+		h.store.limits.Known.Crowd(h.crowded)
+	}
+	parked := len(h.parked) > 0 || h.passed
+	if h.found() || !learned && !h.queued && !locked && !parked && !isCrowded {
+		return false, nil
+	}
+	h.deals = h.deals || isCrowded
+	h.redeal = locked
+	return true, nil
+}
+
+// found reports whether tasks were handed out. Their spans may be known, and they gone by the time
+// that they are read.
+func (h *handOut) found() bool { return len(h.rows) > 0 || len(h.spans) > 0 || h.taken }
+
+// handOutBehind hands out tasks whose keys have room, behind those whose keys have none.
+func (h *handOut) handOutBehind(ctx context.Context, steps func() []pg.Step) error {
+	defer func() { h.from = nil }()
+	for _, action := range slices.Sorted(maps.Keys(h.bounds)) {
+		known := &h.store.limits.Known
+		begin := known.Place(action)
+		next, begun := &place{action: action, rank: begin}, time.Now() //nolint:forbidigo // how long
+		for looks := 0; next != nil && looks < roomLooksMax; looks++ {
+			var found *place
+			var err error
+			if found, next, err = h.findRoom(ctx, *next); err != nil {
+				return err
+			}
+			if found != nil && begin < 0 {
+				known.NotePlace(action, found.rank-1, time.Since(begun))
+			}
+			h.from, h.scanned = found, scanFirst
+			for ; h.from != nil && h.scanned <= scanMax; h.scanned *= 4 {
+				if _, err := h.handOutRound(ctx, steps); err != nil || h.found() {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// findRoom looks at some tasks behind a place, and returns the place of the first whose key may have
+// room, nil if none has, and where to look next, nil if there are no more.
+func (h *handOut) findRoom(ctx context.Context, behind place) (found, next *place, err error) {
+	err = h.store.db.Run(ctx, pg.Step{
+		Name: "find_room", Args: []any{behind.action, behind.rank, behind.hi, roomTasks},
+		Read: func(rows pgx.Rows) error {
+			var free, rank, hi *int64
+			_, err := pgx.ForEachRow(rows, []any{&free, &rank, &hi}, func() error {
+				if free != nil {
+					found = &place{action: behind.action, rank: *free}
+				}
+				if rank != nil {
+					next = &place{behind.action, *rank, *hi}
+				}
+				return nil
+			})
+			return err
+		},
+	})
+	return found, next, err
 }
 
 // unparkForTokens unparks tasks of keys for which tokens have come. It is a transaction of its

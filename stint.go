@@ -95,6 +95,7 @@ import (
 	"github.com/stint-tasks/stint/internal/actionstats"
 	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/changes"
+	"github.com/stint-tasks/stint/internal/clock"
 	"github.com/stint-tasks/stint/internal/counts"
 	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/groupcommit"
@@ -311,8 +312,8 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 	return pg.Config{
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
 		Statements: []*pg.Statements{
-			statements, actionstats.Statements, changes.Statements, counts.Statements,
-			duty.Statements, limit.Statements, prune.Statements, schedule.Statements,
+			statements, actionstats.Statements, changes.Statements, clock.Statements,
+			counts.Statements, duty.Statements, limit.Statements, prune.Statements, schedule.Statements,
 			session.Statements,
 		},
 		Literals:    []string{Spontaneous, External, gatePrefix},

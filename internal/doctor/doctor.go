@@ -292,16 +292,6 @@ func readEach[T any](c *checkup, say func(one T) []Finding) func(pgx.Rows) error
 	})
 }
 
-func (c *checkup) askFuture(ctx context.Context) error {
-	return c.askRows(ctx, "clock", "check_future", func(rows pgx.Rows) error {
-		ahead, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[*time.Duration])
-		if err == nil && ahead != nil {
-			c.find(futureFindings(*ahead)...)
-		}
-		return err
-	})
-}
-
 // askClock reads the database's clock a few times, and this machine's before and after.
 func (c *checkup) askClock(ctx context.Context) error {
 	const readings = 5

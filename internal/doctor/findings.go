@@ -500,15 +500,6 @@ func unservedFindings(actions []unserved) []Finding {
 	return findings
 }
 
-func futureFindings(ahead time.Duration) []Finding {
-	if ahead < time.Second {
-		return nil
-	}
-	return []Finding{found(SeverityWarning, "clock", "there are rows from %s in the future, so "+
-		"the database's clock was put back: leases last that much longer; let the server's clock "+
-		"be slewed, not set", display.Span(ahead))}
-}
-
 // A reading is the database's clock, read between two moments of this machine's.
 type reading struct {
 	before   time.Time

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Drawing is the boxes of a network and the arrows between them.
@@ -70,15 +72,32 @@ type Node struct {
 }
 
 func (n *Node) label() string {
-	lines := []string{n.ID}
+	lines := []string{visible(n.ID)}
 	if !n.Round {
-		lines = append(lines, n.Action)
+		lines = append(lines, visible(n.Action))
 	}
 	state := n.State
 	if n.Cause != "" {
 		state += ", " + n.Cause
 	}
 	return strings.Join(append(lines, state), "\n")
+}
+
+// visible returns a text in which what a terminal would take for an order, and what nobody sees, is
+// written as in Go: a picture is often written to a terminal.
+func visible(text string) string {
+	var seen strings.Builder
+	for rest := text; rest != ""; {
+		r, size := utf8.DecodeRuneInString(rest)
+		if r == utf8.RuneError && size == 1 || !unicode.IsPrint(r) {
+			quoted := strconv.Quote(rest[:size])
+			seen.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			seen.WriteRune(r)
+		}
+		rest = rest[size:]
+	}
+	return seen.String()
 }
 
 // colours are how a task in a state is drawn.
@@ -105,7 +124,7 @@ func coloursOf(state string) colours {
 
 // WriteDOT writes the drawing in the language of Graphviz.
 func (d *Drawing) WriteDOT(w io.Writer) error {
-	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ")
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 	var text strings.Builder
 	text.WriteString("digraph tasks {\n\trankdir=LR\n\tnode [shape=box, style=filled]\n")
 	for i, node := range d.Nodes {
@@ -132,7 +151,7 @@ func (d *Drawing) WriteDOT(w io.Writer) error {
 // WriteMermaid writes the drawing in the language of Mermaid.
 func (d *Drawing) WriteMermaid(w io.Writer) error {
 	escape := strings.NewReplacer("#", "#35;", `"`, "#quot;", "&", "#amp;", "<", "#lt;",
-		">", "#gt;", "`", "#96;", "\n", "<br/>", "\r", " ")
+		">", "#gt;", "`", "#96;", `\`, "#92;", "\n", "<br/>")
 	var text strings.Builder
 	text.WriteString("flowchart LR\n")
 	for i, node := range d.Nodes {

@@ -37,8 +37,41 @@ type Known struct {
 	// lock. More would only wait in the database, each with a connection and a snapshot, which
 	// keeps rows in the way that others have deleted.
 	atOnce map[string]chan struct{} // under mutex
+	// places say from where on, and until when, a look for tasks whose keys have room begins.
+	places map[string]lookPlace // under mutex
 	// crowded says until when hand-outs of fair actions deal turns without trying to do without.
 	crowded map[string]time.Time // under mutex
+}
+
+// A lookPlace is a rank in the queue of an action before which no key had room a moment ago.
+type lookPlace struct {
+	rank  int64
+	until time.Time
+}
+
+// placesShare is for how many times as long as a look took the next ones begin where it ended.
+const placesShare = 4
+
+// Place returns the rank at which to begin to look for tasks of an action whose keys have room, -1
+// for the beginning.
+func (k *Known) Place(action string) int64 {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if place, ok := k.places[action]; ok && time.Until(place.until) > 0 {
+		return place.rank
+	}
+	return -1
+}
+
+// NotePlace takes note that a look from the beginning took so long and found the first task whose
+// key has room at a rank.
+func (k *Known) NotePlace(action string, rank int64, took time.Duration) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if k.places == nil || len(k.places) > knownMax {
+		k.places = map[string]lookPlace{}
+	}
+	k.places[action] = lookPlace{rank, now().Add(placesShare * took)}
 }
 
 // crowdedFor is for how long tasks of a fair action are taken to wait for their turns, once some

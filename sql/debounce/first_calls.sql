@@ -10,6 +10,10 @@ LEFT JOIN (
     SELECT task.key, task.inserted_at
     FROM unnest($1::text[]) AS named (id)
     CROSS JOIN LATERAL (
-        SELECT tasks.key, tasks.inserted_at FROM stint.tasks WHERE tasks.id = named.id OFFSET 0
+        -- What was inserted in the future, since the clock was ahead, is of now.
+        SELECT tasks.key, least(tasks.inserted_at, statement_timestamp()) AS inserted_at
+        FROM stint.tasks
+        WHERE tasks.id = named.id
+        OFFSET 0
     ) AS task
 ) AS task ON true

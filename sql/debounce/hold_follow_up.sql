@@ -6,7 +6,8 @@
 --
 --   $1 id     text
 --   $2 other  text
-SELECT follower.key, follower.id, follower.inserted_at, statement_timestamp() AS now
+SELECT follower.key, follower.id, least(follower.inserted_at, statement_timestamp()) AS inserted_at,
+       statement_timestamp() AS now
 FROM (VALUES ($1::text, $2::text), ($2::text, $1::text)) AS pair (ahead, behind)
 CROSS JOIN LATERAL (
     SELECT tasks.key FROM stint.tasks WHERE tasks.id = pair.ahead OFFSET 0

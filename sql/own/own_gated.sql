@@ -194,24 +194,19 @@ WITH asked AS MATERIALIZED (
     ) AS half (lo, hi)
     WHERE half.lo <= half.hi
 ), paid AS (
-    -- Tokens are paid out of what has come in by now.
+    -- Tokens are paid out of what has come in by now. A bucket that was filled in the future, since
+    -- the clock was ahead, has been filled now: otherwise no token would come until then.
     UPDATE stint.limits
-    SET refilled_at = greatest(limits.refilled_at, statement_timestamp()),
-        tokens = paying.tokens - paying.tasks
+    SET refilled_at = statement_timestamp(), tokens = paying.tokens - coalesce(paying.tasks, 0)
     FROM (
-        SELECT paid.tasks, asked.tokens, limits.tid
-        FROM (
-            SELECT taken.action, sum(taken.last - taken.lo + 1) AS tasks
-            FROM taken
-            WHERE taken.limited
-            GROUP BY taken.action
-        ) AS paid
-        JOIN asked ON asked.action = paid.action AND asked.tokens IS NOT NULL
-        CROSS JOIN LATERAL (
-            SELECT limits.ctid AS tid FROM stint.limits WHERE limits.action = paid.action OFFSET 0
-        ) AS limits
+        SELECT asked.action, asked.tokens, (
+                   SELECT sum(taken.last - taken.lo + 1)
+                   FROM taken
+                   WHERE taken.action = asked.action) AS tasks
+        FROM asked WHERE asked.tokens IS NOT NULL
     ) AS paying
-    WHERE limits.ctid = paying.tid
+    WHERE limits.action = paying.action
+      AND (paying.tasks > 0 OR limits.refilled_at > statement_timestamp())
 ), leased AS (
     INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status, limited_action)
     SELECT taken.lo, taken.last, $1::bigint, taken.tries + 1, taken.completed, taken.aborted,

@@ -4,7 +4,8 @@
 --
 --   $1 to $8      as in own_tasks
 --   $9 chosen     boolean: to hand out nothing under a claim that is known already
---   $10 dealt     integer: as in own_gated
+--   $10 dealt     integer: as in own_gated; plus 4 to begin where $7 says, and park nothing: tasks
+--                 that are ahead of that keep later ones of their keys from being taken
 --   $11 look      integer: how many tasks to look at; 0: those wanted that there is capacity for
 --
 -- Of an action with limits no more is taken than there is capacity for: the concurrency less what
@@ -63,8 +64,7 @@ WITH asked AS MATERIALIZED (
                      limits.tokens + limits.rate_tasks / date_part('epoch', limits.rate_per)
                          * date_part('epoch', greatest(
                                statement_timestamp() - limits.refilled_at, interval '0'))) AS tokens
-        FROM stint.limits WHERE limits.action = queue.action
-        OFFSET 0
+        FROM stint.limits WHERE limits.action = queue.action OFFSET 0
     ) AS limits ON true
 ), head AS MATERIALIZED (
     -- The head of each queue is looked at without locking, to share $3 out among the queues by
@@ -79,7 +79,7 @@ WITH asked AS MATERIALIZED (
                span.hi - span.lo + 1 AS tasks
         FROM asked
         CROSS JOIN LATERAL unnest(
-            CASE WHEN asked.ordered THEN '{0}' ELSE asked.from_ranks END,
+            CASE WHEN asked.ordered AND $10::integer < 4 THEN '{0}' ELSE asked.from_ranks END,
             CASE WHEN asked.ordered THEN '{9223372036854775807}' ELSE asked.to_ranks END
         ) AS range (from_rank, to_rank)
         CROSS JOIN LATERAL (
@@ -123,39 +123,44 @@ WITH asked AS MATERIALIZED (
 ), picked AS MATERIALIZED (
     SELECT share.capacity, share.look, share.limited, share.keyed, share.per_key, share.bound,
            share.ordered, span.*, span.hi - span.lo + 1 AS tasks
-    FROM share
-    CROSS JOIN LATERAL (
+    FROM share CROSS JOIN LATERAL (
         SELECT ready AS span, ready.action, ready.rank, ready.lo, ready.hi, ready.limit_key
-        FROM stint.ready
-        WHERE ready.action = share.action
+        FROM stint.ready WHERE ready.action = share.action
           AND ready.rank BETWEEN share.from_rank AND share.to_rank
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
         ORDER BY ready.action, ready.rank, ready.hi LIMIT share.spans FOR UPDATE SKIP LOCKED
     ) AS span
 ), passed AS MATERIALIZED (
     -- What is ahead of a span that is picked, and is not as it was seen, since somebody else is
-    -- changing it, keeps the later tasks of its keys from being taken, if these are in order.
-    SELECT span.action, task.limit_key, min(ARRAY[span.rank, task.key]) AS place
+    -- changing it, keeps the later tasks of its keys from being taken, if these are in order. So
+    -- does what is not looked at; then the keys are those of the spans that are picked.
+    SELECT ahead.action, ahead.limit_key, min(ahead.place) AS place
     FROM (
-        SELECT ready.action, ready.rank, ready.lo, ready.hi
+        SELECT span.action, task.limit_key, ARRAY[span.rank, task.key] AS place
         FROM (
-            SELECT picked.action, max(picked.rank) AS rank
-            FROM picked WHERE picked.ordered GROUP BY picked.action
-        ) AS last
+            SELECT ready.action, ready.rank, ready.lo, ready.hi FROM (
+                SELECT picked.action, max(picked.rank) AS rank
+                FROM picked WHERE picked.ordered OR $10::integer > 3 GROUP BY picked.action
+            ) AS last
+            CROSS JOIN LATERAL (
+                SELECT ready.action, ready.rank, ready.lo, ready.hi FROM stint.ready
+                WHERE ready.action = last.action AND ready.rank BETWEEN 0 AND last.rank
+                  AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
+                ORDER BY ready.action, ready.rank, ready.hi
+            ) AS ready
+            EXCEPT
+            SELECT picked.action, picked.rank, picked.lo, picked.hi FROM picked
+        ) AS span
         CROSS JOIN LATERAL (
-            SELECT ready.action, ready.rank, ready.lo, ready.hi FROM stint.ready
-            WHERE ready.action = last.action AND ready.rank BETWEEN 0 AND last.rank
-              AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
-            ORDER BY ready.action, ready.rank, ready.hi
-        ) AS ready
-        EXCEPT
-        SELECT picked.action, picked.rank, picked.lo, picked.hi FROM picked
-    ) AS span
-    CROSS JOIN LATERAL (
-        SELECT tasks.key, tasks.limit_key FROM stint.tasks
-        WHERE tasks.key BETWEEN span.lo AND span.hi AND tasks.limit_key IS NOT NULL
-    ) AS task
-    GROUP BY span.action, task.limit_key
+            SELECT tasks.key, tasks.limit_key FROM stint.tasks
+            WHERE tasks.key BETWEEN span.lo AND span.hi AND tasks.limit_key IS NOT NULL
+        ) AS task
+        UNION ALL
+        SELECT picked.action, tasks.limit_key, NULL FROM picked
+        JOIN stint.tasks ON tasks.key BETWEEN picked.lo AND picked.hi WHERE $10::integer > 3
+    ) AS ahead
+    GROUP BY ahead.action, ahead.limit_key
+    HAVING $10::integer < 4 OR count(*) > count(ahead.place) AND count(ahead.place) > 0
 ), offered AS MATERIALIZED (
     -- Of each span the tasks up to last are looked at.
     SELECT counted.*, counted.lo - 1 + least(
@@ -218,8 +223,7 @@ WITH asked AS MATERIALIZED (
                 SELECT * FROM task WHERE task.limit_key <> ''
                 ORDER BY action, limit_key, task.capacity, task.per_key, task.rank, task.key
             ) AS task
-            GROUP BY task.action, task.limit_key, task.capacity, task.per_key
-        ) AS found
+            GROUP BY task.action, task.limit_key, task.capacity, task.per_key) AS found
         LEFT JOIN LATERAL (
             SELECT array_agg(holders.key) AS holders,
                    min(array_position(found.keys, holders.key)) AS place
@@ -233,8 +237,7 @@ WITH asked AS MATERIALIZED (
         SELECT limited_keys.limit_key AS key FROM stint.limited_keys
         WHERE limited_keys.action = named.action AND limited_keys.limit_key = named.limit_key
           AND limited_keys.paused_at IS NOT NULL
-          AND (SELECT true FROM asked WHERE asked.pauses LIMIT 1)
-        OFFSET 0
+          AND (SELECT true FROM asked WHERE asked.pauses LIMIT 1) OFFSET 0
     ) AS paused ON true
     LEFT JOIN LATERAL (
         -- each is how many seconds a token takes.
@@ -246,12 +249,10 @@ WITH asked AS MATERIALIZED (
             SELECT date_part('epoch', limits.key_per) / limits.key_tasks AS each) AS rate
         LEFT JOIN LATERAL (
             SELECT key_rates.full_at FROM stint.key_rates
-            WHERE key_rates.action = named.action AND key_rates.limit_key = named.limit_key
-            OFFSET 0
+            WHERE key_rates.action = named.action AND key_rates.limit_key = named.limit_key OFFSET 0
         ) AS rates ON true
         WHERE limits.action = named.action AND limits.key_tasks IS NOT NULL
-          AND (SELECT true FROM asked WHERE asked.rates LIMIT 1)
-        OFFSET 0
+          AND (SELECT true FROM asked WHERE asked.rates LIMIT 1) OFFSET 0
     ) AS bucket ON true
     LEFT JOIN LATERAL (
         -- Tokens and turns come while tasks of the key are parked. Those ahead may be taken.
@@ -284,8 +285,7 @@ WITH asked AS MATERIALIZED (
                        ORDER BY leased.lo DESC LIMIT 1) AS held
             FROM stint.slots
             WHERE slots.action = named.action AND slots.limit_key = named.limit_key
-              AND named.per_key IS NOT NULL
-            OFFSET 0
+              AND named.per_key IS NOT NULL OFFSET 0
         ) AS slot
     ) AS held
 ), reach AS MATERIALIZED (
@@ -309,7 +309,8 @@ WITH asked AS MATERIALIZED (
     ) AS within GROUP BY within.action
 ), key AS MATERIALIZED (
     -- The keys with how many of their tasks are to be taken, and whether they are full with that.
-    SELECT named.*, taken.tasks AS takes, taken.tasks >= named.most AS is_full FROM named
+    SELECT named.*, taken.tasks AS takes,
+           taken.tasks >= named.most AND $10::integer < 4 AS is_full FROM named
     CROSS JOIN LATERAL (
         SELECT CASE WHEN $11::integer > 0 THEN (
                    SELECT count(*) FROM unnest(
@@ -356,8 +357,7 @@ WITH asked AS MATERIALIZED (
     WHERE met.parks AND met.lo IS NOT NULL AND met.limit_key <> ''
       AND (met.unknown IS NULL OR ARRAY[met.rank, met.hi] < met.unknown)
 ), behind AS MATERIALIZED (
-    SELECT ready.* FROM met
-    CROSS JOIN LATERAL (
+    SELECT ready.* FROM met CROSS JOIN LATERAL (
         SELECT ready AS span, ready.lo, ready.hi, ready.limit_key
         FROM stint.ready
         WHERE ready.action = met.action AND ready.rank = met.rank AND ready.hi = met.hi
@@ -419,8 +419,7 @@ WITH asked AS MATERIALIZED (
         UNION ALL
         SELECT task.key FROM task
         WHERE task.limit_key = ''
-          AND ($11::integer = 0
-               OR ARRAY[task.rank, task.key] <= (
+          AND ($11::integer = 0 OR ARRAY[task.rank, task.key] <= (
                    SELECT reach.last FROM reach WHERE reach.action = task.action))
         UNION ALL
         SELECT unnest(key.keys[1:key.takes]) FROM key WHERE key.per_key IS NULL
@@ -436,7 +435,8 @@ WITH asked AS MATERIALIZED (
     FROM (
         SELECT one.span, one.key, one.limit_key,
                CASE WHEN lead(one.key, 1, 0::bigint) OVER by_key = one.key
-                    THEN lead(one.fate) OVER by_key ELSE 'parked' END AS fate
+                    THEN lead(one.fate) OVER by_key WHEN $10::integer > 3 THEN 'stays'
+                    ELSE 'parked' END AS fate
         FROM (
             SELECT task.span, task.key, task.limit_key, NULL AS fate FROM task
             UNION ALL
@@ -547,16 +547,16 @@ WITH asked AS MATERIALIZED (
         WHERE run.hi = run.last AND half.lo <= half.hi
     ) AS rest
 ), paid AS (
-    -- Tokens are paid out of what has come in by now.
+    -- Tokens are paid out of what has come in by now, as in own_gated.
     UPDATE stint.limits
-    SET refilled_at = greatest(limits.refilled_at, statement_timestamp()),
-        tokens = paying.tokens - paying.tasks
+    SET refilled_at = statement_timestamp(), tokens = paying.tokens - coalesce(paying.tasks, 0)
     FROM (
-        SELECT asked.tokens, sum(run.hi - run.lo + 1) AS tasks,
-               (SELECT limits.ctid FROM stint.limits WHERE limits.action = asked.action) AS tid
-        FROM asked JOIN run ON run.action = asked.action AND run.fate = 'taken'
-        WHERE asked.tokens IS NOT NULL GROUP BY asked.action, asked.tokens
-    ) AS paying WHERE limits.ctid = paying.tid
+        SELECT asked.action, asked.tokens, (
+                   SELECT sum(run.hi - run.lo + 1) FROM run
+                   WHERE run.action = asked.action AND run.fate = 'taken') AS tasks
+        FROM asked WHERE asked.tokens IS NOT NULL) AS paying
+    WHERE limits.action = paying.action
+      AND (paying.tasks > 0 OR limits.refilled_at > statement_timestamp())
 ), leased AS (
     -- limited_action counts the tasks towards the limits of their action, and says that somebody
     -- may be waiting for their return.

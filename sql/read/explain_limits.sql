@@ -82,11 +82,13 @@ CROSS JOIN LATERAL (
 ) AS bucket
 LEFT JOIN LATERAL (
     -- There is a token from when all but one have come on.
+    -- A bucket is empty at worst: what is full later is of a clock that was ahead.
     SELECT CASE WHEN last.at > statement_timestamp() THEN last.at END AS next_at
     FROM (
-        SELECT key_rates.full_at - (limits.key_burst - 1) * (limits.key_per / limits.key_tasks)
-                   AS at
+        SELECT least(key_rates.full_at - (limits.key_burst - 1) * rate.each,
+                     statement_timestamp() + rate.each) AS at
         FROM stint.key_rates
+        CROSS JOIN LATERAL (SELECT limits.key_per / limits.key_tasks AS each) AS rate
         WHERE key_rates.action = task.action AND key_rates.limit_key = task.limit_key
           AND task.limit_key <> ''
         OFFSET 0

@@ -8,8 +8,9 @@ WITH looked AS MATERIALIZED (
     -- A lock that can be had is held until the transaction ends, so that the session cannot come
     -- back while its absence is noted. If two transactions look at the same time, one of them
     -- believes that the session lives.
-    SELECT sessions.id, coalesce(sessions.gone_at, statement_timestamp()) AS gone_at,
-           sessions.gone_at IS NULL AS fresh, sessions.grace, sessions.watches,
+    -- One that has gone in the future, since the clock was ahead, has gone now.
+    SELECT sessions.id, least(sessions.gone_at, statement_timestamp()) AS gone_at,
+           coalesce(sessions.gone_at > statement_timestamp(), true) AS fresh, sessions.grace, sessions.watches,
            pg_try_advisory_xact_lock(sessions.id) AS gone
     FROM stint.sessions
 ), noted AS (

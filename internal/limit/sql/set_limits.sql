@@ -45,7 +45,8 @@ SET set_at = statement_timestamp(), concurrency = excluded.concurrency, per_key 
                          / date_part('epoch', limits.rate_per))
              END,
     -- This statement may have waited for a hand-out that refilled the bucket later than it began.
-    refilled_at = greatest(limits.refilled_at, statement_timestamp())
+    -- What is later than now is of a clock that was ahead.
+    refilled_at = greatest(statement_timestamp(), least(limits.refilled_at, clock_timestamp()))
 RETURNING coalesce((SELECT before FROM before) IS NOT DISTINCT FROM
                    ROW($3::integer, $7::integer, $8::interval, $9::integer, $10::boolean,
                        $11::boolean), false)

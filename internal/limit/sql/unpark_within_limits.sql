@@ -81,11 +81,27 @@ WITH owned AS MATERIALIZED (
     SELECT rates.action, rates.limit_key
     FROM (SELECT DISTINCT named.action FROM unnest($6::text[]) AS named (action)) AS named
     CROSS JOIN LATERAL (
-        SELECT key_rates.action, key_rates.limit_key
-        FROM stint.key_rates
-        WHERE key_rates.action = named.action AND key_rates.wake_at <= statement_timestamp()
-        ORDER BY key_rates.action, key_rates.wake_at
-        LIMIT 1000
+        (
+            SELECT key_rates.action, key_rates.limit_key
+            FROM stint.key_rates
+            WHERE key_rates.action = named.action AND key_rates.wake_at <= statement_timestamp()
+            ORDER BY key_rates.action, key_rates.wake_at
+            LIMIT 1000
+        )
+        UNION ALL
+        -- No key waits for longer than an empty bucket takes, unless the clock was ahead.
+        (
+            SELECT key_rates.action, key_rates.limit_key
+            FROM stint.key_rates
+            WHERE key_rates.action = named.action AND key_rates.wake_at > (
+                SELECT statement_timestamp() + interval '1 s' + limits.key_burst
+                           * (date_part('epoch', limits.key_per) / limits.key_tasks)
+                           * interval '1 s'
+                FROM stint.limits
+                WHERE limits.action = named.action)
+            ORDER BY key_rates.action, key_rates.wake_at
+            LIMIT 1000
+        )
     ) AS rates
 ), named AS MATERIALIZED (
     SELECT named.action, named.limit_key
@@ -173,14 +189,15 @@ WITH owned AS MATERIALIZED (
         OFFSET 0
     ) AS limits ON true
     LEFT JOIN LATERAL (
-        SELECT limits.each, limits.key_burst - greatest(date_part(
+        -- The bucket is empty at worst: what is full later is of a clock that was ahead.
+        SELECT limits.each, greatest(limits.key_burst - greatest(date_part(
                    'epoch', (
                        SELECT key_rates.full_at
                        FROM stint.key_rates
                        WHERE key_rates.action = made.action
                          AND key_rates.limit_key = made.limit_key
                    ) - statement_timestamp()
-               ), 0) / limits.each + 0.000001 AS tokens
+               ), 0) / limits.each, 0) + 0.000001 AS tokens
         WHERE limits.each IS NOT NULL
         OFFSET 0
     ) AS bucket ON true
@@ -261,7 +278,11 @@ WITH owned AS MATERIALIZED (
     WHERE key.each IS NOT NULL AND $7::boolean
     ORDER BY key.action, key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
-    SET wake_at = excluded.wake_at
+    SET wake_at = excluded.wake_at, full_at = least(key_rates.full_at, (
+            SELECT statement_timestamp() + limits.key_burst
+                       * (date_part('epoch', limits.key_per) / limits.key_tasks) * interval '1 s'
+            FROM stint.limits
+            WHERE limits.action = excluded.action))
 ), turn AS (
     -- Of a fair action it is the turn of the key that comes back, with those of its lower
     -- priorities, for which there may be capacity, too. It has saved up a turn meanwhile at most.

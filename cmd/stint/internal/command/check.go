@@ -30,8 +30,8 @@ func (p *program) checkCommand() *cobra.Command {
     were not handed on, actions that nobody asks for, pauses and limits that may be forgotten
   - finished tasks that stay for longer than their retention
   - sequences that are behind the tables, as after a switchover by logical replication
-  - the database's clock: whether it goes back, and how far it is from the clock of this
-    machine
+  - the database's clock: whether it goes back, what it has left in the future, and how far
+    it is from the clock of this machine
 
 An error is a fault, a warning calls for action, a note is for information. The exit code
 is 9 if there are errors or warnings. The command changes nothing, and reads all tables

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint/internal/advice"
+	"github.com/stint-tasks/stint/internal/display"
 )
 
 // Run runs the command and returns its exit code, as described by "stint help exit-codes". If ctx
@@ -40,14 +41,15 @@ func Run(
 		code = exitInterrupted
 		fmt.Fprintln(stderr, "stint: interrupted")
 		if !errors.Is(err, context.Canceled) {
-			fmt.Fprintf(stderr, "stint: %v\n", err)
+			fmt.Fprintf(stderr, "stint: %s\n", display.Lines(err.Error()))
 		}
 	case code == exitReaderGone:
 	case !p.parsed:
 		code = exitUsage
-		fmt.Fprintf(stderr, "stint: %v (see: %s --help)\n", err, cmd.CommandPath())
+		fmt.Fprintf(stderr, "stint: %s (see: %s --help)\n", display.Lines(err.Error()),
+			cmd.CommandPath())
 	default:
-		fmt.Fprintf(stderr, "stint: %v%s\n", err, hint(err))
+		fmt.Fprintf(stderr, "stint: %s%s\n", display.Lines(err.Error()), hint(err))
 	}
 	return code
 }
