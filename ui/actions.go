@@ -72,7 +72,7 @@ func action(h *Handler, r *request) (view, error) {
 		data.Offer = row.Offer
 	}
 	data.PauseKey = h.offer(r, []field{
-		{"action", packText(data.Name)}, {"back", here(r)},
+		{"what", "key"}, {"action", packText(data.Name)}, {"back", here(r)},
 	}, "pause").called("Pause the key")
 	for _, row := range actionRows(stats, &h.asked.rates) {
 		if row.Action == data.Name {

@@ -119,6 +119,9 @@ type changesData struct {
 // listChanges lists who has changed what, the newest first.
 func listChanges(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
+	if err := checkQuery(query, "", "id", "action", "after"); err != nil {
+		return view{}, err
+	}
 	filter := stint.ChangeFilter{
 		ID: stint.TaskID(query.Get("id")), After: stint.Cursor(query.Get("after")),
 		Limit: changesAtOnce,
@@ -137,6 +140,9 @@ func listChanges(h *Handler, r *request) (view, error) {
 		Filtered: filter.ID != "" || len(filter.Actions) > 0,
 	}
 	for _, c := range page.Changes {
+		if data.Action != "" && c.Action != data.Action { // the store looks at the task only
+			continue
+		}
 		row := changeRow{Change: c}
 		if isOfTasks(&c) {
 			for _, name := range c.Names[:min(len(c.Names), tasksNamed)] {

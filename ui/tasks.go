@@ -126,6 +126,9 @@ func newTaskFilter(query url.Values) (taskFilter, stint.Filter) {
 // tasks lists tasks by a filter.
 func tasks(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
+	if err := checkTaskQuery(query); err != nil {
+		return view{}, err
+	}
 	filter, asked := newTaskFilter(query)
 	found, err := h.asked.list(r.Context(), asked)
 	if err != nil {
