@@ -29,6 +29,7 @@ type asked struct {
 	rates     rates
 	checks    checks
 	shards    *shared[[]sharding.Stats] // nil if the store is not one of shards
+	readsAll  *shared[bool]             // nil if the store shows all tasks to everybody
 	change    taskChange                // nil if the store cannot say what one would do
 }
 
@@ -58,7 +59,12 @@ func newAsked(store Store, options Options) *asked {
 	a.places = recent[*places]{most: placesMax, timeout: options.Timeout}
 	a.graphs.ask = store.Graph
 	a.graphs.recent = recent[*netAnswer]{most: graphsMax, timeout: options.Timeout}
-	a.values.ask = smallTasks(store)
+	if by, ok := store.(interface {
+		ReadsAll(ctx context.Context) (bool, error)
+	}); ok {
+		a.readsAll = &shared[bool]{timeout: options.Timeout, ask: by.ReadsAll}
+	}
+	a.values.ask, a.values.briefly = smallTasks(store), a.readsAll != nil
 	a.clock.ask, a.actors.ask = options.Clock, store.ListActors
 	if a.checks.ask = options.Check; options.Check == nil {
 		a.checks.ask = checkOf(store)
@@ -82,6 +88,16 @@ func newAsked(store Store, options Options) *asked {
 		return found, err
 	}
 	return a
+}
+
+// partly reports whether the store may leave out what whoever asks may not see. If it does not say,
+// it may.
+func (a *asked) partly(ctx context.Context) bool {
+	if a.readsAll == nil {
+		return false
+	}
+	all, err := a.readsAll.get(ctx)
+	return err != nil || !all
 }
 
 // count counts tasks.

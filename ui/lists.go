@@ -11,6 +11,7 @@ import (
 )
 
 type problemsData struct {
+	Partly bool // as in [request]
 	stint.Problems
 	Counted int
 	Now     time.Time
@@ -22,7 +23,7 @@ func problems(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := problemsData{found, countedErrorsMax, r.now}
+	data := problemsData{r.partly, found, countedErrorsMax, r.now}
 	const most = 20
 	for _, tasks := range []*[]stint.TaskInfo{&data.Slow, &data.Failing, &data.Failed} {
 		*tasks = (*tasks)[:min(len(*tasks), most)]
@@ -31,6 +32,7 @@ func problems(h *Handler, r *request) (view, error) {
 }
 
 type actorsData struct {
+	Partly bool // as in [request]
 	Actors []stint.ActorInfo
 	More   int
 	Tasks  int
@@ -46,7 +48,7 @@ func actors(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := actorsData{Actors: found, Now: r.now}
+	data := actorsData{Partly: r.partly, Actors: found, Now: r.now}
 	for _, actor := range found {
 		data.Tasks += actor.Tasks
 	}
@@ -132,6 +134,7 @@ func rateText(r stint.Rate) string {
 }
 
 type limitsData struct {
+	Partly bool // as in [request]
 	Limits []limitRow
 	More   int
 	Offers bool // something can be done
@@ -144,7 +147,7 @@ func limits(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := limitsData{Now: r.now}
+	data := limitsData{Partly: r.partly, Now: r.now}
 	if len(found) > actionsMax {
 		found, data.More = found[:actionsMax], len(found)-actionsMax
 	}
@@ -189,6 +192,7 @@ type scheduleRow struct {
 }
 
 type schedulesData struct {
+	Partly    bool // as in [request]
 	Schedules []scheduleRow
 	More      int
 	Offers    bool // something can be done
@@ -207,7 +211,7 @@ func schedules(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := schedulesData{Now: r.now}
+	data := schedulesData{Partly: r.partly, Now: r.now}
 	if len(found) > schedulesMax {
 		found, data.More = found[:schedulesMax], len(found)-schedulesMax
 	}

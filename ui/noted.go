@@ -109,6 +109,7 @@ type changeRow struct {
 }
 
 type changesData struct {
+	Partly      bool // as in [request]
 	Changes     []changeRow
 	ID, Action  string // the filter
 	Next, First string
@@ -136,7 +137,8 @@ func listChanges(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	data := changesData{
-		ID: query.Get("id"), Action: query.Get("action"), Now: r.now,
+		Partly: r.partly,
+		ID:     query.Get("id"), Action: query.Get("action"), Now: r.now,
 		Filtered: filter.ID != "" || len(filter.Actions) > 0,
 	}
 	for _, c := range page.Changes {

@@ -64,6 +64,7 @@ type frame struct {
 	Now           string
 	Missing       []string
 	Live          bool
+	Partly        bool // what whoever asks may not see is left out
 	Style, Script string
 	Icon          string
 	Data          any
@@ -96,7 +97,8 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 	f := frame{
 		Site: h.options.Title, Title: v.title, Here: belongsTo(r.page.name), Now: exact(r.now),
 		Live: !v.still && code == http.StatusOK, Data: v.data, Missing: h.options.Missing(),
-		Up: h.up, Folder: r.up,
+		Partly: r.partly && code == http.StatusOK,
+		Up:     h.up, Folder: r.up,
 		Style: assetName("ui.css"), Script: assetName("ui.js"), Icon: assetName("icon.svg"),
 	}
 	if f.Title == "" {

@@ -12,6 +12,7 @@ import (
 )
 
 type taskData struct {
+	Partly      bool // as in [request]
 	Task        stint.TaskInfo
 	Why         reason
 	Origins     []stint.TaskInfo // why, when one goes back through the network
@@ -70,7 +71,8 @@ func task(h *Handler, r *request) (view, error) {
 	e := found.why
 	e.Now = h.asked.clock.now(ctx) // the answer may be that to somebody who asked before
 	data := taskData{
-		Task: e.Task, Why: why(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
+		Partly: r.partly,
+		Task:   e.Task, Why: why(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
 		Progress: e.Task.Progress, MayReadBody: r.may(ReadBodies),
 		NetworkLink: link("network", "id", string(id)), Commands: commandsFor(&e.Task),
 	}
@@ -147,6 +149,10 @@ func (h *Handler) addValues(r *request, data *taskData) error {
 	info, large, err := h.asked.values.of(r.Context(), &data.Task)
 	if err != nil {
 		return err
+	}
+	if info.Hidden { // the service may decide otherwise than the program
+		data.MayReadBody = false
+		return nil
 	}
 	query, id := r.URL.Query(), data.Task.ID
 	data.Large = large

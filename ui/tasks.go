@@ -19,6 +19,7 @@ const choicesMax = 500
 func pageSizes() []int { return []int{50, 200, 1000} }
 
 type tasksData struct {
+	Partly   bool // as in [request]
 	Filter   taskFilter
 	Tasks    []stint.TaskInfo
 	Next     string // the address of the next page; empty if there is none
@@ -135,6 +136,7 @@ func tasks(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	data := tasksData{
+		Partly: r.partly,
 		Filter: filter, Tasks: found.Tasks, Looked: found.Looked, Filtered: filter.Present,
 		Cut: found.Next != "" && len(found.Tasks) < filter.Size, Now: r.now,
 		Command: commandOf(filter, asked),

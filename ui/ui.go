@@ -231,6 +231,8 @@ type request struct {
 	may  func(Verb) bool
 	now  time.Time // on the database's clock
 	up   string    // leads to the folder of the pages, if they are named from another one
+	// partly says that the store may leave out what whoever asks may not see, without a word.
+	partly bool
 }
 
 const queryBytesMax = 16 << 10
@@ -296,7 +298,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 	case !asked.may(found.needs):
 		err = errForbidden
 	default:
-		asked.page = found
+		asked.page, asked.partly = found, h.asked.partly(ctx)
 		err = found.serve(h, w, asked)
 	}
 	if err != nil {

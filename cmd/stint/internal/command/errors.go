@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +51,7 @@ func (p *program) listErrors(ctx context.Context) error {
 			})
 		}
 		if len(problems.Errors) == 0 {
-			fmt.Fprintln(p.stderr, "no errors")
+			p.printNone(ctx, db, "no errors")
 			return nil
 		}
 		rows := [][]string{{"TASKS", "ACTION", "ERROR", "EXAMPLE"}}

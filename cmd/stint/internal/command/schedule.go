@@ -222,8 +222,8 @@ it last inserted tasks; MISSED is how many occurrences nobody was there for and 
 caught up with, SKIPPED how many were left out because of overlap.
 
 With --json, a schedule to a line, with the fields of: stint help schedule put; and next_at,
-last_at, last_ids (of its tasks), missed, skipped, paused_since, changed_at. What does not
-apply is missing.`,
+last_at, last_ids (of its tasks), missed, skipped, paused_since, changed_at, hidden (if you
+may not read all bodies, which are left out then). What does not apply is missing.`,
 		Example: `  stint schedule ls
   stint schedule ls report --json | jq -r .next_at`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -244,7 +244,7 @@ func (p *program) listSchedules(ctx context.Context, db *database, names []strin
 		return printLines(p, list, newScheduleJSON)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(p.stderr, "no schedules")
+		p.printNone(ctx, db, "no schedules")
 		return nil
 	}
 	now, err := db.now(ctx)
