@@ -15,7 +15,8 @@ import (
 //go:embed pages/*.html
 var pageFiles embed.FS
 
-// templates are the pages by the names of their files, each with the frame around it.
+// templates are the pages by the names of their files, each with the frame around it. They are
+// never executed, but their clones.
 //
 //nolint:gochecknoglobals // never changes
 var templates = sync.OnceValue(func() map[string]*template.Template {
@@ -32,6 +33,28 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	}
 	return all
 })
+
+// templatesOf are those of a handler, whose commands have its flags.
+func templatesOf(flags string) map[string]*template.Template {
+	all := map[string]*template.Template{}
+	for name, page := range templates() {
+		all[name] = template.Must(page.Clone()).Funcs(template.FuncMap{
+			"command": func(line string) string { return commandWith(line, flags) },
+		})
+	}
+	return all
+}
+
+// commandWith is a command line with flags, such as those that say which store is meant. The demo
+// has a store of its own.
+func commandWith(line, flags string) string {
+	last := line[strings.LastIndex(line, "| ")+1:]
+	if flags == "" || !strings.HasPrefix(strings.TrimSpace(last), "stint ") ||
+		strings.HasPrefix(last, "stint demo") {
+		return line
+	}
+	return line + " " + flags
+}
 
 // A view is what a page shows.
 type view struct {
@@ -111,7 +134,7 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 		}
 	}
 	var text bytes.Buffer
-	if err := templates()[v.name].ExecuteTemplate(&text, "frame", f); err != nil {
+	if err := h.templates[v.name].ExecuteTemplate(&text, "frame", f); err != nil {
 		return fmt.Errorf("write page %s: %w", v.name, err)
 	}
 	header := w.Header()

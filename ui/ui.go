@@ -23,6 +23,7 @@ package ui
 
 import (
 	"context"
+	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -119,6 +120,10 @@ type Options struct {
 	// Check of the store; without it, there is no page for that.
 	Check func(ctx context.Context) ([]Finding, error)
 
+	// CommandFlags are added to the commands that pages show, so that these work as they are
+	// copied, such as "--schema=tasks". Default: none.
+	CommandFlags string
+
 	// Timeout is how long the store may take to answer for a page. Default: 5 s.
 	Timeout time.Duration
 
@@ -137,6 +142,8 @@ type Handler struct {
 	asked   *asked
 	pages   map[string]page
 	served  http.Handler
+
+	templates map[string]*template.Template
 
 	shards shardPages
 	all    *Handler // the pages of all shards, if these are those of one of them
@@ -182,7 +189,8 @@ func New(store Store, options Options) *Handler {
 	h := &Handler{
 		options: options, asked: newAsked(store, options), pages: map[string]page{},
 		changes: warnlog.Or(changes), changing: make(chan struct{}, changesMax),
-		shards: shardPages{known: map[string]*Handler{}},
+		shards:    shardPages{known: map[string]*Handler{}},
+		templates: templatesOf(options.CommandFlags),
 	}
 	for _, p := range allPages() {
 		if h.asked.has(p.name) {
