@@ -83,10 +83,8 @@ func action(h *Handler, r *request) (view, error) {
 	}
 	data.Spark = h.asked.rates.spark(data.Name)
 	data.OnShards, data.PausedOn = h.asked.shardsWith(ctx, data.Name)
-	for _, group := range found.Errors {
-		if group.Action == data.Name {
-			data.Errors = append(data.Errors, group)
-		}
+	if data.Errors, err = h.errorsOf(ctx, &found, data.Name); err != nil {
+		return view{}, err
 	}
 	data.Slow = ofAction(found.Slow, data.Name)
 	data.Failing = ofAction(found.Failing, data.Name)

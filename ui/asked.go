@@ -16,7 +16,7 @@ type asked struct {
 	Store
 	clock     databaseClock
 	stats     shared[stint.Stats]
-	problems  shared[stint.Problems]
+	problems  shared[troubles]
 	actors    shared[[]stint.ActorInfo]
 	limits    *shared[[]stint.ActionLimits] // nil if the store has no limits
 	schedules *shared[[]stint.ScheduleInfo] // nil if it has no schedules
@@ -79,14 +79,7 @@ func newAsked(store Store, options Options) *asked {
 		}
 		return stats, err
 	}
-	a.problems.ask = func(ctx context.Context) (stint.Problems, error) {
-		found, err := store.Problems(ctx, countedErrorsMax)
-		for _, tasks := range []*[]stint.TaskInfo{&found.Slow, &found.Failing, &found.Failed} {
-			*tasks = slices.Clone((*tasks)[:min(len(*tasks), problemsMax)])
-			shorten(*tasks)
-		}
-		return found, err
-	}
+	a.problems.ask = func(ctx context.Context) (troubles, error) { return askTroubles(ctx, store) }
 	return a
 }
 
@@ -169,7 +162,7 @@ func shorten(tasks []stint.TaskInfo) {
 // all returns what is known of all tasks together.
 func (a *asked) all(
 	ctx context.Context,
-) (stats stint.Stats, found stint.Problems, actors []stint.ActorInfo, err error) {
+) (stats stint.Stats, found troubles, actors []stint.ActorInfo, err error) {
 	if stats, err = a.stats.get(ctx); err != nil {
 		return stats, found, nil, err
 	}

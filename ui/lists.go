@@ -14,6 +14,7 @@ type problemsData struct {
 	Partly bool // as in [request]
 	stint.Problems
 	Counted int
+	Hidden  []hiddenAction // whose failures are not counted
 	Now     time.Time
 }
 
@@ -23,7 +24,12 @@ func problems(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := problemsData{r.partly, found, countedErrorsMax, r.now}
+	data := problemsData{
+		Partly: r.partly, Problems: found.Problems, Counted: countedErrorsMax, Now: r.now,
+	}
+	if stats, err := h.asked.stats.get(r.Context()); err == nil {
+		data.Hidden = found.hidden(stats)
+	}
 	const most = 20
 	for _, tasks := range []*[]stint.TaskInfo{&data.Slow, &data.Failing, &data.Failed} {
 		*tasks = (*tasks)[:min(len(*tasks), most)]

@@ -52,14 +52,15 @@ func overview(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	attention := notices(stats, found, actors, h.answersFrom(), r.partly)
+	attention := notices(stats, found.Problems, actors, h.answersFrom(), r.partly)
 	if h.asked.shards != nil {
 		each, err := h.asked.shards.get(ctx)
 		if err != nil {
 			return view{}, err
 		}
-		attention = worstFirst(append(ofErrors(found), h.shardNotices(each, actors)...))
+		attention = worstFirst(append(ofErrors(found.Problems), h.shardNotices(each, actors)...))
 	}
+	attention = worstFirst(append(attention, ofHidden(found.hidden(stats))...))
 	data := overviewData{
 		Partly: r.partly,
 		States: tallies(stats), Spark: h.asked.rates.spark(), Now: r.now,
@@ -357,6 +358,22 @@ func atMost(all []notice, kind string) []notice {
 		What: say(fmt.Sprintf("%d more %s.", len(all)-noticesMax, kind)), Where: "actions",
 		Key: "more " + kind, Bad: all[noticesMax].Bad,
 	})
+}
+
+// ofHidden are the actions whose failures no group of errors counts.
+func ofHidden(hidden []hiddenAction) (all []notice) {
+	for _, one := range hidden {
+		verb := " are"
+		if one.Aborted == 1 {
+			verb = " is"
+		}
+		all = append(all, notice{
+			Bad: true, Where: one.Link, Key: "hidden " + one.Action,
+			What: say(actionPart(one.Action), ": "+display.Count(one.Aborted, "task")+verb+
+				" aborted, of which no group of errors tells: others failed too often since."),
+		})
+	}
+	return atMost(all, "actions have aborted tasks of which no group tells")
 }
 
 // ofErrors are the largest groups of errors.

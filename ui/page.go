@@ -111,6 +111,8 @@ func belongsTo(name string) string {
 		return "tasks"
 	case "action":
 		return "actions"
+	case "alike":
+		return "problems"
 	}
 	return name
 }

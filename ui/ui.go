@@ -219,6 +219,7 @@ func allPages() []page {
 		{name: "check", title: "Check", needs: Check, serve: shown(check)},
 		{name: "task", needs: Read, serve: shown(task)},
 		{name: "action", needs: Read, serve: shown(action)},
+		{name: "alike", needs: Read, serve: shown(errorsAlike)},
 		{name: "network", needs: Read, serve: shown(network)},
 		{name: "layout", needs: Read, serve: boxPlaces},
 		{name: "value", needs: ReadBodies, serve: value},
