@@ -86,8 +86,8 @@ func (t *troubles) hidden(stats stint.Stats) (all []hiddenAction) {
 	return all
 }
 
-// errorsOf are the groups of errors of an action: those of all problems or, where these are too many
-// to be counted, those among the first of its aborted tasks.
+// errorsOf are the groups of errors of an action: those of all problems or, where these are too
+// many to be counted, those among the first of its aborted tasks.
 func (h *Handler) errorsOf(
 	ctx context.Context, found *troubles, action string,
 ) (groups []stint.ErrorGroup, err error) {
@@ -148,8 +148,9 @@ func errorsAlike(h *Handler, r *request) (view, error) {
 	action := query.Get("action")
 	key := groupOf(action, query.Get("error"))
 	data := alikeData{
-		Group: stint.ErrorGroup{Action: action, Error: query.Get("error")}, Tasks: found.alike[key], Now: r.now,
-		All: link("tasks", "action", action, "state", string(stint.StateAborted)),
+		Group: stint.ErrorGroup{Action: action, Error: query.Get("error")}, Now: r.now,
+		Tasks: found.alike[key],
+		All:   link("tasks", "action", action, "state", string(stint.StateAborted)),
 	}
 	if len(data.Tasks) == 0 && found.full { // they are not among those that all groups count
 		if data.Tasks, err = h.failedOf(r.Context(), action); err != nil {

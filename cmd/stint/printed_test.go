@@ -180,7 +180,8 @@ var (
 // machine, and of databases and tokens that only the example has.
 var excused = []string{
 	"fsync is off", "address already in use", "there is no token", "no such token",
-	"--tls-cert", "no jobs", "has no", "does not exist", "no tables of", "There are no", "there are no",
+	"--tls-cert", "no jobs", "has no", "does not exist", "no tables of",
+	"There are no", "there are no",
 }
 
 // run runs a command line. One that goes on is stopped after a while, and has not failed before.
@@ -243,8 +244,8 @@ func (sh *shell) capture(of *exec.Cmd, line string) (string, error) {
 	return text.String(), of.Wait()
 }
 
-// Command lines that stand in the help, on pages and in the demo work as they are printed, and those
-// that errors and hints name exist.
+// Command lines that stand in the help, on pages and in the demo work as they are printed, and
+// those that errors and hints name exist.
 //
 // Proves G313.
 func TestPrinted_CommandsWorkAsTheyArePrinted(t *testing.T) {
@@ -335,7 +336,8 @@ func (sh *shell) fill(t *testing.T, d *database, line string) {
 	if err != nil || len(owned) != 1 {
 		t.Fatal(owned, err)
 	}
-	err = errors.Join(d.store.ReturnTask(ctx, "sum/2026-11", owned[0].Token, "", stint.StatusCompleted),
+	err = errors.Join(
+		d.store.ReturnTask(ctx, "sum/2026-11", owned[0].Token, "", stint.StatusCompleted),
 		d.store.PutSchedules(ctx, []stint.Schedule{
 			{Name: "report", Spec: "0 8 * * *", Tasks: []stint.Task{{Action: "report"}}},
 		}))

@@ -44,8 +44,8 @@ func TestLive_DisturbsNobody(t *testing.T) {
 	tab.wantCalm("a live page")
 }
 
-// Whoever may not see a page any more does not go on to see what it had: whether the pages say so, or
-// what is before them.
+// Whoever may not see a page any more does not go on to see what it had: whether the pages say so,
+// or what is before them.
 //
 // Proves G312.
 func TestLive_ForgetsWhatMayNotBeSeen(t *testing.T) {

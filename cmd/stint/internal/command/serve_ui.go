@@ -104,8 +104,8 @@ func (u *servedUI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, r)))
 }
 
-// pagesOf returns the pages of a principal. What one has been told is never shown to another, nor to
-// the same one once the grants are others: what pages keep, they kept for those.
+// pagesOf returns the pages of a principal. What one has been told is never shown to another, nor
+// to the same one once the grants are others: what pages keep, they kept for those.
 func (u *servedUI) pagesOf(by *access.Principal) (http.Handler, error) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
