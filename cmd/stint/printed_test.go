@@ -170,6 +170,8 @@ func newShell(t *testing.T, d *database) *shell {
 
 // The kinds of commands: those that go on until they are stopped, so that it is enough that they
 // begin; those that ask somebody, or draw; and those that work on the schema itself.
+//
+//nolint:gochecknoglobals // never change
 var (
 	goesOn   = regexp.MustCompile(`^stint (worker|serve|ui|demo|top|submit .*--wait|submit --wait)\b`)
 	atScreen = regexp.MustCompile(`^stint (top|delete --|retry --|abort --|migrate .*--down)`)
@@ -178,6 +180,8 @@ var (
 
 // excused are failures that are right, by what the output says of them: of this server, of this
 // machine, and of databases and tokens that only the example has.
+//
+//nolint:gochecknoglobals // never changes
 var excused = []string{
 	"fsync is off", "address already in use", "there is no token", "no such token",
 	"--tls-cert", "no jobs", "has no", "does not exist", "no tables of",

@@ -98,6 +98,14 @@ func TestServe_SaysWhatIsHidden(t *testing.T) {
 			}
 		}
 	}
+	wantBodiesHidden(t, s, bearer)
+	wantHiddenSaid(t, d, s, bearer)
+	s.stop(t)
+}
+
+// wantBodiesHidden checks that pages say so of the bodies that somebody may not see.
+func wantBodiesHidden(t *testing.T, s *server, bearer map[string]string) {
+	t.Helper()
 	for name, hides := range map[string]bool{
 		"root": false, "reader": true, "mailer": true, "some": false, "by-id": true,
 	} {
@@ -112,8 +120,6 @@ func TestServe_SaysWhatIsHidden(t *testing.T) {
 			t.Errorf("the body as a file for %s: %d %q", name, code, value)
 		}
 	}
-	wantHiddenSaid(t, d, s, bearer)
-	s.stop(t)
 }
 
 // wantHiddenSaid checks that the command says the same.

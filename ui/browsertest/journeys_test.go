@@ -92,6 +92,12 @@ func (sc *scope) insert(t *testing.T) {
 		sc.id("one-retry"), sc.id("list-retry"), sc.id("all-retry"),
 	}, "")
 	wantNil(t, err)
+	sc.insertSettings(t)
+}
+
+// insertSettings sets limits, pauses and schedules that the forms are about.
+func (sc *scope) insertSettings(t *testing.T) {
+	t.Helper()
 	var all []stint.Schedule
 	for _, name := range sc.settable() {
 		if strings.HasPrefix(name, "list") || strings.HasPrefix(name, "task") {
@@ -339,9 +345,6 @@ func (sc *scope) settings() (all []journey) {
 			check: func(tab *tab) {
 				check(tab.t)
 				of := stint.ChangeFilter{Actions: []string{sc.action(name)}}
-				if page == "schedules" {
-					of = stint.ChangeFilter{}
-				}
 				sc.wantNoted(tab.t, of, "for "+name)
 			},
 		})
@@ -387,9 +390,13 @@ func (sc *scope) settings() (all []journey) {
 			}, paused("one-pause-key", false, true))
 		}
 	}
+	return append(all, sc.schedules()...)
+}
+
+// schedules are those of the forms that pause, resume and trigger schedules.
+func (sc *scope) schedules() (all []journey) {
 	for _, do := range []string{"pause", "resume", "trigger"} {
-		st := step{form: `tr[data-key="` + sc.action(do) + `"] form`, do: do}
-		add(do, "schedules", st, func(t *testing.T) {
+		check := func(t *testing.T) {
 			found, err := sc.store.ListSchedules(t.Context(), sc.action(do))
 			wantNil(t, err)
 			tasks, err := sc.store.ListTasks(t.Context(), stint.Filter{
@@ -400,6 +407,17 @@ func (sc *scope) settings() (all []journey) {
 				(len(tasks.Tasks) == 1) != (do == "trigger") {
 				t.Errorf("%s has made of the schedule: %+v, and %+v", do, found[0], tasks.Tasks)
 			}
+		}
+		all = append(all, journey{
+			name: do, page: "schedules", alone: true,
+			steps: []step{
+				{form: `tr[data-key="` + sc.action(do) + `"] form`, do: do},
+				agreeing(map[string]string{"reason": do}),
+			},
+			check: func(tab *tab) {
+				check(tab.t)
+				sc.wantNoted(tab.t, stint.ChangeFilter{}, "for "+do)
+			},
 		})
 	}
 	return all
