@@ -421,10 +421,15 @@ type EdgeCondition struct {
 	Dependent TaskID
 	Condition
 	Any bool // it is in [Task.WhenAny]
+	// Hidden says that a service has left out the results, which the caller may not read.
+	Hidden bool
 }
 
 // String says in a few words how the predecessor must end: "if aborted".
 func (c EdgeCondition) String() string {
+	if c.Hidden {
+		c.Results = []string{"…"}
+	}
 	return graphtext.Condition(c.States, c.Results, c.Any)
 }
 

@@ -105,6 +105,9 @@ type ScheduleInfo struct {
 	PausedSince time.Time
 	// ChangedAt is when the schedule was put last.
 	ChangedAt time.Time
+	// Hidden says that a service has left out bodies of its tasks, which the caller may not read.
+	// Who puts the schedule again as it is here empties them.
+	Hidden bool
 }
 
 const (

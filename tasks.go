@@ -256,6 +256,9 @@ type TaskInfo struct {
 
 	// Result is what the owner returned for dependents and waiters. ListTasks leaves it out.
 	Result []byte
+	// Hidden says that a service has left out the body and the result, whether there are any or
+	// not, since the caller may not read them.
+	Hidden bool
 }
 
 // An OwnedTask is a task that the caller of [Store.OwnTasks] owns.

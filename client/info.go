@@ -20,6 +20,11 @@ type ServiceInfo struct {
 
 	// Shard is the name of the service's shard; empty if it has no topology.
 	Shard string
+
+	// ReadsAll says whether the caller may look at all tasks. Otherwise counts and lists leave out,
+	// without a word, what the caller may not see: that they name nothing does not say that there
+	// is nothing.
+	ReadsAll bool
 }
 
 // ServiceInfo asks the service what it is. The call is not repeated, so that it also tells at once
@@ -34,8 +39,16 @@ func (c *Client) ServiceInfo(ctx context.Context) (info ServiceInfo, err error) 
 		info = ServiceInfo{
 			Now: r.GetNow().AsTime(), Version: r.GetVersion(),
 			RequestBytesMax: r.GetRequestBytesMax(), Shard: r.GetShard(),
+			ReadsAll: r.GetReadsAll(),
 		}
 		return nil
 	})
 	return info, said("service info", err)
+}
+
+// ReadsAll reports whether the caller may look at all tasks ([ServiceInfo.ReadsAll]), for the pages
+// of package ui.
+func (c *Client) ReadsAll(ctx context.Context) (bool, error) {
+	info, err := c.ServiceInfo(ctx)
+	return info.ReadsAll, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/internal/askdb"
+	"github.com/stint-tasks/stint/service/access"
 )
 
 func (t *tasks) GetServiceInfo(
@@ -26,6 +27,7 @@ func (t *tasks) GetServiceInfo(
 	return &stintv1.GetServiceInfoResponse{
 		Now: timestamppb.New(now), Version: version(),
 		RequestBytesMax: int64(t.limits.RequestBytes), Shard: t.shard,
+		ReadsAll: callerOf(ctx).principal.MayAll(access.Read),
 	}, nil
 }
 

@@ -485,7 +485,7 @@ func (a *asking) seen(tasks []*stintv1.TaskInfo) []*stintv1.TaskInfo {
 func (a *asking) hideBodies(tasks []*stintv1.TaskInfo) {
 	for _, task := range tasks {
 		if !a.principal.May(access.ReadBodies, task.GetAction(), task.GetId()) {
-			task.Content, task.Outcome = nil, nil
+			task.Content, task.Outcome, task.Hidden = nil, nil, true
 		}
 	}
 }
@@ -501,6 +501,8 @@ func (a *asking) trimGraph(graph *stintv1.GetGraphResponse) {
 	for _, condition := range graph.GetConditions() {
 		id := condition.GetDependent()
 		if !a.principal.May(access.ReadBodies, actions[id], id) {
+			condition.Hidden = len(condition.GetCondition().GetResults())+
+				len(condition.GetCondition().GetResultBytes()) > 0
 			condition.Condition.Results, condition.Condition.ResultBytes = nil, nil
 		}
 	}

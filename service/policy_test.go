@@ -205,7 +205,7 @@ func TestService_ShowsWhatMayBeSeen(t *testing.T) {
 	wantErr(t, "Pause", r.store.Pause(t.Context(), "mail", "ship"), nil)
 	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{{
 		ID: "shop/paid", Action: "bill", When: []stint.Condition{
-			{After: "shop/mail", Results: []string{"hidden"}}, {After: "other/ask"},
+			{After: "shop/mail", Results: []string{"approved"}}, {After: "other/ask"},
 		},
 	}}), nil)
 	for _, c := range []struct{ by, procedure, request, want, hidden string }{
@@ -217,9 +217,14 @@ func TestService_ShowsWhatMayBeSeen(t *testing.T) {
 		{"shop", "GetGraph", `{"id":"shop/bills"}`, `"predecessor":"shop/mail"`, "other/mail"},
 		{"shop", "GetGraph", `{"id":"shop/bills"}`, `"cut":true`, "other/mail"},
 		{"root", "GetGraph", `{"id":"shop/bills"}`, `"predecessor":"other/mail"`, "cut"},
-		{"shop", "GetGraph", `{"id":"shop/paid"}`, `"after":"shop/mail"`, "hidden"},
+		{"shop", "GetGraph", `{"id":"shop/paid"}`, `"after":"shop/mail"`, "approved"},
+		{"shop", "GetGraph", `{"id":"shop/paid"}`, `"hidden":true`, "approved"},
+		{"shop", "GetTasks", `{"ids":["shop/mail"]}`, `"hidden":true`, "c2VjcmV0"},
+		{"root", "GetTasks", `{"ids":["shop/mail"]}`, "shop/mail", "hidden"},
+		{"shop", "GetServiceInfo", `{}`, `"now"`, "reads_all"},
+		{"root", "GetServiceInfo", `{}`, `"reads_all":true`, "nothing"},
 		{"shop", "GetGraph", `{"id":"shop/paid"}`, `"after":"shop/mail"`, "other"},
-		{"root", "GetGraph", `{"id":"shop/paid"}`, `"results":["hidden"]`, "nothing"},
+		{"root", "GetGraph", `{"id":"shop/paid"}`, `"results":["approved"]`, "hidden"},
 		{"shop", "GetStats", `{}`, "{", "mail"},
 		{"reader", "GetStats", `{}`, `"action":"mail"`, "ship"},
 		{"reader", "ListTasks", `{}`, "other/mail", "ship"},

@@ -208,7 +208,7 @@ func (a *asking) trimSchedules(r *stintv1.ListSchedulesResponse) {
 		below := info.GetSchedule().GetName() + "/"
 		for _, task := range info.GetSchedule().GetTasks() {
 			if !a.principal.MayBelow(access.ReadBodies, task.GetAction(), below) {
-				task.Content = nil
+				task.Content, info.Hidden = nil, true
 			}
 		}
 		return false

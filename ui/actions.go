@@ -9,6 +9,7 @@ import (
 )
 
 type actionsData struct {
+	Partly  bool // as in [request]
 	Actions []actionRow
 	More    int
 }
@@ -22,7 +23,7 @@ func actions(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := actionsData{Actions: actionRows(stats, &h.asked.rates)}
+	data := actionsData{Partly: r.partly, Actions: actionRows(stats, &h.asked.rates)}
 	if len(data.Actions) > actionsMax {
 		data.Actions, data.More = data.Actions[:actionsMax], len(data.Actions)-actionsMax
 	}
@@ -30,6 +31,7 @@ func actions(h *Handler, r *request) (view, error) {
 }
 
 type actionData struct {
+	Partly   bool // as in [request]
 	Name     string
 	Known    bool
 	Row      actionRow
@@ -50,7 +52,7 @@ type actionData struct {
 // action shows what is known of an action.
 func action(h *Handler, r *request) (view, error) {
 	ctx := r.Context()
-	data := actionData{Name: r.URL.Query().Get("name"), Now: r.now}
+	data := actionData{Partly: r.partly, Name: r.URL.Query().Get("name"), Now: r.now}
 	if display.Text(data.Name) == data.Name {
 		data.Command = "stint ls --action=" + display.Word(data.Name)
 	}
@@ -72,7 +74,7 @@ func action(h *Handler, r *request) (view, error) {
 		data.Offer = row.Offer
 	}
 	data.PauseKey = h.offer(r, []field{
-		{"action", packText(data.Name)}, {"back", here(r)},
+		{"what", "key"}, {"action", packText(data.Name)}, {"back", here(r)},
 	}, "pause").called("Pause the key")
 	for _, row := range actionRows(stats, &h.asked.rates) {
 		if row.Action == data.Name {
@@ -81,10 +83,8 @@ func action(h *Handler, r *request) (view, error) {
 	}
 	data.Spark = h.asked.rates.spark(data.Name)
 	data.OnShards, data.PausedOn = h.asked.shardsWith(ctx, data.Name)
-	for _, group := range found.Errors {
-		if group.Action == data.Name {
-			data.Errors = append(data.Errors, group)
-		}
+	if data.Errors, err = h.errorsOf(ctx, &found, data.Name); err != nil {
+		return view{}, err
 	}
 	data.Slow = ofAction(found.Slow, data.Name)
 	data.Failing = ofAction(found.Failing, data.Name)

@@ -16,7 +16,7 @@ type asked struct {
 	Store
 	clock     databaseClock
 	stats     shared[stint.Stats]
-	problems  shared[stint.Problems]
+	problems  shared[troubles]
 	actors    shared[[]stint.ActorInfo]
 	limits    *shared[[]stint.ActionLimits] // nil if the store has no limits
 	schedules *shared[[]stint.ScheduleInfo] // nil if it has no schedules
@@ -29,6 +29,7 @@ type asked struct {
 	rates     rates
 	checks    checks
 	shards    *shared[[]sharding.Stats] // nil if the store is not one of shards
+	readsAll  *shared[bool]             // nil if the store shows all tasks to everybody
 	change    taskChange                // nil if the store cannot say what one would do
 }
 
@@ -58,7 +59,12 @@ func newAsked(store Store, options Options) *asked {
 	a.places = recent[*places]{most: placesMax, timeout: options.Timeout}
 	a.graphs.ask = store.Graph
 	a.graphs.recent = recent[*netAnswer]{most: graphsMax, timeout: options.Timeout}
-	a.values.ask = smallTasks(store)
+	if by, ok := store.(interface {
+		ReadsAll(ctx context.Context) (bool, error)
+	}); ok {
+		a.readsAll = &shared[bool]{timeout: options.Timeout, ask: by.ReadsAll}
+	}
+	a.values.ask, a.values.briefly = smallTasks(store), a.readsAll != nil
 	a.clock.ask, a.actors.ask = options.Clock, store.ListActors
 	if a.checks.ask = options.Check; options.Check == nil {
 		a.checks.ask = checkOf(store)
@@ -73,15 +79,18 @@ func newAsked(store Store, options Options) *asked {
 		}
 		return stats, err
 	}
-	a.problems.ask = func(ctx context.Context) (stint.Problems, error) {
-		found, err := store.Problems(ctx, countedErrorsMax)
-		for _, tasks := range []*[]stint.TaskInfo{&found.Slow, &found.Failing, &found.Failed} {
-			*tasks = slices.Clone((*tasks)[:min(len(*tasks), problemsMax)])
-			shorten(*tasks)
-		}
-		return found, err
-	}
+	a.problems.ask = func(ctx context.Context) (troubles, error) { return askTroubles(ctx, store) }
 	return a
+}
+
+// partly reports whether the store may leave out what whoever asks may not see. If it does not say,
+// it may.
+func (a *asked) partly(ctx context.Context) bool {
+	if a.readsAll == nil {
+		return false
+	}
+	all, err := a.readsAll.get(ctx)
+	return err != nil || !all
 }
 
 // count counts tasks.
@@ -153,7 +162,7 @@ func shorten(tasks []stint.TaskInfo) {
 // all returns what is known of all tasks together.
 func (a *asked) all(
 	ctx context.Context,
-) (stats stint.Stats, found stint.Problems, actors []stint.ActorInfo, err error) {
+) (stats stint.Stats, found troubles, actors []stint.ActorInfo, err error) {
 	if stats, err = a.stats.get(ctx); err != nil {
 		return stats, found, nil, err
 	}

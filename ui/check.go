@@ -175,6 +175,13 @@ func (c *checked) inWords() *checkedData {
 
 // beginCheck begins a check for whoever has sent the form, and leads to the page that tells of it.
 func beginCheck(h *Handler, w http.ResponseWriter, r *request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
+	if err := r.ParseForm(); err != nil {
+		return errBadForm
+	}
+	if err := (formFields{}).check(r.PostForm); err != nil {
+		return err
+	}
 	h.asked.checks.begin(r.Context(), &h.asked.clock, h.options.Logger)
 	w.Header().Set("Location", "./check")
 	w.WriteHeader(http.StatusSeeOther)

@@ -132,6 +132,7 @@ type failureData struct {
 	ID                stint.TaskID // of a task that is not there
 	Folder            string       // leads to that of the pages
 	Gone              sentence     // who has changed it last
+	Partly            bool         // as in [request]
 }
 
 // serveError says why there is no page.
@@ -145,7 +146,7 @@ func (h *Handler) serveError(w http.ResponseWriter, r *request, err error) {
 			"a page of the web interface failed", slog.String("page", r.page.name),
 			slog.Any("error", err))
 	}
-	data := failureData{Heading: why.heading, Sentence: why.sentence, Folder: r.up}
+	data := failureData{Heading: why.heading, Sentence: why.sentence, Folder: r.up, Partly: r.partly}
 	var missing *stint.TaskError
 	if errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) && len(missing.IDs) > 0 {
 		data.ID = missing.IDs[0]

@@ -37,6 +37,9 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 	if !isText(r.PostForm) {
 		return kind{}, errNotText
 	}
+	if !r.PostForm.Has("do") {
+		return kind{}, badFields(nil, []string{"do"}, nil)
+	}
 	k, ok := kindNamed(r.PostForm.Get("do"))
 	switch {
 	case !ok || !h.asked.can(&k):
@@ -44,7 +47,21 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 	case !r.may(k.needs):
 		return kind{}, errForbidden
 	}
-	return k, nil
+	fields := askedFields(&k, r.PostForm)
+	if r.page.name == "change" {
+		fields = agreedFields(&k, r.PostForm)
+	}
+	if err := fields.check(r.PostForm); err != nil {
+		return k, err
+	}
+	filter, err := url.ParseQuery(r.PostForm.Get("filter"))
+	switch {
+	case err != nil:
+		return k, errBadForm
+	case !isText(filter):
+		return k, errNotText
+	}
+	return k, checkTaskQuery(filter)
 }
 
 // Texts in forms are written so that browsers send them as they are, with whatever is in them:

@@ -28,6 +28,7 @@ type sentForm struct {
 	values         url.Values
 	boxes          []string // the values of its boxes that can be checked
 	buttons        []string
+	names          map[string]string // the types of its fields by their names
 }
 
 // formsOf are the forms of a page that are sent by POST.
@@ -59,17 +60,21 @@ func formsOf(t *testing.T, page string) (forms []sentForm) {
 		}
 		switch name := attrs["name"]; {
 		case start.Name.Local == "form":
-			form = &sentForm{attrs["action"], attrs["method"], url.Values{}, nil, nil}
+			form = &sentForm{
+				action: attrs["action"], method: attrs["method"], values: url.Values{},
+				names: map[string]string{},
+			}
 		case form == nil:
 		case start.Name.Local == "button":
 			form.buttons = append(form.buttons, attrs["value"])
 		case start.Name.Local == "select":
-			chosen = name
+			chosen, form.names[name] = name, "select"
 		case start.Name.Local == "option":
 			if _, ok := attrs["selected"]; ok || !form.values.Has(chosen) {
 				form.values.Set(chosen, attrs["value"])
 			}
 		case attrs["type"] == "checkbox" || attrs["type"] == "radio":
+			form.names[name] = attrs["type"]
 			if _, ok := attrs["checked"]; ok {
 				form.values.Add(name, attrs["value"])
 			}
@@ -77,6 +82,7 @@ func formsOf(t *testing.T, page string) (forms []sentForm) {
 				form.boxes = append(form.boxes, attrs["value"])
 			}
 		case start.Name.Local == "input" || start.Name.Local == "textarea":
+			form.names[name] = start.Name.Local
 			form.values.Add(name, attrs["value"])
 		}
 	}
@@ -97,11 +103,20 @@ func formWith(t *testing.T, page, button string) sentForm {
 	return sentForm{}
 }
 
-// send sends a form, with some of its values changed.
+// send sends a form, with some of its values changed: those of fields that it has.
 func send(t *testing.T, h http.Handler, form sentForm, changed ...string) *http.Response {
 	t.Helper()
 	for i := 0; i < len(changed); i += 2 {
-		form.values.Set(changed[i], changed[i+1])
+		name, value := changed[i], changed[i+1]
+		switch form.names[name] {
+		case "":
+			t.Fatalf("the form has no field %q: %v", name, form.names)
+		case "checkbox":
+			if form.values.Del(name); value == "" {
+				continue
+			}
+		}
+		form.values.Set(name, value)
 	}
 	return post(t, h, "/"+form.action, form.values.Encode())
 }

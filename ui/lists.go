@@ -11,8 +11,10 @@ import (
 )
 
 type problemsData struct {
+	Partly bool // as in [request]
 	stint.Problems
 	Counted int
+	Hidden  []hiddenAction // whose failures are not counted
 	Now     time.Time
 }
 
@@ -22,7 +24,12 @@ func problems(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := problemsData{found, countedErrorsMax, r.now}
+	data := problemsData{
+		Partly: r.partly, Problems: found.Problems, Counted: countedErrorsMax, Now: r.now,
+	}
+	if stats, err := h.asked.stats.get(r.Context()); err == nil {
+		data.Hidden = found.hidden(stats)
+	}
 	const most = 20
 	for _, tasks := range []*[]stint.TaskInfo{&data.Slow, &data.Failing, &data.Failed} {
 		*tasks = (*tasks)[:min(len(*tasks), most)]
@@ -31,6 +38,7 @@ func problems(h *Handler, r *request) (view, error) {
 }
 
 type actorsData struct {
+	Partly bool // as in [request]
 	Actors []stint.ActorInfo
 	More   int
 	Tasks  int
@@ -46,7 +54,7 @@ func actors(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := actorsData{Actors: found, Now: r.now}
+	data := actorsData{Partly: r.partly, Actors: found, Now: r.now}
 	for _, actor := range found {
 		data.Tasks += actor.Tasks
 	}
@@ -132,6 +140,7 @@ func rateText(r stint.Rate) string {
 }
 
 type limitsData struct {
+	Partly bool // as in [request]
 	Limits []limitRow
 	More   int
 	Offers bool // something can be done
@@ -144,7 +153,7 @@ func limits(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := limitsData{Now: r.now}
+	data := limitsData{Partly: r.partly, Now: r.now}
 	if len(found) > actionsMax {
 		found, data.More = found[:actionsMax], len(found)-actionsMax
 	}
@@ -189,6 +198,7 @@ type scheduleRow struct {
 }
 
 type schedulesData struct {
+	Partly    bool // as in [request]
 	Schedules []scheduleRow
 	More      int
 	Offers    bool // something can be done
@@ -207,7 +217,7 @@ func schedules(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := schedulesData{Now: r.now}
+	data := schedulesData{Partly: r.partly, Now: r.now}
 	if len(found) > schedulesMax {
 		found, data.More = found[:schedulesMax], len(found)-schedulesMax
 	}

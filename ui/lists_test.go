@@ -143,7 +143,7 @@ func TestProblems_GroupsErrors(t *testing.T) {
 	verdicts, err := store.ReturnTasks(t.Context(), returns)
 	wantNil(t, errors.Join(append(verdicts, err)...))
 	page := text(t, ui.New(store, ui.Options{}), "/problems")
-	wantParts(t, page, `<td class="n">3</td>`, "is closed", "Failed last")
+	wantParts(t, page, `>3</a></td>`, "is closed", "Failed last")
 	if strings.Count(page, `class="error"`) != 1 {
 		t.Errorf("the errors are not in one group:\n%s", page)
 	}

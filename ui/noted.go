@@ -109,6 +109,7 @@ type changeRow struct {
 }
 
 type changesData struct {
+	Partly      bool // as in [request]
 	Changes     []changeRow
 	ID, Action  string // the filter
 	Next, First string
@@ -119,6 +120,9 @@ type changesData struct {
 // listChanges lists who has changed what, the newest first.
 func listChanges(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
+	if err := checkQuery(query, "", "id", "action", "after"); err != nil {
+		return view{}, err
+	}
 	filter := stint.ChangeFilter{
 		ID: stint.TaskID(query.Get("id")), After: stint.Cursor(query.Get("after")),
 		Limit: changesAtOnce,
@@ -133,10 +137,14 @@ func listChanges(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	data := changesData{
-		ID: query.Get("id"), Action: query.Get("action"), Now: r.now,
+		Partly: r.partly,
+		ID:     query.Get("id"), Action: query.Get("action"), Now: r.now,
 		Filtered: filter.ID != "" || len(filter.Actions) > 0,
 	}
 	for _, c := range page.Changes {
+		if data.Action != "" && c.Action != data.Action { // the store looks at the task only
+			continue
+		}
 		row := changeRow{Change: c}
 		if isOfTasks(&c) {
 			for _, name := range c.Names[:min(len(c.Names), tasksNamed)] {

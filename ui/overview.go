@@ -2,7 +2,6 @@ package ui
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +29,7 @@ type actionRow struct {
 }
 
 type overviewData struct {
+	Partly  bool // as in [request]
 	Empty   bool
 	States  []tally
 	All     int64
@@ -52,18 +52,20 @@ func overview(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	attention := notices(stats, found, actors, h.answersFrom())
+	attention := notices(stats, found.Problems, actors, h.answersFrom(), r.partly)
 	if h.asked.shards != nil {
 		each, err := h.asked.shards.get(ctx)
 		if err != nil {
 			return view{}, err
 		}
-		attention = worstFirst(append(ofErrors(found), h.shardNotices(each, actors)...))
+		attention = worstFirst(append(ofErrors(found.Problems), h.shardNotices(each, actors)...))
 	}
+	attention = worstFirst(append(attention, ofHidden(found.hidden(stats))...))
 	data := overviewData{
+		Partly: r.partly,
 		States: tallies(stats), Spark: h.asked.rates.spark(), Now: r.now,
 		Notices: attention, Checked: h.checkNotice(r),
-		Others: h.glimpses(ctx, stats, actors, r.now),
+		Others: h.glimpses(r, stats, actors),
 	}
 	for _, state := range data.States {
 		data.All += state.Tasks
@@ -85,8 +87,9 @@ type glimpse struct {
 
 // glimpses are those of the pages that the store has verbs for.
 func (h *Handler) glimpses(
-	ctx context.Context, stats stint.Stats, actors []stint.ActorInfo, now time.Time,
+	r *request, stats stint.Stats, actors []stint.ActorInfo,
 ) (all []glimpse) {
+	none := "none" + seen(r.partly)
 	add := func(name, link string, pieces ...any) {
 		all = append(all, glimpse{name, link, say(pieces...)})
 	}
@@ -110,22 +113,24 @@ func (h *Handler) glimpses(
 	for i := range actors {
 		owned += actors[i].Tasks
 	}
-	registered := "none registered"
-	if len(actors) > 0 {
+	registered := "none registered" + seen(r.partly)
+	if len(actors) > 0 && r.partly { // how many tasks they own is not told
+		registered = display.Number(int64(len(actors))) + " registered" + seen(true)
+	} else if len(actors) > 0 {
 		registered = display.Number(int64(len(actors))) + " registered, with " +
 			display.Count(int64(owned), "task")
 	}
 	add("Actors", "actors", registered)
 	if h.asked.limits != nil {
-		add("Limits", "limits", inShort(
+		add("Limits", "limits", inShort(none,
 			some{limited, "limited"}, some{full, "full"}, some{paused, "paused"},
 			some{parked, "ready tasks parked"}))
 	}
 	if h.asked.schedules == nil {
 		return all
 	}
-	if found, err := h.asked.schedules.get(ctx); err == nil { // otherwise their page says why
-		add("Schedules", "schedules", schedulesInShort(found, now)...)
+	if found, err := h.asked.schedules.get(r.Context()); err == nil { // otherwise their page says why
+		add("Schedules", "schedules", schedulesInShort(found, none, r.now)...)
 	}
 	return all
 }
@@ -143,19 +148,27 @@ type some struct {
 	is string
 }
 
+// seen says of what there is none that this is as far as whoever asks may see it.
+func seen(partly bool) string {
+	if partly {
+		return " that you may see"
+	}
+	return ""
+}
+
 // inShort says how many there are of each, without those of which there are none.
-func inShort(all ...some) string {
+func inShort(none string, all ...some) string {
 	var said []string
 	for _, one := range all {
 		if one.n > 0 {
 			said = append(said, display.Number(one.n)+" "+one.is)
 		}
 	}
-	return cmp.Or(strings.Join(said, ", "), "none")
+	return cmp.Or(strings.Join(said, ", "), none)
 }
 
 // schedulesInShort says how many schedules there are, and when the next one is due.
-func schedulesInShort(found []stint.ScheduleInfo, now time.Time) []any {
+func schedulesInShort(found []stint.ScheduleInfo, none string, now time.Time) []any {
 	var next time.Time
 	var paused int64
 	for i := range found {
@@ -165,7 +178,7 @@ func schedulesInShort(found []stint.ScheduleInfo, now time.Time) []any {
 		}
 	}
 	running := int64(len(found)) - paused
-	said := []any{inShort(some{running, "running"}, some{paused, "paused"})}
+	said := []any{inShort(none, some{running, "running"}, some{paused, "paused"})}
 	if !next.IsZero() {
 		said = append(said, ", the next ", newMoment(next, now))
 	}
@@ -247,6 +260,7 @@ const (
 // notices says what needs attention, the worst first.
 func notices(
 	stats stint.Stats, found stint.Problems, actors []stint.ActorInfo, answersFrom string,
+	partly bool,
 ) []notice {
 	asked := map[string]bool{}
 	for _, actor := range actors {
@@ -282,7 +296,7 @@ func notices(
 			!asked[a.Action]:
 			stuck = append(stuck, notice{
 				Bad: true, Where: page, Key: "stuck " + a.Action, age: a.OldestReady,
-				What: say("No registered actor performs ", actionPart(a.Action), ": "+waits+
+				What: say("No registered actor"+seen(partly)+" performs ", actionPart(a.Action), ": "+waits+
 					" ready, the oldest for "+display.Span(a.OldestReady)+"."),
 			})
 		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
@@ -344,6 +358,22 @@ func atMost(all []notice, kind string) []notice {
 		What: say(fmt.Sprintf("%d more %s.", len(all)-noticesMax, kind)), Where: "actions",
 		Key: "more " + kind, Bad: all[noticesMax].Bad,
 	})
+}
+
+// ofHidden are the actions whose failures no group of errors counts.
+func ofHidden(hidden []hiddenAction) (all []notice) {
+	for _, one := range hidden {
+		verb := " are"
+		if one.Aborted == 1 {
+			verb = " is"
+		}
+		all = append(all, notice{
+			Bad: true, Where: one.Link, Key: "hidden " + one.Action,
+			What: say(actionPart(one.Action), ": "+display.Count(one.Aborted, "task")+verb+
+				" aborted, of which no group of errors tells: others failed too often since."),
+		})
+	}
+	return atMost(all, "actions have aborted tasks of which no group tells")
 }
 
 // ofErrors are the largest groups of errors.

@@ -15,7 +15,8 @@ import (
 //go:embed pages/*.html
 var pageFiles embed.FS
 
-// templates are the pages by the names of their files, each with the frame around it.
+// templates are the pages by the names of their files, each with the frame around it. They are
+// never executed, but their clones.
 //
 //nolint:gochecknoglobals // never changes
 var templates = sync.OnceValue(func() map[string]*template.Template {
@@ -32,6 +33,28 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	}
 	return all
 })
+
+// templatesOf are those of a handler, whose commands have its flags.
+func templatesOf(flags string) map[string]*template.Template {
+	all := map[string]*template.Template{}
+	for name, page := range templates() {
+		all[name] = template.Must(page.Clone()).Funcs(template.FuncMap{
+			"command": func(line string) string { return commandWith(line, flags) },
+		})
+	}
+	return all
+}
+
+// commandWith is a command line with flags, such as those that say which store is meant. The demo
+// has a store of its own.
+func commandWith(line, flags string) string {
+	last := line[strings.LastIndex(line, "| ")+1:]
+	if flags == "" || !strings.HasPrefix(strings.TrimSpace(last), "stint ") ||
+		strings.HasPrefix(last, "stint demo") {
+		return line
+	}
+	return line + " " + flags
+}
 
 // A view is what a page shows.
 type view struct {
@@ -64,6 +87,7 @@ type frame struct {
 	Now           string
 	Missing       []string
 	Live          bool
+	Partly        bool // what whoever asks may not see is left out
 	Style, Script string
 	Icon          string
 	Data          any
@@ -87,6 +111,8 @@ func belongsTo(name string) string {
 		return "tasks"
 	case "action":
 		return "actions"
+	case "alike":
+		return "problems"
 	}
 	return name
 }
@@ -96,7 +122,8 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 	f := frame{
 		Site: h.options.Title, Title: v.title, Here: belongsTo(r.page.name), Now: exact(r.now),
 		Live: !v.still && code == http.StatusOK, Data: v.data, Missing: h.options.Missing(),
-		Up: h.up, Folder: r.up,
+		Partly: r.partly && code == http.StatusOK,
+		Up:     h.up, Folder: r.up,
 		Style: assetName("ui.css"), Script: assetName("ui.js"), Icon: assetName("icon.svg"),
 	}
 	if f.Title == "" {
@@ -109,7 +136,7 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 		}
 	}
 	var text bytes.Buffer
-	if err := templates()[v.name].ExecuteTemplate(&text, "frame", f); err != nil {
+	if err := h.templates[v.name].ExecuteTemplate(&text, "frame", f); err != nil {
 		return fmt.Errorf("write page %s: %w", v.name, err)
 	}
 	header := w.Header()

@@ -32,18 +32,37 @@ func targetOf(form url.Values) (t target, err error) {
 	if typed := form.Get("typed"); typed != "" {
 		t.key = typed
 	}
-	if (t.action == "") == (t.schedule == "") || form.Has("typed") && t.key == "" {
+	if (t.action == "") == (t.schedule == "") || form.Get("what") == "key" && t.key == "" {
 		return t, errNothingNamed
 	}
 	return t, nil
 }
 
+// fields are those of a form that is about it. What it is about is said by a field of its own, so
+// that a form that has lost its key is not about the whole action.
 func (t target) fields() []field {
-	return []field{
-		{"action", packText(t.action)},
-		{"key", packText(t.key)},
-		{"schedule", packText(t.schedule)},
+	switch {
+	case t.schedule != "":
+		return []field{{"what", "schedule"}, {"schedule", packText(t.schedule)}}
+	case t.key != "":
+		return []field{
+			{"what", "key"}, {"action", packText(t.action)}, {"key", packText(t.key)},
+		}
 	}
+	return []field{{"what", "action"}, {"action", packText(t.action)}}
+}
+
+// targetFields are the names of the fields of a form about a target.
+func targetFields(form url.Values) []string {
+	switch what := form.Get("what"); {
+	case what == "schedule":
+		return []string{"what", "schedule"}
+	case what == "key" && form.Has("typed"):
+		return []string{"what", "action", "typed"}
+	case what == "key":
+		return []string{"what", "action", "key"}
+	}
+	return []string{"what", "action"}
 }
 
 func (t target) name() string {
@@ -343,7 +362,7 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 		Asks: "Reason, for those who ask later",
 		Sentence: say("They hold for all workers at once, from the next hand-out on. Owners " +
 			"keep what they own."),
-		Fields: []field{{"action", packText(action)}, {"seen", values.Get("seen")}},
+		Fields: append(target{action: action}.fields(), field{"seen", values.Get("seen")}),
 		Limits: &limitForm{
 			InProgress: now.InProgress,
 			Counted:    now.Limits.Concurrency > 0 || now.Limits.ConcurrencyPerKey > 0,
@@ -426,9 +445,10 @@ func readLimits(form url.Values) (l stint.Limits, problem string) {
 		RatePerKey:        rate("rate-key", "burst-key", "The hand-outs of each key"),
 		Fair:              form.Get("fair") == "true",
 		Ordered:           form.Get("ordered") == "true",
+		FairGroup:         form.Get("fair-group"),
 	}
-	if l.Fair { // a group is of fair actions
-		l.FairGroup = form.Get("fair-group")
+	if l.FairGroup != "" && !l.Fair {
+		problem = "A group is of actions whose keys take turns: choose that, too, or no group."
 	}
 	return l, problem
 }

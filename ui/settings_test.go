@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,9 +49,10 @@ func TestChange_PausesAndResumes(t *testing.T) {
 		if !limitsOf(t, store, "mail").PausedSince.IsZero() {
 			t.Error("the action is still paused")
 		}
-		form := formWith(t, text(t, h, "/action?name=mail"), "pause")
-		form.values.Set("typed", "k")
-		agree(t, h, previewOf(t, h, form))
+		forms := formsOf(t, text(t, h, "/action?name=mail"))
+		i := slices.IndexFunc(forms, func(f sentForm) bool { return f.names["typed"] != "" })
+		forms[i].values.Set("do", "pause")
+		agree(t, h, previewOf(t, h, forms[i], "typed", "k"))
 		if _, ok := limitsOf(t, store, "mail").PausedKeys["k"]; !ok {
 			t.Error("the key is not paused")
 		}
@@ -108,7 +110,8 @@ func TestChange_SetsLimits(t *testing.T) {
 			t.Errorf("the limits are %+v, want %+v", got, want)
 		}
 		page = previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "limit"))
-		wantParts(t, agree(t, h, page, "fair", "", "ordered", "true"), "Set the limits of")
+		wantParts(t, agree(t, h, page, "fair", "", "fair-group", "",
+			"ordered", "true"), "Set the limits of")
 		want.Fair, want.FairGroup, want.Ordered, want.ConcurrencyPerKey = false, "", true, 1
 		if got := limitsOf(t, store, "mail").Limits; got != want {
 			t.Errorf("the limits are %+v, want %+v", got, want)

@@ -12,6 +12,7 @@ import (
 )
 
 type taskData struct {
+	Partly      bool // as in [request]
 	Task        stint.TaskInfo
 	Why         reason
 	Origins     []stint.TaskInfo // why, when one goes back through the network
@@ -70,7 +71,8 @@ func task(h *Handler, r *request) (view, error) {
 	e := found.why
 	e.Now = h.asked.clock.now(ctx) // the answer may be that to somebody who asked before
 	data := taskData{
-		Task: e.Task, Why: why(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
+		Partly: r.partly,
+		Task:   e.Task, Why: why(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
 		Progress: e.Task.Progress, MayReadBody: r.may(ReadBodies),
 		NetworkLink: link("network", "id", string(id)), Commands: commandsFor(&e.Task),
 	}
@@ -92,6 +94,7 @@ func task(h *Handler, r *request) (view, error) {
 	if graph, err := h.asked.graphs.get(ctx, id); err == nil {
 		data.Before, data.After = around(graph, id, data.MayReadBody)
 		data.addOrigins(graph)
+		h.offerOrigins(r, &data, graph)
 		data.Network, data.NetworkCut = len(graph.Tasks), graph.Cut
 	} else {
 		data.NetworkAway = true
@@ -147,6 +150,10 @@ func (h *Handler) addValues(r *request, data *taskData) error {
 	info, large, err := h.asked.values.of(r.Context(), &data.Task)
 	if err != nil {
 		return err
+	}
+	if info.Hidden { // the service may decide otherwise than the program
+		data.MayReadBody = false
+		return nil
 	}
 	query, id := r.URL.Query(), data.Task.ID
 	data.Large = large
@@ -382,6 +389,35 @@ func (d *taskData) addOrigins(graph *stint.Graph) {
 	}
 	d.OriginsMore = max(len(found)-originsMax, 0)
 	d.Origins = found[:min(len(found), originsMax)]
+}
+
+// offerOrigins offers to retry the tasks because of which a task was aborted, in the place of the
+// task itself, which is opened with them and not without.
+func (h *Handler) offerOrigins(r *request, d *taskData, graph *stint.Graph) {
+	if d.Task.AbortCause != stint.CauseDependency {
+		return
+	}
+	found := origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
+		through := task.AbortCause == stint.CauseDependency
+		return through, task.State == stint.StateAborted && !through
+	})
+	if len(found) == 0 || len(found) > tasksAtOnce {
+		return
+	}
+	seen := make([]bulk.Task, len(found))
+	for i := range found {
+		seen[i] = bulk.NewTask(&found[i])
+	}
+	for _, o := range d.Offers {
+		o.Buttons = slices.DeleteFunc(o.Buttons, func(b button) bool { return b.Do == "retry" })
+	}
+	d.Offers = slices.DeleteFunc(d.Offers, func(o *offer) bool { return len(o.Buttons) == 0 })
+	o := h.offer(r, []field{
+		{"task", packTasks(seen...)}, {"back", link("task", "id", string(d.Task.ID))},
+	}, "retry").called("Retry where it began")
+	if o != nil {
+		d.Offers = append([]*offer{o}, d.Offers...)
+	}
 }
 
 // origins goes back from a task along the edges, through the tasks of which goOn says so.

@@ -228,13 +228,13 @@ func TestTasks_AsksForWhatItShows(t *testing.T) {
 	for query, want := range map[string]stint.Filter{
 		"":                      {NewestFirst: true, Limit: 50},
 		"state=ready&size=200":  {States: []stint.State{stint.StateReady}, Limit: 200},
-		"actor=w&size=7":        {Actor: "w", Limit: 50},
+		"actor=w&size=50":       {Actor: "w", Limit: 50},
 		"prefix=a&order=newest": {IDPrefix: "a", NewestFirst: true, Limit: 50},
 		"key=k&age=1d%2B":       {Key: "k", MinAge: 24 * time.Hour, NewestFirst: true, Limit: 50},
 		"header=tenant%3Da%3Db": {
 			Headers: map[string]string{"tenant": "a=b"}, NewestFirst: true, Limit: 50,
 		},
-		"state=nonsense&age=x": {NewestFirst: true, Limit: 50},
+		"state=&age=&size=&action=": {NewestFirst: true, Limit: 50},
 	} {
 		var got stint.Filter
 		note := func(_ context.Context, filter stint.Filter) (stint.TaskPage, error) {

@@ -19,6 +19,7 @@ const choicesMax = 500
 func pageSizes() []int { return []int{50, 200, 1000} }
 
 type tasksData struct {
+	Partly   bool // as in [request]
 	Filter   taskFilter
 	Tasks    []stint.TaskInfo
 	Next     string // the address of the next page; empty if there is none
@@ -126,12 +127,16 @@ func newTaskFilter(query url.Values) (taskFilter, stint.Filter) {
 // tasks lists tasks by a filter.
 func tasks(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
+	if err := checkTaskQuery(query); err != nil {
+		return view{}, err
+	}
 	filter, asked := newTaskFilter(query)
 	found, err := h.asked.list(r.Context(), asked)
 	if err != nil {
 		return view{}, err
 	}
 	data := tasksData{
+		Partly: r.partly,
 		Filter: filter, Tasks: found.Tasks, Looked: found.Looked, Filtered: filter.Present,
 		Cut: found.Next != "" && len(found.Tasks) < filter.Size, Now: r.now,
 		Command: commandOf(filter, asked),

@@ -23,6 +23,7 @@ package ui
 
 import (
 	"context"
+	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -119,6 +120,10 @@ type Options struct {
 	// Check of the store; without it, there is no page for that.
 	Check func(ctx context.Context) ([]Finding, error)
 
+	// CommandFlags are added to the commands that pages show, so that these work as they are
+	// copied, such as "--schema=tasks". Default: none.
+	CommandFlags string
+
 	// Timeout is how long the store may take to answer for a page. Default: 5 s.
 	Timeout time.Duration
 
@@ -137,6 +142,8 @@ type Handler struct {
 	asked   *asked
 	pages   map[string]page
 	served  http.Handler
+
+	templates map[string]*template.Template
 
 	shards shardPages
 	all    *Handler // the pages of all shards, if these are those of one of them
@@ -182,7 +189,8 @@ func New(store Store, options Options) *Handler {
 	h := &Handler{
 		options: options, asked: newAsked(store, options), pages: map[string]page{},
 		changes: warnlog.Or(changes), changing: make(chan struct{}, changesMax),
-		shards: shardPages{known: map[string]*Handler{}},
+		shards:    shardPages{known: map[string]*Handler{}},
+		templates: templatesOf(options.CommandFlags),
 	}
 	for _, p := range allPages() {
 		if h.asked.has(p.name) {
@@ -211,6 +219,7 @@ func allPages() []page {
 		{name: "check", title: "Check", needs: Check, serve: shown(check)},
 		{name: "task", needs: Read, serve: shown(task)},
 		{name: "action", needs: Read, serve: shown(action)},
+		{name: "alike", needs: Read, serve: shown(errorsAlike)},
 		{name: "network", needs: Read, serve: shown(network)},
 		{name: "layout", needs: Read, serve: boxPlaces},
 		{name: "value", needs: ReadBodies, serve: value},
@@ -231,6 +240,8 @@ type request struct {
 	may  func(Verb) bool
 	now  time.Time // on the database's clock
 	up   string    // leads to the folder of the pages, if they are named from another one
+	// partly says that the store may leave out what whoever asks may not see, without a word.
+	partly bool
 }
 
 const queryBytesMax = 16 << 10
@@ -296,7 +307,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 	case !asked.may(found.needs):
 		err = errForbidden
 	default:
-		asked.page = found
+		asked.page, asked.partly = found, h.asked.partly(ctx)
 		err = found.serve(h, w, asked)
 	}
 	if err != nil {

@@ -20,6 +20,7 @@ type waitingRow struct {
 }
 
 type waitingData struct {
+	Partly    bool // as in [request]
 	Tasks     []waitingRow
 	Hidden    bool   // whoever asks may not see all tasks of the kind
 	Ready     int64  // how many there are
@@ -54,6 +55,7 @@ func waiting(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	data := waitingData{
+		Partly: r.partly,
 		Looked: found.Looked, Cut: found.Next != "" && len(found.Tasks) < waitingMax, Now: r.now,
 		LaterLink: (&url.URL{Path: "tasks", RawQuery: url.Values{
 			"action": {stint.External},

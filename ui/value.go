@@ -31,9 +31,12 @@ const (
 )
 
 // values are the bodies and results of the tasks that were looked at last. Both never change, but
-// a task may be replaced, or retried, by which it loses its result.
+// a task may be replaced, or retried, by which it loses its result. A service may decide anew who
+// reads them.
 type values struct {
 	ask func(ctx context.Context, id stint.TaskID) (stint.TaskInfo, bool, error)
+	// briefly says that they are those of a service, which are kept no longer than lists are.
+	briefly bool
 
 	mutex sync.Mutex
 	kept  map[stint.TaskID]keptValue
@@ -42,6 +45,7 @@ type values struct {
 type keptValue struct {
 	info  stint.TaskInfo
 	large bool // some of it was not read
+	until time.Time
 }
 
 // smallTasks returns a function that reads a task, without its body or result if they are large,
@@ -84,6 +88,9 @@ func (v *values) of(ctx context.Context, task *stint.TaskInfo) (stint.TaskInfo, 
 	v.mutex.Lock()
 	kept, ok := v.kept[task.ID]
 	v.mutex.Unlock()
+	if v.briefly && processNow().After(kept.until) {
+		ok = false
+	}
 	if ok && kept.info.InsertedAt.Equal(task.InsertedAt) &&
 		kept.info.FinishedAt.Equal(task.FinishedAt) {
 		return kept.info, kept.large, nil
@@ -97,7 +104,7 @@ func (v *values) of(ctx context.Context, task *stint.TaskInfo) (stint.TaskInfo, 
 	if v.kept == nil || len(v.kept) >= keptMax {
 		v.kept = map[stint.TaskID]keptValue{} // it does not matter which ones are read again
 	}
-	v.kept[task.ID] = keptValue{info, large}
+	v.kept[task.ID] = keptValue{info, large, processNow().Add(newFor)}
 	return info, large, nil
 }
 
@@ -227,6 +234,9 @@ func value(h *Handler, w http.ResponseWriter, r *request) error {
 	found, err := h.asked.GetTasks(r.Context(), []stint.TaskID{stint.TaskID(query.Get("id"))})
 	if err != nil {
 		return err
+	}
+	if found[0].Hidden {
+		return errForbidden
 	}
 	name, content := "body", found[0].Body
 	if query.Get("of") == "result" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,8 +75,7 @@ func (h *Handler) wantedOf(r *request, k *kind) (with wanted, ask *previewData, 
 		return with, nil, nil
 	}
 	problem := ""
-	if form.Has(fieldStart) || form.Has(fieldExact) || form.Has(fieldPriority) ||
-		form.Has(fieldTries) || form.Has(fieldPacked) {
+	if slices.ContainsFunc(append(waitingTyped(), waitingRead()...), form.Has) {
 		if with.to, problem, err = readWaiting(form, r.now); problem == "" || err != nil {
 			return with, nil, err
 		}
@@ -90,7 +90,11 @@ func (h *Handler) wantedOf(r *request, k *kind) (with wanted, ask *previewData, 
 			Key: form.Get(fieldKey), NoKey: form.Has(fieldNoKey),
 			Starts: starts(), Problem: problem,
 		},
-		Fields: []field{{"of", form.Get("of")}, {"filter", form.Get("filter")}},
+	}
+	for _, name := range []string{"of", "filter"} {
+		if form.Has(name) {
+			ask.Fields = append(ask.Fields, field{name, form.Get(name)})
+		}
 	}
 	for _, task := range form["task"] {
 		ask.Fields = append(ask.Fields, field{"task", task})
@@ -182,22 +186,31 @@ func readStart(form url.Values, now time.Time) (to stint.TaskChanges, problem st
 	return to, ""
 }
 
-// fieldsOf are the fields of a form by which somebody agrees to a change of how tasks wait.
-func fieldsOf(to stint.TaskChanges) (fields []field) {
+// fieldsOf are the fields of a form by which somebody agrees to a change of how tasks wait: empty
+// ones for what stays as it is.
+func fieldsOf(to stint.TaskChanges) []field {
+	if to == (stint.TaskChanges{}) {
+		return nil
+	}
+	values := map[string]string{}
 	if to.StartNow {
-		fields = append(fields, field{fieldStart, "now"})
+		values[fieldStart] = "now"
 	}
 	if !to.NotBefore.IsZero() {
-		fields = append(fields, field{fieldExact, to.NotBefore.UTC().Format(time.RFC3339Nano)})
+		values[fieldExact] = to.NotBefore.UTC().Format(time.RFC3339Nano)
 	}
 	if to.Priority != nil {
-		fields = append(fields, field{fieldPriority, strconv.Itoa(int(*to.Priority))})
+		values[fieldPriority] = strconv.Itoa(int(*to.Priority))
 	}
 	if to.MaxTries != 0 {
-		fields = append(fields, field{fieldTries, strconv.Itoa(to.MaxTries)})
+		values[fieldTries] = strconv.Itoa(to.MaxTries)
 	}
 	if to.Key != nil {
-		fields = append(fields, field{fieldPacked, "=" + packText(*to.Key)})
+		values[fieldPacked] = "=" + packText(*to.Key)
+	}
+	var fields []field
+	for _, name := range waitingRead() {
+		fields = append(fields, field{name, values[name]})
 	}
 	return fields
 }
@@ -257,6 +270,9 @@ func flagsOf(to stint.TaskChanges) (flags string, ok bool) {
 // attrsOf are what is logged of a change of how tasks wait.
 func attrsOf(to stint.TaskChanges) (attrs []slog.Attr) {
 	for _, f := range fieldsOf(to) {
+		if f.Value == "" {
+			continue
+		}
 		attrs = append(attrs, slog.String(f.Name, f.Value))
 	}
 	return attrs

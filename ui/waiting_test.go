@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -122,8 +123,11 @@ func TestChange_NeedsToBeToldHowTasksWait(t *testing.T) {
 	insert(t, store, stint.Task{ID: "a", Action: "mail"})
 	h := ui.New(store, open())
 	asks := asking(t, previewOf(t, h, formWith(t, text(t, h, "/task?id=a"), "change")))
-	asks.action = "change"
-	if response := send(t, h, asks, "states", "ready"); response.StatusCode !=
+	values := url.Values{"states": {"ready"}, "reason": {""}}
+	for _, name := range []string{"do", "at", "back", "task"} {
+		values[name] = asks.values[name]
+	}
+	if response := post(t, h, "/change", values.Encode()); response.StatusCode !=
 		http.StatusBadRequest {
 		t.Errorf("a change to nothing: %s", response.Status)
 	}

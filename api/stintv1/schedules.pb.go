@@ -178,8 +178,10 @@ type ScheduleInfo struct {
 	Missed  int64 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`
 	Skipped int64 `protobuf:"varint,6,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	// Missing if the schedule is not paused.
-	PausedSince   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=paused_since,json=pausedSince,proto3" json:"paused_since,omitempty"`
-	ChangedAt     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed_at,json=changedAt,proto3" json:"changed_at,omitempty"`
+	PausedSince *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=paused_since,json=pausedSince,proto3" json:"paused_since,omitempty"`
+	ChangedAt   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed_at,json=changedAt,proto3" json:"changed_at,omitempty"`
+	// The bodies of some of its tasks are left out: the caller may not read them.
+	Hidden        bool `protobuf:"varint,9,opt,name=hidden,proto3" json:"hidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -268,6 +270,13 @@ func (x *ScheduleInfo) GetChangedAt() *timestamppb.Timestamp {
 		return x.ChangedAt
 	}
 	return nil
+}
+
+func (x *ScheduleInfo) GetHidden() bool {
+	if x != nil {
+		return x.Hidden
+	}
+	return false
 }
 
 type PutSchedulesRequest struct {
@@ -876,7 +885,7 @@ const file_stint_v1_schedules_proto_rawDesc = "" +
 	"\x04from\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
 	"\x02to\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x02to\x12\x16\n" +
-	"\x06expire\x18\v \x01(\bR\x06expire\"\xef\x02\n" +
+	"\x06expire\x18\v \x01(\bR\x06expire\"\x87\x03\n" +
 	"\fScheduleInfo\x12.\n" +
 	"\bschedule\x18\x01 \x01(\v2\x12.stint.v1.ScheduleR\bschedule\x123\n" +
 	"\anext_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06nextAt\x123\n" +
@@ -886,7 +895,8 @@ const file_stint_v1_schedules_proto_rawDesc = "" +
 	"\askipped\x18\x06 \x01(\x03R\askipped\x12=\n" +
 	"\fpaused_since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vpausedSince\x129\n" +
 	"\n" +
-	"changed_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tchangedAt\"G\n" +
+	"changed_at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tchangedAt\x12\x16\n" +
+	"\x06hidden\x18\t \x01(\bR\x06hidden\"G\n" +
 	"\x13PutSchedulesRequest\x120\n" +
 	"\tschedules\x18\x01 \x03(\v2\x12.stint.v1.ScheduleR\tschedules\"\x16\n" +
 	"\x14PutSchedulesResponse\"J\n" +

@@ -330,13 +330,15 @@ func (x *Condition) GetResultBytes() [][]byte {
 }
 
 // An EdgeCondition is a condition of one of the dependencies of a network. It is without its results
-// for callers who may not read the dependent's body.
+// for callers who may not read the dependent's body, and hidden says so.
 type EdgeCondition struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Dependent string                 `protobuf:"bytes,1,opt,name=dependent,proto3" json:"dependent,omitempty"`
 	Condition *Condition             `protobuf:"bytes,2,opt,name=condition,proto3" json:"condition,omitempty"`
 	// Whether it is one of the dependent's when_any.
-	Any           bool `protobuf:"varint,3,opt,name=any,proto3" json:"any,omitempty"`
+	Any bool `protobuf:"varint,3,opt,name=any,proto3" json:"any,omitempty"`
+	// Its results are left out: the caller may not read them.
+	Hidden        bool `protobuf:"varint,4,opt,name=hidden,proto3" json:"hidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -392,6 +394,13 @@ func (x *EdgeCondition) GetAny() bool {
 	return false
 }
 
+func (x *EdgeCondition) GetHidden() bool {
+	if x != nil {
+		return x.Hidden
+	}
+	return false
+}
+
 // A TaskInfo is what the store knows about a task at one instant.
 type TaskInfo struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -425,9 +434,12 @@ type TaskInfo struct {
 	//
 	//	*TaskInfo_Result
 	//	*TaskInfo_ResultText
-	Outcome       isTaskInfo_Outcome `protobuf_oneof:"outcome"`
-	Key           string             `protobuf:"bytes,24,opt,name=key,proto3" json:"key,omitempty"`
-	Headers       map[string]string  `protobuf:"bytes,25,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Outcome isTaskInfo_Outcome `protobuf_oneof:"outcome"`
+	Key     string             `protobuf:"bytes,24,opt,name=key,proto3" json:"key,omitempty"`
+	Headers map[string]string  `protobuf:"bytes,25,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The body and the result are left out, whether there are any or not: the caller may not read
+	// them.
+	Hidden        bool `protobuf:"varint,26,opt,name=hidden,proto3" json:"hidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -657,6 +669,13 @@ func (x *TaskInfo) GetHeaders() map[string]string {
 		return x.Headers
 	}
 	return nil
+}
+
+func (x *TaskInfo) GetHidden() bool {
+	if x != nil {
+		return x.Hidden
+	}
+	return false
 }
 
 type isTaskInfo_Content interface {
@@ -1725,11 +1744,12 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x16\n" +
 	"\x06states\x18\x02 \x03(\tR\x06states\x12\x18\n" +
 	"\aresults\x18\x03 \x03(\tR\aresults\x12!\n" +
-	"\fresult_bytes\x18\x04 \x03(\fR\vresultBytes\"r\n" +
+	"\fresult_bytes\x18\x04 \x03(\fR\vresultBytes\"\x8a\x01\n" +
 	"\rEdgeCondition\x12\x1c\n" +
 	"\tdependent\x18\x01 \x01(\tR\tdependent\x121\n" +
 	"\tcondition\x18\x02 \x01(\v2\x13.stint.v1.ConditionR\tcondition\x12\x10\n" +
-	"\x03any\x18\x03 \x01(\bR\x03any\"\xc8\a\n" +
+	"\x03any\x18\x03 \x01(\bR\x03any\x12\x16\n" +
+	"\x06hidden\x18\x04 \x01(\bR\x06hidden\"\xe0\a\n" +
 	"\bTaskInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1764,7 +1784,8 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\vresult_text\x18\x17 \x01(\tH\x01R\n" +
 	"resultText\x12\x10\n" +
 	"\x03key\x18\x18 \x01(\tR\x03key\x129\n" +
-	"\aheaders\x18\x19 \x03(\v2\x1f.stint.v1.TaskInfo.HeadersEntryR\aheaders\x1a:\n" +
+	"\aheaders\x18\x19 \x03(\v2\x1f.stint.v1.TaskInfo.HeadersEntryR\aheaders\x12\x16\n" +
+	"\x06hidden\x18\x1a \x01(\bR\x06hidden\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +

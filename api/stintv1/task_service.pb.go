@@ -3497,7 +3497,10 @@ type GetServiceInfoResponse struct {
 	// The size of a request at most.
 	RequestBytesMax int64 `protobuf:"varint,3,opt,name=request_bytes_max,json=requestBytesMax,proto3" json:"request_bytes_max,omitempty"`
 	// The shard whose store the service has; empty if it has no topology.
-	Shard         string `protobuf:"bytes,4,opt,name=shard,proto3" json:"shard,omitempty"`
+	Shard string `protobuf:"bytes,4,opt,name=shard,proto3" json:"shard,omitempty"`
+	// Whether the caller may look at all tasks. Otherwise counts and lists leave out what the caller
+	// may not see, without a word.
+	ReadsAll      bool `protobuf:"varint,5,opt,name=reads_all,json=readsAll,proto3" json:"reads_all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3558,6 +3561,13 @@ func (x *GetServiceInfoResponse) GetShard() string {
 		return x.Shard
 	}
 	return ""
+}
+
+func (x *GetServiceInfoResponse) GetReadsAll() bool {
+	if x != nil {
+		return x.ReadsAll
+	}
+	return false
 }
 
 type PruneTasksRequest struct {
@@ -4088,12 +4098,13 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x14WaitForTasksResponse\x12\x1a\n" +
 	"\bfinished\x18\x01 \x01(\bR\bfinished\x12(\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\"\x17\n" +
-	"\x15GetServiceInfoRequest\"\xa2\x01\n" +
+	"\x15GetServiceInfoRequest\"\xbf\x01\n" +
 	"\x16GetServiceInfoResponse\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12*\n" +
 	"\x11request_bytes_max\x18\x03 \x01(\x03R\x0frequestBytesMax\x12\x14\n" +
-	"\x05shard\x18\x04 \x01(\tR\x05shard\"\x9a\x01\n" +
+	"\x05shard\x18\x04 \x01(\tR\x05shard\x12\x1b\n" +
+	"\treads_all\x18\x05 \x01(\bR\breadsAll\"\x9a\x01\n" +
 	"\x11PruneTasksRequest\x127\n" +
 	"\tcompleted\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tcompleted\x123\n" +
 	"\aaborted\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aaborted\x12\x17\n" +

@@ -330,7 +330,7 @@ func TestSchema_ThatIsMissingIsNotMade(t *testing.T) {
 	db.run(t, "", "ls", "--schema", "other").wantExit(t, 5, `"other"`,
 
 		`stint: no Stint tables in schema "other"; create them with: `,
-		"stint migrate --schema 'other'")
+		"stint migrate --schema other")
 	db.run(t, "", "migrate", "--schema", "other").wantExit(t, 0)
 	db.run(t, `{"action": "act"}`, "insert", "--schema", "other").wantExit(t, 0)
 	db.run(t, "", "ls").wantExit(t, 0, "no tasks")
@@ -416,7 +416,7 @@ func TestPrivate_MigratesAndKeepsItsTasks(t *testing.T) {
 	wantNoServer(t, dir)
 	run(t, env, "", "ls").wantExit(t, 0).wantOutput(t, "\n0 ", "\n1 ")
 	run(t, env, "", "migrate").wantExit(t, 0).wantOutput(t, "already")
-	run(t, env, "", "ls", "--schema", "stnt").wantExit(t, 5, "stint migrate --schema 'stnt'")
+	run(t, env, "", "ls", "--schema", "stnt").wantExit(t, 5, "stint migrate --schema stnt")
 	wantNoServer(t, dir)
 
 	// Somebody reads no further: head, or a pager that was left.

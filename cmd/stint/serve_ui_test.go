@@ -171,7 +171,7 @@ reader: [{verbs: [read], actions: ["*"]}]`)
 	}
 	for task, part := range map[string]string{"mail/1": "abort", "pay/1": "not yours to change"} {
 		_, text, _ := s.page(t, mailer, "/ui/task?id="+task)
-		form := url.Values{"do": {"abort"}, "task": {field(text, "task")}}
+		form := url.Values{"do": {"abort"}, "task": {field(text, "task")}, "back": {"./"}}
 		if got, text := send(reader, "preview", form); got != 403 {
 			t.Errorf("a reader sends a form: %d\n%s", got, text)
 		}
@@ -181,6 +181,7 @@ reader: [{verbs: [read], actions: ["*"]}]`)
 		}
 		form.Set("at", strconv.FormatInt(time.Now().UnixMicro(), 10))
 		form.Set("states", "ready")
+		form.Set("reason", "")
 		got, text = send(mailer, "change", form)
 		if got != 200 || !strings.Contains(text, part) {
 			t.Errorf("the change of %s: %d, without %q\n%s", task, got, part, text)

@@ -136,3 +136,40 @@ func TestShow_OfAnOlderServiceSaysWhatIsMissing(t *testing.T) {
 	run(t, []string{"STINT_SERVER=" + at}, "", "show", "a").
 		wantExit(t, 0, "the service is of an older release").wantOutput(t, "act", "ready")
 }
+
+// However often tasks of one action fail, stint errors names the others whose tasks failed before.
+//
+// Proves G314.
+func TestErrors_NameEachActionThatFailed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	fail := func(action string, n int) {
+		t.Helper()
+		tasks := make([]stint.Task, n)
+		for i := range tasks {
+			tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprint(action, "/", i)), Action: action}
+		}
+		d.insert(t, tasks...)
+		owned, err := d.store.OwnTasks(t.Context(), "w", n, []string{action}, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var returns []stint.Return
+		for _, task := range owned {
+			returns = append(returns, stint.Return{
+				ID: task.ID, Token: task.Token, Code: stint.StatusAborted, Status: "no",
+			})
+		}
+		if _, err := d.store.ReturnTasks(t.Context(), returns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail("it's pay", 2)
+	if r := d.run(t, "", "errors").wantExit(t, 0); r.stderr != "" {
+		t.Errorf("it says %q", r.stderr)
+	}
+	fail("mail", 1000)
+	r := d.run(t, "", "errors").wantExit(t, 0, "2 aborted tasks of it's pay not counted",
+		`stint ls --state aborted --action 'it'\''s pay'`)
+	r.wantOutput(t, "mail")
+}

@@ -111,6 +111,9 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 		add("posts result", "yes")
 	}
 	add("headers", Lines(Headers(task.Headers)))
+	if task.Hidden {
+		add("body and result", "you may not see them")
+	}
 	add("body", Content(task.Body))
 	add("result", Content(task.Result))
 	return lines

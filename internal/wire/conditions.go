@@ -57,6 +57,7 @@ func FromEdgeConditions(conditions []stint.EdgeCondition) (messages []*stintv1.E
 		c := &conditions[i]
 		messages = append(messages, &stintv1.EdgeCondition{
 			Dependent: string(c.Dependent), Condition: FromCondition(&c.Condition), Any: c.Any,
+			Hidden: c.Hidden,
 		})
 	}
 	return messages
@@ -67,7 +68,7 @@ func ToEdgeConditions(messages []*stintv1.EdgeCondition) (conditions []stint.Edg
 	for _, m := range messages {
 		conditions = append(conditions, stint.EdgeCondition{
 			Dependent: stint.TaskID(m.GetDependent()), Condition: ToCondition(m.GetCondition()),
-			Any: m.GetAny(),
+			Any: m.GetAny(), Hidden: m.GetHidden(),
 		})
 	}
 	return conditions

@@ -97,6 +97,7 @@ func FromScheduleInfos(infos []stint.ScheduleInfo, text bool) []*stintv1.Schedul
 			LastAt: fromTime(info.LastAt), LastIds: FromIDs(info.LastIDs),
 			Missed: info.Missed, Skipped: info.Skipped,
 			PausedSince: fromTime(info.PausedSince), ChangedAt: fromTime(info.ChangedAt),
+			Hidden: info.Hidden,
 		}
 		for _, task := range messages[i].GetSchedule().GetTasks() {
 			if body, ok := task.GetContent().(*stintv1.Task_Body); ok && text &&
@@ -120,6 +121,7 @@ func ToScheduleInfos(messages []*stintv1.ScheduleInfo) ([]stint.ScheduleInfo, er
 			Schedule: schedule, NextAt: toTime(m.GetNextAt()), LastAt: toTime(m.GetLastAt()),
 			LastIDs: ToIDs(m.GetLastIds()), Missed: m.GetMissed(), Skipped: m.GetSkipped(),
 			PausedSince: toTime(m.GetPausedSince()), ChangedAt: toTime(m.GetChangedAt()),
+			Hidden: m.GetHidden(),
 		})
 	}
 	return infos, nil

@@ -104,7 +104,7 @@ func FromInfo(info *stint.TaskInfo, text bool) *stintv1.TaskInfo {
 		Tries:      Int32(info.Tries),
 		Actor:      string(info.Actor), OwnedAt: fromTime(info.OwnedAt),
 		LeaseUntil: fromTime(info.LeaseUntil), Status: info.Status, Progress: info.Progress,
-		Headers: info.Headers,
+		Headers: info.Headers, Hidden: info.Hidden,
 	}
 	switch {
 	case info.Body == nil:
@@ -144,7 +144,7 @@ func ToInfo(m *stintv1.TaskInfo) stint.TaskInfo {
 		FinishedAt: toTime(m.GetFinishedAt()), Tries: int(m.GetTries()),
 		Actor: stint.ActorID(m.GetActor()), OwnedAt: toTime(m.GetOwnedAt()),
 		LeaseUntil: toTime(m.GetLeaseUntil()), Status: m.GetStatus(), Progress: m.GetProgress(),
-		Headers: m.GetHeaders(),
+		Headers: m.GetHeaders(), Hidden: m.GetHidden(),
 	}
 	if m.GetOnAbort() == runAnyway {
 		info.OnAbort = stint.RunAnyway

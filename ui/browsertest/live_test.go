@@ -44,6 +44,36 @@ func TestLive_DisturbsNobody(t *testing.T) {
 	tab.wantCalm("a live page")
 }
 
+// Whoever may not see a page any more does not go on to see what it had: whether the pages say so,
+// or what is before them.
+//
+// Proves G312.
+func TestLive_ForgetsWhatMayNotBeSeen(t *testing.T) {
+	s := newScene(t)
+	s.fill(t)
+	at, err := url.Parse(s.url)
+	wantNil(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(at)
+	for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		var revoked atomic.Bool
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if revoked.Load() {
+				http.Error(w, "no", code)
+				return
+			}
+			proxy.ServeHTTP(w, r)
+		}))
+		t.Cleanup(server.Close)
+		tab := open(t, look{})
+		tab.visit(server.URL + "/task?id=mail/10031")
+		tab.await(`document.querySelector("main").innerText.includes("sizes")`)
+		revoked.Store(true)
+		tab.await(`document.querySelector("main").innerText === "You may not see this any more."`)
+		revoked.Store(false)
+		tab.await(`document.querySelector("main").innerText.includes("sizes")`)
+	}
+}
+
 // A page that nobody sees asks for nothing, and one that is paused neither.
 func TestLive_RestsWhereNobodyLooks(t *testing.T) {
 	s := newScene(t)

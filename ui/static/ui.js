@@ -116,8 +116,15 @@ async function look() {
 			headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store", signal: asking.signal,
 		});
 		const now = answer.headers.get("Stint-Now"); // others may answer in the place of the store
-		if (answer.status < 500 && now) answered = performance.now();
-		if (answer.status < 500 && answer.status !== 304 && now) {
+		if (answer.status === 401 || answer.status === 403) { // what is here may be no longer seen
+			const gone = document.createElement("p");
+			gone.className = "missing";
+			gone.textContent = "You may not see this any more.";
+			document.getElementById("main").replaceChildren(gone);
+			answered = performance.now();
+			tag = "";
+		} else if (answer.status < 500 && now) answered = performance.now();
+		if (answer.status < 500 && ![304, 401, 403].includes(answer.status) && now) {
 			const next = new DOMParser().parseFromString(await answer.text(), "text/html");
 			tag = answer.headers.get("ETag") ?? "";
 			setClock(now);

@@ -85,6 +85,8 @@ class TaskInfo:
     status_code: "pending", "in-progress", "completed", "aborted" or "skipped".
     state: the same, more finely: "blocked", "scheduled" and "ready" are pending.
     body, result: None in a list, and if there is none.
+    hidden: The service has left out both, whether there are any or not: the caller may not read
+        them.
     """
 
     id: str
@@ -110,6 +112,7 @@ class TaskInfo:
     result: Optional[bytes] = None
     key: str = ""
     headers: Dict[str, str] = field(default_factory=dict)
+    hidden: bool = False
 
 
 @dataclass
@@ -518,6 +521,7 @@ class ScheduleInfo:
     last_at, last_ids: the last occurrence of which tasks were inserted, and their IDs.
     missed, skipped: how many were left out because of catch_up, and because of overlap.
     paused_since: None if it is not paused.
+    hidden: the service has left out bodies of its tasks: the caller may not read them.
     """
 
     schedule: Schedule
@@ -528,6 +532,7 @@ class ScheduleInfo:
     skipped: int = 0
     paused_since: Optional[datetime] = None
     changed_at: Optional[datetime] = None
+    hidden: bool = False
 
 
 def seconds(duration: Duration) -> float:
@@ -749,7 +754,7 @@ def to_affected(m: Optional[Mapping[str, Any]]) -> Affected:
 _TIMES = ("deadline", "inserted_at", "not_before", "finished_at", "owned_at", "lease_until")
 _PLAIN = (
     "id", "action", "priority", "max_tries", "post_result", "on_abort", "status_code", "state",
-    "abort_cause", "tries", "actor", "status", "key",
+    "abort_cause", "tries", "actor", "status", "key", "hidden",
 )
 
 
@@ -899,7 +904,7 @@ def to_schedule_info(m: Message) -> ScheduleInfo:
         next_at=to_time(m.get("next_at")), last_at=to_time(m.get("last_at")),
         last_ids=m.get("last_ids", []), missed=int(m.get("missed", 0)),
         skipped=int(m.get("skipped", 0)), paused_since=to_time(m.get("paused_since")),
-        changed_at=to_time(m.get("changed_at")),
+        changed_at=to_time(m.get("changed_at")), hidden=m.get("hidden", False),
     )
 
 

@@ -203,7 +203,7 @@ const infoFields: Fields = {
   postResult: flag, onAbort: text, statusCode: text, state: text, abortCause: text,
   insertedAt: time, notBefore: time, finishedAt: time, tries: number, actor: text, ownedAt: time,
   leaseUntil: time, status: text, progress: number, result, key: text,
-  headers: pairs,
+  headers: pairs, hidden: flag,
 };
 const ownedFields: Fields = {
   id: text, action: text, body, try: number, maxTries: number, completed: number,
@@ -291,7 +291,7 @@ const scheduleFields: Fields = {
 };
 const scheduleInfoFields: Fields = {
   schedule: whole(scheduleFields), nextAt: time, lastAt: time, lastIds: texts, missed: number,
-  skipped: number, pausedSince: time, changedAt: time,
+  skipped: number, pausedSince: time, changedAt: time, hidden: flag,
 };
 const filterFields: Fields = {
   actions: texts, states: texts, idPrefix: text, actor: text, minAge: duration, maxAge: duration,

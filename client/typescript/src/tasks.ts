@@ -98,6 +98,8 @@ export interface TaskInfo {
   result: Uint8Array | null;
   key: string;
   headers: Record<string, string>;
+  /** The service has left out body and result, if there are any: the caller may not read them. */
+  hidden: boolean;
 }
 
 /** Names a hand-out of a task, with the proof that it is the caller's. */
@@ -500,6 +502,8 @@ export interface ScheduleInfo {
   /** null if it is not paused. */
   pausedSince: Date | null;
   changedAt: Date | null;
+  /** The service has left out bodies of its tasks: the caller may not read them. */
+  hidden: boolean;
 }
 
 /** Which tasks list yields. */

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -49,17 +48,29 @@ func (p *program) actors(ctx context.Context) error {
 			})
 		}
 		if len(actors) == 0 {
-			fmt.Fprintln(p.stderr, "no actors")
+			p.printNone(ctx, db, "no actors")
 			return nil
 		}
 		now, err := db.now(ctx)
 		if err != nil {
 			return err
 		}
+		all := true
+		if db.client != nil {
+			if all, err = db.client.ReadsAll(ctx); err != nil {
+				return err
+			}
+		}
+		owned := func(tasks int) string {
+			if !all { // a service does not tell
+				return "-"
+			}
+			return display.Number(int64(tasks))
+		}
 		rows := [][]string{{"ACTOR", "TASKS", "SINCE", "ACTIONS"}}
 		for _, actor := range actors {
 			rows = append(rows, []string{
-				display.Text(string(actor.Actor)), display.Number(int64(actor.Tasks)),
+				display.Text(string(actor.Actor)), owned(actor.Tasks),
 				display.Relative(actor.Since, now),
 				display.Text(strings.Join(actor.Actions, ", ")),
 			})

@@ -147,7 +147,7 @@ func (p *program) printChanges(
 	ctx context.Context, db *database, found []stint.Change,
 ) error {
 	if len(found) == 0 {
-		fmt.Fprintln(p.stderr, "no changes are known")
+		p.printNone(ctx, db, "no changes are known")
 		return nil
 	}
 	now, err := db.now(ctx)

@@ -234,12 +234,29 @@ func (p *program) checkSchema(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // migrateLine is the command line that migrates the schema of the database at hand.
-func (p *program) migrateLine() string {
-	line := "stint migrate"
+func (p *program) migrateLine() string { return "stint migrate" + p.flagsLine() }
+
+// flagsLine are the flags by which a command that is printed, to be copied, finds the same tasks:
+// those that were given, without passwords.
+func (p *program) flagsLine() string {
+	line := ""
 	if p.schema != schemaDefault {
-		line += " --schema " + display.Quote(p.schema)
+		line = " --schema " + display.Word(p.schema)
 	}
-	if p.databaseURL != os.Getenv(urlVariable) {
+	switch {
+	case p.topology != "":
+		line += " --topology " + shownURL(p.topology)
+	case p.remote.address != "" && p.remote.address != os.Getenv(serverVariable):
+		line += " --server " + display.Word(p.remote.address)
+		for _, flag := range []struct{ name, value string }{
+			{"token-file", p.remote.tokenFile}, {"server-ca", p.remote.authority},
+			{"client-cert", p.remote.cert}, {"client-key", p.remote.key},
+		} {
+			if flag.value != "" {
+				line += " --" + flag.name + " " + display.Word(flag.value)
+			}
+		}
+	case p.remote.address == "" && p.databaseURL != os.Getenv(urlVariable):
 		line += " --database-url " + shownURL(p.databaseURL)
 	}
 	return line

@@ -206,18 +206,14 @@ func (p *program) printSummary(summary *demo.Summary, keep bool) error {
 	if !keep {
 		return p.printf("%s\n\nTo keep the tasks and look at them: stint demo --keep\n", text)
 	}
-	kept := "The tasks are kept. Look at them:"
-	if p.databaseURL != os.Getenv(urlVariable) {
-		kept = "The tasks are kept. Look at them, with the same --database-url:"
-	}
 	return p.printf(`%s
 
-%s
-  stint top%[3]s
-  stint stats%[3]s
-  stint ls%[3]s --state aborted
-  stint show%[3]s book/bind
-  stint explain%[3]s antarctica/index
-  stint graph%[3]s europe/1/page --format svg > network.svg
-`, text, kept, " --schema "+p.schema)
+The tasks are kept. Look at them:
+  stint top%[2]s
+  stint stats%[2]s
+  stint ls%[2]s --state aborted
+  stint show%[2]s book/bind
+  stint explain%[2]s antarctica/index
+  stint graph%[2]s europe/1/page --format svg > network.svg
+`, text, p.flagsLine())
 }

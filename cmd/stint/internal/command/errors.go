@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,8 +19,8 @@ func (p *program) errorsCommand() *cobra.Command {
 		Long: `Group the tasks that fail, and those that failed lately, by action and by the
 first line of what their last owners said, in which numbers do not count; the largest
 group first. Of the tasks that wait for another try those are looked at that were tried
-most often, of those that failed the latest: 1,000 of each. stint show tells more of the
-task that is named.
+most often, of those that failed the latest: 1,000 of each. Other actions with aborted tasks
+are named on standard error. stint show tells more of the task that is named.
 
 With --json, a group to a line: action, tasks (how many), error (what was said of the latest
 one), example (its ID).`,
@@ -51,8 +52,13 @@ func (p *program) listErrors(ctx context.Context) error {
 				return errorJSON(*e)
 			})
 		}
+		if len(problems.Failed) >= looked || len(problems.Failing) >= looked {
+			if err := p.printUncounted(ctx, db, problems.Errors); err != nil {
+				return err
+			}
+		}
 		if len(problems.Errors) == 0 {
-			fmt.Fprintln(p.stderr, "no errors")
+			p.printNone(ctx, db, "no errors")
 			return nil
 		}
 		rows := [][]string{{"TASKS", "ACTION", "ERROR", "EXAMPLE"}}
@@ -64,4 +70,24 @@ func (p *program) listErrors(ctx context.Context) error {
 		}
 		return p.printTable(rows)
 	})
+}
+
+// printUncounted names the actions with aborted tasks of which no group of errors tells.
+func (p *program) printUncounted(
+	ctx context.Context, db *database, groups []stint.ErrorGroup,
+) error {
+	if db.store == nil { // of shards each has its own
+		return nil
+	}
+	stats, err := db.store.Stats(ctx)
+	for i := range stats.Actions {
+		a := &stats.Actions[i]
+		told := func(group stint.ErrorGroup) bool { return group.Action == a.Action }
+		if a.Aborted > 0 && !slices.ContainsFunc(groups, told) {
+			fmt.Fprintf(p.stderr, "%s of %s not counted, since others failed too often: stint ls "+
+				"--state aborted --action %s%s\n", display.Count(a.Aborted, "aborted task"),
+				display.Text(a.Action), display.Word(a.Action), p.flagsLine())
+		}
+	}
+	return err
 }

@@ -51,7 +51,7 @@ func (p *program) limits(ctx context.Context, db *database, actions []string) er
 		return printLines(p, list, newLimitsJSON)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(p.stderr, "no limits")
+		p.printNone(ctx, db, "no limits")
 		return nil
 	}
 	now, err := db.now(ctx)

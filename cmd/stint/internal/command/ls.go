@@ -87,6 +87,10 @@ func (p *program) list(ctx context.Context, filter stint.Filter) error {
 		if err != nil {
 			return err
 		}
+		if len(page.Tasks) == 0 && page.Next == "" {
+			p.printNone(ctx, db, "no tasks")
+			return nil
+		}
 		return p.printTasks(page, now)
 	})
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -121,6 +122,16 @@ func terminalSize(stream any) (columns, rows int) {
 		return 0, 0
 	}
 	return columns, rows
+}
+
+// printNone says that a list is empty, as far as the caller may see it.
+func (p *program) printNone(ctx context.Context, db *database, text string) {
+	if db.client != nil {
+		if all, err := db.client.ReadsAll(ctx); err == nil && !all {
+			text += " that you may see"
+		}
+	}
+	fmt.Fprintln(p.stderr, text)
 }
 
 func (p *program) printTasks(page stint.TaskPage, now time.Time) error {

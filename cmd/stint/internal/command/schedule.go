@@ -222,8 +222,8 @@ it last inserted tasks; MISSED is how many occurrences nobody was there for and 
 caught up with, SKIPPED how many were left out because of overlap.
 
 With --json, a schedule to a line, with the fields of: stint help schedule put; and next_at,
-last_at, last_ids (of its tasks), missed, skipped, paused_since, changed_at. What does not
-apply is missing.`,
+last_at, last_ids (of its tasks), missed, skipped, paused_since, changed_at, hidden (if you
+may not read all bodies, which are left out then). What does not apply is missing.`,
 		Example: `  stint schedule ls
   stint schedule ls report --json | jq -r .next_at`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -244,7 +244,7 @@ func (p *program) listSchedules(ctx context.Context, db *database, names []strin
 		return printLines(p, list, newScheduleJSON)
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(p.stderr, "no schedules")
+		p.printNone(ctx, db, "no schedules")
 		return nil
 	}
 	now, err := db.now(ctx)
@@ -328,8 +328,8 @@ func (p *program) next(ctx context.Context, db *database, name string, count int
 		return p.printJSON(map[string]any{"name": info.Name, "zone": info.Zone, "next": next})
 	}
 	if !info.PausedSince.IsZero() {
-		fmt.Fprintf(p.stderr, "%s is paused: it does not occur before: stint schedule resume %s\n",
-			display.Text(name), display.Word(name))
+		fmt.Fprintf(p.stderr, "%s is paused: it does not occur before: stint schedule resume %s%s\n",
+			display.Text(name), display.Word(name), p.flagsLine())
 	}
 	if len(occurrences) == 0 {
 		fmt.Fprintf(p.stderr, "%s does not occur any more\n", display.Text(name))

@@ -97,6 +97,9 @@ func setScheduleField(schedule *stint.Schedule, name string, value json.RawMessa
 		return read(&schedule.Expire, value, name, "true or false")
 	case "next_at", "last_at", "last_ids", "missed", "skipped", "paused_since", "changed_at":
 		return nil
+	case "hidden":
+		return errors.New("bodies of its tasks were left out, since you may not read them: to put " +
+			"it again as it is printed would empty them")
 	}
 	return fmt.Errorf("unknown field %q (see: stint help schedule put)", name)
 }
@@ -138,6 +141,7 @@ type scheduleJSON struct {
 	Skipped     int64               `json:"skipped"`
 	PausedSince time.Time           `json:"paused_since,omitzero"`
 	ChangedAt   time.Time           `json:"changed_at"`
+	Hidden      bool                `json:"hidden,omitzero"`
 }
 
 type scheduledTaskJSON struct {
@@ -167,6 +171,7 @@ func newScheduleJSON(info *stint.ScheduleInfo) scheduleJSON {
 		NextAt: utc(info.NextAt), LastAt: utc(info.LastAt), LastIDs: info.LastIDs,
 		Missed: info.Missed, Skipped: info.Skipped,
 		PausedSince: utc(info.PausedSince), ChangedAt: utc(info.ChangedAt),
+		Hidden: info.Hidden,
 	}
 	for i := range info.Tasks {
 		task := &info.Tasks[i]

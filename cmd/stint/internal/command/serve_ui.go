@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -35,10 +36,11 @@ type servedUI struct {
 	known []*principalUI
 }
 
-// principalUI are the pages of a principal.
+// principalUI are the pages of a principal, as long as the grants are the same.
 type principalUI struct {
-	name  string
-	pages http.Handler
+	name   string
+	grants []access.Grant
+	pages  http.Handler
 }
 
 // principalsMax is of how many principals the pages are kept, with what they have asked for lately.
@@ -88,7 +90,7 @@ func (w *basicWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // ServeHTTP passes a request on to the pages of its principal.
 func (u *servedUI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	pages, err := u.pagesOf(service.Principal(r.Context()).Name)
+	pages, err := u.pagesOf(service.Principal(r.Context()))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -102,15 +104,20 @@ func (u *servedUI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, r)))
 }
 
-// pagesOf returns the pages of a principal. What one has been told is never shown to another.
-func (u *servedUI) pagesOf(name string) (http.Handler, error) {
+// pagesOf returns the pages of a principal. What one has been told is never shown to another, nor
+// to the same one once the grants are others: what pages keep, they kept for those.
+func (u *servedUI) pagesOf(by *access.Principal) (http.Handler, error) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
+	name := by.Name
 	i := slices.IndexFunc(u.known, func(p *principalUI) bool { return p.name == name })
 	if i >= 0 {
 		of := u.known[i]
-		u.known = append(slices.Delete(u.known, i, i+1), of)
-		return of.pages, nil
+		u.known = slices.Delete(u.known, i, i+1)
+		if reflect.DeepEqual(of.grants, by.Grants) {
+			u.known = append(u.known, of)
+			return of.pages, nil
+		}
 	}
 	// Nothing runs in the background of a client that no actor uses, so nothing is to be closed.
 	asked, err := client.New("http://localhost", client.Options{
@@ -129,7 +136,7 @@ func (u *servedUI) pagesOf(name string) (http.Handler, error) {
 		return ok && by.Has(needed)
 	}
 	options.User = func(*http.Request) string { return name }
-	of := &principalUI{name, ui.New(asked, options)}
+	of := &principalUI{name, by.Grants, ui.New(asked, options)}
 	if len(u.known) == principalsMax {
 		u.known = slices.Delete(u.known, 0, 1)
 	}

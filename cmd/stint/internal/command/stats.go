@@ -53,7 +53,7 @@ func (p *program) stats(ctx context.Context, db *database) error {
 		return p.printJSON(statsJSON(stats))
 	}
 	if len(stats.Actions) == 0 {
-		fmt.Fprintln(p.stderr, "no tasks")
+		p.printNone(ctx, db, "no tasks")
 		return nil
 	}
 	limited := hasLimits(stats)

@@ -41,7 +41,8 @@ to a task are left out.
   progress         how far the owner said it is, from 0 to 1
   body, result     strings; not from ls, explain and graph
   body_base64, result_base64
-                   the same as bytes in base64, if they are not UTF-8`,
+                   the same as bytes in base64, if they are not UTF-8
+  hidden           body and result are left out, if there are any: you may not read them`,
 		Example: `  stint ls --json --state aborted | jq -r .id
   stint show greet/world --json | jq -r .result`,
 	}
@@ -75,6 +76,7 @@ type taskJSON struct {
 	BodyBase64   []byte            `json:"body_base64,omitzero"`
 	Result       *string           `json:"result,omitzero"`
 	ResultBase64 []byte            `json:"result_base64,omitzero"`
+	Hidden       bool              `json:"hidden,omitzero"`
 }
 
 func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
@@ -83,7 +85,7 @@ func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
 		State: info.State, AbortCause: info.AbortCause, Priority: info.Priority, Tries: info.Tries,
 		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: display.AbortToo,
 		Actor: string(info.Actor), Status: info.Status, Progress: info.Progress,
-		Headers:    info.Headers,
+		Headers: info.Headers, Hidden: info.Hidden,
 		InsertedAt: utc(info.InsertedAt), NotBefore: utc(info.NotBefore),
 		Deadline: utc(info.Deadline), LeaseUntil: utc(info.LeaseUntil),
 		OwnedAt: utc(info.OwnedAt), FinishedAt: utc(info.FinishedAt),

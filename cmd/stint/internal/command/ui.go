@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -150,7 +151,8 @@ func (p *program) uiOptions(title string, db *database, changes bool) (ui.Option
 	logger, err := p.logger(logLevels()[1])
 	who := userName("stint ui")
 	return ui.Options{
-		Title: title, Clock: db.now, Logger: logger,
+		CommandFlags: strings.TrimSpace(p.flagsLine()),
+		Title:        title, Clock: db.now, Logger: logger,
 		User:      func(*http.Request) string { return who },
 		Authorize: func(_ *http.Request, verb ui.Verb) bool { return changes || !verb.Changes() },
 	}, err
