@@ -29,11 +29,11 @@ func TestPages_NameEveryCommandAndFlag(t *testing.T) {
 		if cmd.Hidden || ofCobra {
 			return
 		}
-		if cmd.Runnable() && cmd.HasParent() && !named(string(page), "`(stint )?"+path+`\b`) {
+		if cmd.Runnable() && cmd.HasParent() && !isNamed(string(page), "`(stint )?"+path+`\b`) {
 			t.Errorf("reference/command.md does not name `%s`", path)
 		}
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-			if !flag.Hidden && !named(all, "--"+flag.Name+`\b`) {
+			if !flag.Hidden && !isNamed(all, "--"+flag.Name+`\b`) {
 				t.Errorf("no page names --%s of %s", flag.Name, cmd.CommandPath())
 			}
 		})
@@ -44,7 +44,7 @@ func TestPages_NameEveryCommandAndFlag(t *testing.T) {
 	look((&program{}).root())
 }
 
-func named(text, pattern string) bool { return regexp.MustCompile(pattern).MatchString(text) }
+func isNamed(text, pattern string) bool { return regexp.MustCompile(pattern).MatchString(text) }
 
 // allPages is the text of all pages for users: the decisions are for contributors.
 func allPages(t *testing.T) string {
