@@ -64,9 +64,12 @@ func drawFated(random *rand.Rand) *fatedNetwork {
 	plain := !n.anyOf && random.IntN(3) == 0
 	for range 1 + random.IntN(3) {
 		conditions := []*stint.Condition{
-			{Results: []string{"yes"}}, {},
-			{States: []stint.State{isAborted}}, {States: []stint.State{isSkipped, isCompleted}},
-			{States: []stint.State{isCompleted, isAborted, isSkipped}}, nil, nil, nil,
+			{Results: []string{"yes"}},
+			{},
+			{States: []stint.State{isAborted}},
+			{States: []stint.State{isSkipped, isCompleted}},
+			{States: []stint.State{isCompleted, isAborted, isSkipped}},
+			nil, nil, nil,
 		}
 		condition := conditions[random.IntN(len(conditions))]
 		switch {
