@@ -89,7 +89,8 @@ func visible(text string) string {
 	var seen strings.Builder
 	for rest := text; rest != ""; {
 		r, size := utf8.DecodeRuneInString(rest)
-		if r == utf8.RuneError && size == 1 || !unicode.IsPrint(r) {
+		isEnd := r == '\n' || r == '\r' // which each language writes in its way
+		if r == utf8.RuneError && size == 1 || !unicode.IsPrint(r) && !isEnd {
 			quoted := strconv.Quote(rest[:size])
 			seen.WriteString(quoted[1 : len(quoted)-1])
 		} else {
@@ -124,7 +125,7 @@ func coloursOf(state string) colours {
 
 // WriteDOT writes the drawing in the language of Graphviz.
 func (d *Drawing) WriteDOT(w io.Writer) error {
-	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ")
 	var text strings.Builder
 	text.WriteString("digraph tasks {\n\trankdir=LR\n\tnode [shape=box, style=filled]\n")
 	for i, node := range d.Nodes {
@@ -151,7 +152,7 @@ func (d *Drawing) WriteDOT(w io.Writer) error {
 // WriteMermaid writes the drawing in the language of Mermaid.
 func (d *Drawing) WriteMermaid(w io.Writer) error {
 	escape := strings.NewReplacer("#", "#35;", `"`, "#quot;", "&", "#amp;", "<", "#lt;",
-		">", "#gt;", "`", "#96;", `\`, "#92;", "\n", "<br/>")
+		">", "#gt;", "`", "#96;", "\n", "<br/>", "\r", " ")
 	var text strings.Builder
 	text.WriteString("flowchart LR\n")
 	for i, node := range d.Nodes {
