@@ -149,7 +149,7 @@ func TestUI_ChangesIfAllowed(t *testing.T) {
 	if !strings.Contains(text, offers) || task == nil {
 		t.Fatalf("the page offers nothing:\n%s", text)
 	}
-	form := url.Values{"do": {"abort"}, "task": {task[1]}}
+	form := url.Values{"do": {"abort"}, "task": {task[1]}, "back": {"./"}}
 	preview := webForm(t, address+"preview", form)
 	at := regexp.MustCompile(`name="at" value="([^"]*)"`).FindStringSubmatch(preview)
 	if !strings.Contains(preview, "Aborts 1 task.") || at == nil {
@@ -174,7 +174,7 @@ func TestUI_ChangesShards(t *testing.T) {
 	showing := start(t, newCommand(t, s.env, "ui", "--listen", "127.0.0.1:0", "--allow-changes"))
 	showing.says(t, "stop with Ctrl-C")
 	address := addressIn(t, showing)
-	form := url.Values{"do": {"abort"}}
+	form := url.Values{"do": {"abort"}, "back": {"./"}}
 	for _, id := range []string{"eu%2Fsave", "us%2Fmail"} {
 		_, text := webPage(t, address+"task?id="+id, "")
 		task := regexp.MustCompile(`name="task" value="([^"]*)"`).FindStringSubmatch(text)
@@ -190,6 +190,7 @@ func TestUI_ChangesShards(t *testing.T) {
 	}
 	form.Set("at", at[1])
 	form.Set("states", "ready,blocked")
+	form.Set("reason", "")
 	if told := webForm(t, address+"change", form); !strings.Contains(told, "Aborted 2 tasks") {
 		t.Errorf("the change is\n%s", told)
 	}
