@@ -162,8 +162,8 @@ func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
 // that begins between a verb and the commit is not woken: it polls.
 func (s *Store) WithTx(tx pgx.Tx) *Store {
 	if pg.IsMissing(tx) {
-		return s.on(s.db.WithoutTx(argumentError("tx", "must not be nil, or without a transaction; "+
-			"the store itself works outside of transactions")))
+		return s.on(s.db.WithoutTx(argumentError("tx",
+			"must not be nil, or without a transaction; the store itself works without one")))
 	}
 	quiet, isQuiet := tx.(quietTx)
 	if isQuiet {

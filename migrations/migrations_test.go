@@ -382,7 +382,8 @@ func TestMigrate_WorksWhateverTheConnectionReads(t *testing.T) {
 		"CurrentVersion":  errOf(migrations.CurrentVersion(t.Context(), conn, schema)),
 		"SequencesBehind": errOf(migrations.SequencesBehind(t.Context(), conn, schema)),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "client_encoding of the connection is LATIN1") {
+		const want = "client_encoding of the connection is LATIN1"
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s of a schema of other letters = %v, want it refused", what, err)
 		}
 	}

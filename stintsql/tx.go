@@ -81,8 +81,8 @@ type transaction struct {
 // the last call left the transaction, as PostgreSQL's letter, or 0 if the connection was closed.
 func (t *transaction) TxStatus() byte { return t.status }
 
-// ParameterStatus tells package stint, for the same reason, what the server has reported of settings
-// that say how it reads texts, and whether it is a standby.
+// ParameterStatus tells package stint, for the same reason, what the server has reported of
+// settings that say how it reads texts, and whether it is a standby.
 func (t *transaction) ParameterStatus(name string) string { return t.reported[name] }
 
 // note takes down what package stint asks for between calls.

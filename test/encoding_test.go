@@ -60,16 +60,18 @@ func setByHook(config *pgxpool.Config, setting, value string) {
 // readings are connections on which the server reads texts otherwise than the driver writes them.
 func readings() map[string]reading {
 	const encoding, literals = "client_encoding", "standard_conforming_strings"
+	const simple, cached = pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement
+	const described, sent = pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec
 	return map[string]reading{
-		"LATIN1 of the database":  {encoding, "LATIN1", setForDatabase, nil, pgx.QueryExecModeCacheStatement},
+		"LATIN1 of the database":  {encoding, "LATIN1", setForDatabase, nil, cached},
 		"WIN1251 of the role":     {encoding, "WIN1251", setForRole, nil, pgx.QueryExecModeExec},
-		"LATIN1 of the URL":       {encoding, "LATIN1", nil, setByURL, pgx.QueryExecModeDescribeExec},
-		"WIN1251 of the options":  {encoding, "WIN1251", nil, setByOptions, pgx.QueryExecModeSimpleProtocol},
-		"EUC_JP by SET":           {encoding, "EUC_JP", nil, setByHook, pgx.QueryExecModeCacheDescribe},
-		"SJIS of the URL":         {encoding, "SJIS", nil, setByURL, pgx.QueryExecModeSimpleProtocol},
-		"SQL_ASCII of the role":   {encoding, "SQL_ASCII", setForRole, nil, pgx.QueryExecModeSimpleProtocol},
-		"escapes of the database": {literals, "off", setForDatabase, nil, pgx.QueryExecModeSimpleProtocol},
-		"escapes of the URL":      {literals, "off", nil, setByURL, pgx.QueryExecModeCacheStatement},
+		"LATIN1 of the URL":       {encoding, "LATIN1", nil, setByURL, sent},
+		"WIN1251 of the options":  {encoding, "WIN1251", nil, setByOptions, simple},
+		"EUC_JP by SET":           {encoding, "EUC_JP", nil, setByHook, described},
+		"SJIS of the URL":         {encoding, "SJIS", nil, setByURL, simple},
+		"SQL_ASCII of the role":   {encoding, "SQL_ASCII", setForRole, nil, simple},
+		"escapes of the database": {literals, "off", setForDatabase, nil, simple},
+		"escapes of the URL":      {literals, "off", nil, setByURL, cached},
 	}
 }
 
@@ -123,7 +125,8 @@ func storesTexts(t *testing.T, store, other *stint.Store, prefix string) {
 	if ok("Steps", err); len(steps) != 1 || steps[0].Name != prefix+"step" {
 		t.Errorf("Steps of another store = %+v", steps)
 	}
-	ok("ReturnTask", store.ReturnTask(ctx, id, owned[0].Token, prefix+"done", stint.StatusCompleted))
+	ok("ReturnTask", store.ReturnTask(ctx, id, owned[0].Token, prefix+"done",
+		stint.StatusCompleted))
 	if got := info(t, other, id); got.Status != prefix+"done" || got.Action != action ||
 		got.Actor != stint.ActorID(prefix+"actor") {
 		t.Errorf("GetTasks of another store = %+v", got)
@@ -202,7 +205,8 @@ func TestVerbs_KeepTextsWhateverTheConnectionReads(t *testing.T) {
 			everyVerb(t, store.WithTx(tx), true, foreign+"in a transaction ")
 			storesTexts(t, store.WithTx(tx), store.WithTx(stint.Quiet(tx)), foreign+"c ")
 			wantErr(t, "a refused verb", store.WithTx(tx).InsertTasks(t.Context(), []stint.Task{
-				{ID: foreign + "refused", Action: foreign}, {ID: foreign + "refused", Action: foreign},
+				{ID: foreign + "refused", Action: foreign},
+				{ID: foreign + "refused", Action: foreign},
 			}), stint.ErrTaskExists)
 			var set string
 			wantErr(t, "SHOW", tx.QueryRow(t.Context(), "SHOW "+r.setting,
@@ -268,7 +272,8 @@ func TestWaitToOwnTasks_IsWokenWhateverTheConnectionReads(t *testing.T) {
 			for j, inserting := range stores {
 				action := fmt.Sprint(foreign, i, j)
 				woken := start(func() ([]stint.OwnedTask, error) {
-					return waiting.WaitToOwnTasks(t.Context(), "actor", 1, []string{action}, time.Hour)
+					return waiting.WaitToOwnTasks(
+						t.Context(), "actor", 1, []string{action}, time.Hour)
 				})
 				eventually(t, soon, "the store listens", func() bool {
 					return yields[bool](t, utf8Pool(t, clean), "SELECT EXISTS (SELECT FROM "+
@@ -308,7 +313,9 @@ func TestVerbs_FindASchemaOfAnyNameWhateverTheConnectionReads(t *testing.T) {
 func TestPooler_KeepsTextsWhateverTheConnectionReads(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for _, name := range []string{"LATIN1 of the database", "WIN1251 of the role", "LATIN1 of the URL"} {
+	for _, name := range []string{
+		"LATIN1 of the database", "WIN1251 of the role", "LATIN1 of the URL",
+	} {
 		clean := testdb.New(t)
 		r := readings()[name]
 		if r.set != nil {
@@ -370,13 +377,16 @@ func TestVerbs_RefuseADatabaseInAnotherEncoding(t *testing.T) {
 				"DROP DATABASE "+pgx.Identifier{other}.Sanitize()+" WITH (FORCE)")
 			wantErr(t, "DROP DATABASE", err, nil)
 		})
-		pool := poolOf(t, clean, func(config *pgxpool.Config) { config.ConnConfig.Database = other })
+		pool := poolOf(t, clean, func(config *pgxpool.Config) {
+			config.ConnConfig.Database = other
+		})
 		exec(t, pool, "CREATE SCHEMA stint; CREATE TABLE stint.stint_schema_version AS "+
 			"SELECT 2 AS version; CREATE VIEW stint.supported AS SELECT 1 AS since")
 		store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 		for verb, call := range verbs(store) {
 			err := call(t.Context())
-			if wantErr(t, verb, err, stint.ErrSchemaVersion); !strings.Contains(err.Error(), encoding) {
+			wantErr(t, verb, err, stint.ErrSchemaVersion)
+			if !strings.Contains(err.Error(), encoding) {
 				t.Errorf("%s = %v, which does not name %s", verb, err, encoding)
 			}
 		}

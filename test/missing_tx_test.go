@@ -121,8 +121,8 @@ func callMethod(t *testing.T, name string, method reflect.Value, owned stint.Own
 func wholeTables(t *testing.T, pool *pgxpool.Pool) string {
 	t.Helper()
 	return yields[string](t, pool, `SELECT string_agg(relname || query_to_xml(
-			format('SELECT * FROM stint.%I AS t ORDER BY t::text', relname), true, true, '')::text, ''
-			ORDER BY relname)
+			format('SELECT * FROM stint.%I AS t ORDER BY t::text', relname), true, true, '')::text,
+			'' ORDER BY relname)
 		FROM pg_catalog.pg_class WHERE relnamespace = 'stint'::regnamespace AND relkind = 'r'`)
 }
 

@@ -67,8 +67,8 @@ type Task struct {
 // so a handler that repeats its transaction, since the reply to the commit was lost, does not
 // commit twice.
 //
-// If tx is nil, the error is [stint.ErrInvalidArgument], and the task is not returned. A worker whose
-// [Queue] is not a store has no transactions, and gets [ErrNotStore].
+// If tx is nil, the error is [stint.ErrInvalidArgument], and the task is not returned. A worker
+// whose [Queue] is not a store has no transactions, and gets [ErrNotStore].
 func (t *Task) ReturnIn(ctx context.Context, tx pgx.Tx, result Result) error {
 	store, ok := t.queue.(txQueue)
 	if !ok {

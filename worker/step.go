@@ -81,8 +81,8 @@ func takeStep[T any](
 // the same name. A name that a transaction of this try has committed is refused, as is one of a
 // Step: also if only the reply to the commit was lost, where the next try gets the value.
 //
-// If tx is nil, the error is [stint.ErrInvalidArgument], and do is not called. A worker whose [Queue]
-// is not a store has no transactions, and gets [ErrNotStore].
+// If tx is nil, the error is [stint.ErrInvalidArgument], and do is not called. A worker whose
+// [Queue] is not a store has no transactions, and gets [ErrNotStore].
 func StepIn[T any](
 	ctx context.Context, task *Task, tx pgx.Tx, name string,
 	do func(ctx context.Context) (T, error),

@@ -27,7 +27,8 @@ func TestPrune_DeletesWhatFinishedLongAgo(t *testing.T) {
 
 	prune := func(output string, args ...string) {
 		t.Helper()
-		db.run(t, "", append([]string{"prune", "--yes"}, args...)...).wantExit(t, 0).wantOutput(t, output)
+		db.run(t, "", append([]string{"prune", "--yes"}, args...)...).wantExit(t, 0).
+			wantOutput(t, output)
 	}
 	prune("would prune 1 task\n", "--completed-after", "39d", "--dry-run")
 	prune(`{"would_prune":2}`, "--completed-after", "39d", "--aborted-after", "39d", "--dry-run",
@@ -60,13 +61,14 @@ func TestPrune_IsInterruptedWhileItPrunes(t *testing.T) {
 	db.insert(t, stint.Task{ID: "done", Action: "do"})
 	db.complete(t, "do", nil)
 	db.exec(t, "UPDATE stint.finished SET finished_at = finished_at - interval '1 hour'")
-	db.interruptBehind(t, "SELECT FROM stint.tasks FOR UPDATE", "prune", "--completed-after", "1h", "--yes")
+	db.interruptBehind(t, "SELECT FROM stint.tasks FOR UPDATE", "prune",
+		"--completed-after", "1h", "--yes")
 	db.run(t, "", "show", "done").wantExit(t, 0)
 	db.run(t, "y\n", "prune", "--completed-after", "1h").wantExit(t, 2, "no terminal", "--yes")
 	db.run(t, "", "show", "done").wantExit(t, 0)
 	said := typed(t, db.env, "y\n", "prune", "--completed-after", "100d", "--aborted-after", "1d")
-	if want := "of 1 completed tasks those that ended 100d ago or earlier, and of 0 aborted"; !strings.
-		Contains(said, want) || !strings.Contains(said, "pruned 0 tasks") {
+	const want = "of 1 completed tasks those that ended 100d ago or earlier, and of 0 aborted"
+	if !strings.Contains(said, want) || !strings.Contains(said, "pruned 0 tasks") {
 		t.Errorf("on a terminal prune says %q", said)
 	}
 	db.run(t, "", "prune", "--completed-after", "1h", "--yes").wantExit(t, 0).

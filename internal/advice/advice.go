@@ -31,8 +31,8 @@ const (
 		"ALTER TABLE ... DISABLE ROW LEVEL SECURITY, or, for the owner, ... NO FORCE ROW LEVEL " +
 		"SECURITY, or ALTER ROLE ... BYPASSRLS; stint check names the tables"
 	standby = "the connection leads to a hot standby, which changes nothing: name all hosts and " +
-		"target_session_attrs=read-write in the URL of the database, so that connections are made " +
-		"to the primary"
+		"target_session_attrs=read-write in the URL of the database, so that connections are " +
+		"made to the primary"
 	readOnly = "the transaction is READ ONLY, or the server is a standby: begin it READ WRITE"
 	idle     = "the server ended the transaction since the process did not go on with it for the " +
 		"five seconds that Stint allows, or for less by the server's " +

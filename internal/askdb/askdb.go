@@ -39,8 +39,8 @@ func InTx(ctx context.Context, conn Conn, work func(tx pgx.Tx) error) error {
 	})
 }
 
-// ReadTexts makes the server read texts of a connection as the driver sends them, if it does not. It
-// is for AfterConnect of a pool that is not the caller's of a library.
+// ReadTexts makes the server read texts of a connection as the driver sends them, if it does not.
+// It is for AfterConnect of a pool of the program's own.
 func ReadTexts(ctx context.Context, conn *pgx.Conn) error {
 	encoding := conn.PgConn().ParameterStatus("client_encoding")
 	literals := conn.PgConn().ParameterStatus("standard_conforming_strings")

@@ -18,20 +18,20 @@ type encodings struct {
 func encodingFindings(e encodings, reported string) []Finding {
 	var findings []Finding
 	if e.Database != "UTF8" {
-		findings = append(findings, found(SeverityError, "encoding", "the database is in %s, which "+
-			"may not be able to store all texts, so stores refuse it: make one by CREATE DATABASE "+
-			"... ENCODING 'UTF8' TEMPLATE template0", e.Database))
+		findings = append(findings, found(SeverityError, "encoding", "the database is in %s, "+
+			"which may not be able to store all texts, so stores refuse it: make one by CREATE "+
+			"DATABASE ... ENCODING 'UTF8' TEMPLATE template0", e.Database))
 	}
-	const harm = "stores set it for their own transactions, at the cost of a round trip for each, " +
-		"but releases before this one, and other programs that send UTF-8 all the same, as all in " +
-		"Go do, store other letters than they were given, and do not find their IDs again"
+	const harm = "stores set it for their transactions, at the cost of a round trip for each, " +
+		"but releases before this one, and other programs that send UTF-8 all the same, as all " +
+		"in Go do, store other letters than they were given, and do not find their IDs again"
 	if e.Connection == "UTF8" {
 		e.Connection = cmp.Or(reported, e.Connection)
 	}
 	if e.Connection != "UTF8" {
 		findings = append(findings, found(SeverityWarning, "encoding", "client_encoding of a "+
-			"connection like this one is %s, by the role, the database, the server or the URL: %s; "+
-			"set it to UTF8, or reset it", e.Connection, harm))
+			"connection like this one is %s, by the role, the database, the server or the URL: "+
+			"%s; set it to UTF8, or reset it", e.Connection, harm))
 	}
 	if len(e.Overrides) > 0 {
 		findings = append(findings, found(SeverityWarning, "encoding", "%s, by a setting of the "+

@@ -120,7 +120,8 @@ func TestFailover_GivesUpConnectionsToAStandby(t *testing.T) {
 		fill(t, pool)
 
 		p.leads(t, p.primary)
-		few, many := named(fmt.Sprint("few ", pollOnly), 2), named(fmt.Sprint("many ", pollOnly), 100)
+		few := named(fmt.Sprint("few ", pollOnly), 2)
+		many := named(fmt.Sprint("many ", pollOnly), 100)
 		calls := map[string]func() error{
 			"InsertTasks": func() error { return store.InsertTasks(t.Context(), few) },
 			"InsertTasks of many": func() error {
@@ -162,7 +163,8 @@ func TestFailover_WaitsGoOnAtThePrimary(t *testing.T) {
 		p.leads(t, p.primary)
 		pool := p.pool(t)
 		store, err := stint.New(pool, stint.Options{
-			PollOnly: pollOnly, PollInterval: 20 * time.Millisecond, Maintenance: stint.MaintainNever,
+			PollOnly: pollOnly, PollInterval: 20 * time.Millisecond,
+			Maintenance: stint.MaintainNever,
 		})
 		wantErr(t, "New", err, nil)
 		defer func() { wantErr(t, "Close", store.Close(context.WithoutCancel(t.Context())), nil) }()
@@ -176,7 +178,8 @@ func TestFailover_WaitsGoOnAtThePrimary(t *testing.T) {
 		}()
 		go func() {
 			for {
-				tasks, err := store.WaitToOwnTasks(t.Context(), "a", 1, []string{"later"}, time.Hour)
+				tasks, err := store.WaitToOwnTasks(
+					t.Context(), "a", 1, []string{"later"}, time.Hour)
 				if len(tasks) > 0 || t.Context().Err() != nil {
 					owned <- err
 					return

@@ -132,8 +132,8 @@ func (db *DB) WithTx(tx pgx.Tx, quiet bool) *DB {
 	return &DB{shared: db.shared, tx: tx, callersTx: true, quiet: quiet}
 }
 
-// WithoutTx returns a DB whose calls return err, since the transaction of the caller's in which they
-// should take part is missing.
+// WithoutTx returns a DB whose calls return err, since the transaction of the caller's in which
+// they should take part is missing.
 func (db *DB) WithoutTx(err error) *DB {
 	return &DB{shared: db.shared, callersTx: true, refused: err}
 }

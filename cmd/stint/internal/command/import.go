@@ -150,8 +150,9 @@ func (p *program) confirmImport(
 	if err != nil {
 		return err
 	}
-	return p.confirm(ctx, fmt.Sprintf("make tasks %s of %s of %s, and delete these from the schema "+
-		"%q", p.where(db), display.Count(int64(report.Jobs()), "job"), wanted.Title, wanted.Schema))
+	return p.confirm(ctx, fmt.Sprintf("make tasks %s of %s of %s, and delete these from the "+
+		"schema %q", p.where(db),
+		display.Count(int64(report.Jobs()), "job"), wanted.Title, wanted.Schema))
 }
 
 func (p *program) importJobs(

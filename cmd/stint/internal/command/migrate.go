@@ -70,7 +70,13 @@ itself also migrated_to, sequences (those set right), and with --print-sql sql.`
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask before going back")
 	cmd.Flags().BoolVar(&printSQL, "print-sql", false, "print the SQL instead")
 	cmd.Flags().Int32Var(&from, "from", 0, "with --print-sql: start from this `version`")
-	cmd.AddCommand(&cobra.Command{
+	cmd.AddCommand(p.migrateCommands()...)
+	return cmd
+}
+
+// migrateCommands are the sub-commands of migrate.
+func (p *program) migrateCommands() []*cobra.Command {
+	return []*cobra.Command{{
 		Use:     "up",
 		Short:   "Bring the schema to the newest version, as migrate does",
 		Long:    `Bring the schema to the newest version that this release knows, as migrate does.`,
@@ -79,7 +85,7 @@ itself also migrated_to, sequences (those set right), and with --print-sql sql.`
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.migrate(cmd.Context(), migrations.Version(), false, false)
 		},
-	}, &cobra.Command{
+	}, {
 		Use:   "status",
 		Short: "Say which version the schema is at",
 		Long: `Say which version the schema is at, and which one this release is made for. The exit
@@ -89,8 +95,7 @@ code is 0 if this release works with the schema, else 5. The command changes not
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.migrateStatus(cmd.Context())
 		},
-	}, p.functionsCommand())
-	return cmd
+	}, p.functionsCommand()}
 }
 
 // A schemaJSON is what migrate prints.
@@ -118,8 +123,8 @@ func dropped(to int32) string {
 	if to < 1 {
 		return "all tasks"
 	}
-	return "limits, pauses, weights, schedules, recorded steps, histories, answer keys, conditions, " +
-		"and the keys and headers of tasks"
+	return "limits, pauses, weights, schedules, recorded steps, histories, answer keys, " +
+		"conditions, and the keys and headers of tasks"
 }
 
 func (p *program) printMigration(from, to int32, down bool) error {
