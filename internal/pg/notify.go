@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Notices are the changes of a transaction that others may wait for: topics, whose text says all,
@@ -266,12 +265,15 @@ func (db *DB) sendNotices(ctx context.Context, pending *Notices) (heard int64, e
 	defer cancel()
 	told := db.newTelling(pending)
 	told.here()
-	err = db.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
-		batch := &pgx.Batch{}
-		told.queue(batch, conn.Conn(), func() {})
-		defer told.over()
-		return conn.SendBatch(ctx, batch).Close()
-	})
+	conn, err := db.acquirePooled(ctx)
+	if err != nil {
+		return told.heard, err
+	}
+	defer db.release(ctx, conn)
+	batch := &pgx.Batch{}
+	told.queue(batch, conn.Conn(), func() {})
+	defer told.over()
+	err = conn.SendBatch(ctx, batch).Close()
 	return told.heard, err
 }
 
