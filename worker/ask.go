@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/outage"
+	"github.com/stint-tasks/stint/internal/waits"
 )
 
 const (
@@ -22,7 +23,10 @@ const (
 	// gatherBriefly is how long a return waits for others where no question is to come, but
 	// handlers are running that take no longer than a few times that.
 	gatherBriefly = time.Millisecond
-	brieflyTimes  = 5
+
+	// endWaitMax is how long a question may take that has been told to wait no longer.
+	endWaitMax   = 2 * time.Second
+	brieflyTimes = 5
 )
 
 // A slotGroup is a set of actions that share slots: one action with a concurrency of its own, or
@@ -58,6 +62,8 @@ type question struct {
 	// returns are the performances that are returned along with a question that does not wait.
 	returns []*performance
 	cancel  context.CancelFunc
+	// endWait ends the wait for tasks, and interrupts nothing.
+	endWait func()
 }
 
 type answer struct {
@@ -258,7 +264,8 @@ func (a *asker) giveBackDue() {
 	a.due = nil
 }
 
-// close closes all open questions: those that wait at once, the others soon.
+// close closes all open questions: those that wait at once, the others soon. A question under way
+// is answered, if that is possible, so that what it owns is released before Run returns.
 func (a *asker) close(ctx context.Context) {
 	a.giveBack(append(a.due, a.ended.close()...))
 	for _, g := range a.groups {
@@ -267,8 +274,9 @@ func (a *asker) close(ctx context.Context) {
 		}
 	}
 	for _, q := range a.open {
-		if q.wait {
-			q.cancel()
+		q.endWait()
+		if q.wait { // a queue that is no store may not know of endWait
+			defer time.AfterFunc(endWaitMax, q.cancel).Stop()
 		}
 	}
 	late := time.NewTimer(attemptMax)
@@ -374,6 +382,7 @@ func (a *asker) ask(ctx context.Context, q *question) {
 	// No question has a time limit: the queue gives up a database that is silent, and keeps the
 	// leases of what it hands out while large bodies are on their way.
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, q.endWait = waits.Ending(ctx)
 	go func() {
 		defer q.cancel()
 		ans := answer{question: q}
