@@ -43,10 +43,12 @@ import (
 // database is silent for ten seconds, or the pool has a connection for nobody for as long; what it
 // may have handed out is then given back in the background.
 //
-// If the connection breaks before the answer arrives, the call asks on another connection for the
-// tasks that it may have been given. If ctx ends during the call, or the answer cannot be read, the
-// call gives its tasks back, with their tries refunded; [Store.Close] waits for that. Only if that
-// fails too may tasks be left without an owner until their lease expires.
+// If the connection breaks before the answer arrives, the call asks on other connections for the
+// tasks that it may have been given, for ten seconds if it must. If the database stays away for
+// longer, or ctx ends during the call, or the answer cannot be read, the call fails, and the store
+// gives the tasks back, with their tries refunded: in the background, until that has succeeded or
+// the lease has expired. [Store.Close] waits for that for five seconds. Only then may tasks be left
+// without an owner until their lease expires.
 func (s *Store) OwnTasks(
 	ctx context.Context, actor ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]OwnedTask, error) {
@@ -66,6 +68,7 @@ type ownAnswer struct {
 	// chosen is the claim, if the caller has chosen it, and actor the owner.
 	chosen Claim
 	actor  ActorID
+	lease  time.Duration
 }
 
 // ownTasks owns tasks. If the request awaits and there are none, the answer says what to wait for.
@@ -94,7 +97,11 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 	if request.chosen.isSet() {
 		key.alone = s.claims.Add(1)
 	}
-	return s.owns.Do(ctx, key, call)
+	answer, err := s.owns.Do(ctx, key, call)
+	if err != nil && ctx.Err() != nil && request.chosen.isSet() { // the hand-out may go on and fail
+		s.goOn(request.Lease, s.abandoning(request.chosen.claim(), request.Actor))
+	}
+	return answer, err
 }
 
 // An ownKey is what calls of OwnTasks must have in common to share a batch. NUL joins the actions,
@@ -136,6 +143,7 @@ func (s *Store) ownTogether(
 		n, own := len(call.returns), min(call.maxTasks, len(tasks))
 		answers[i] = ownAnswer{
 			tasks[:own:own], answer.verdicts[:n:n], answer.next, key.chosen, key.actor,
+			key.lease,
 		}
 		answer.verdicts = answer.verdicts[n:]
 		if own == 0 && len(answer.rows) > 0 { // nobody asked whether there are more
@@ -181,10 +189,15 @@ type handOut struct {
 	met      int64
 	next     nextDue
 	verdicts []error // on the returns; nil until they are made
+	// tried says that returns were sent; made that they were before those whose verdicts these are.
+	tried, made bool
 	underLimits
 	// unread says that an answer came that could not be read; reading that the tasks are owned, and
 	// bodies are yet to be read.
 	unread, reading bool
+	// unknown says that it is not known what was handed out under the claim; repeated that the
+	// call has repeated itself under a claim that the caller has chosen.
+	unknown, repeated bool
 	// floors are the least ranks of ready tasks, by action: one for each priority found.
 	floors map[string][]int64
 	// pending is what others may wait for.
@@ -212,7 +225,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	}
 	if h.taken || h.chosen.isSet() && pg.Violates(err, leasePart) {
 		h.taken = true
-		err = h.again(ctx)
+		err = h.insist(ctx, func() error { return h.again(ctx) })
 	}
 	if err == nil {
 		err = h.readBodies(ctx)
@@ -221,7 +234,11 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 		err = h.judgeReturns(ctx)
 	}
 	if err != nil {
-		return nil, h.fail(ctx, err)
+		err = h.fail(ctx, err)
+		if h.tried {
+			err = &undecidedError{err}
+		}
+		return nil, err
 	}
 	if !s.db.InTx() {
 		s.queues.Learn(h.scan, h.floors)
@@ -528,6 +545,8 @@ func (h *handOut) returnFirst(ctx context.Context, steps []pg.Step) (err error) 
 	if len(h.bounds) > 0 {
 		along, alone = nil, steps
 	}
+	// An attempt that failed may have made the returns all the same.
+	h.made, h.tried = h.tried, true
 	h.verdicts, err = h.store.returnPromptly(ctx, h.returns, returnMode{noWait: true}, along...)
 	if err == nil && len(alone) > 0 {
 		err = h.store.db.Run(ctx, alone...)
@@ -543,11 +562,16 @@ func (h *handOut) judgeReturns(ctx context.Context) (err error) {
 	}
 	if h.verdicts == nil {
 		h.reading = true // until the verdicts are known, the tasks cannot be delivered
-		if err = h.returnFirst(ctx, nil); err != nil {
+		err = h.insist(ctx, func() error { return h.returnFirst(ctx, nil) })
+		if err != nil {
 			return err
 		}
 		h.reading = false
 	}
-	h.store.judgeReturned(ctx, h.returns, h.verdicts)
+	made := make([]bool, len(h.returns)) // perhaps, by an attempt before
+	for i := range made {
+		made[i] = h.made
+	}
+	h.store.judgeReturned(ctx, h.returns, h.verdicts, made)
 	return nil
 }

@@ -99,11 +99,10 @@ func (h *handOut) readLong(
 	for i, row := range long {
 		keys[i], sizes[row.key] = row.key, row.size
 	}
-	const attempts = 3
-	var err error
-	for range attempts {
-		bodies, missing := map[int64][]byte{}, len(long)
-		err = h.store.db.Run(ctx, pg.Step{
+	bodies, missing := map[int64][]byte{}, 0
+	err := h.insist(ctx, func() error {
+		bodies, missing = map[int64][]byte{}, len(long)
+		return h.store.db.Run(ctx, pg.Step{
 			Name: "read_bodies", Args: []any{keys, h.store.pieceBytes},
 			Read: func(rows pgx.Rows) error {
 				var key int64
@@ -122,16 +121,11 @@ func (h *handOut) readLong(
 				return err
 			},
 		})
-		switch {
-		case err == nil && missing > 0: // they were aborted and deleted, or replaced, meanwhile
-			return nil, errBodiesGone
-		case err == nil:
-			return bodies, nil
-		case h.store.db.InTx(), !pg.WasCutOff(err), ctx.Err() != nil, errors.Is(err, pg.ErrSilent):
-			return nil, err
-		}
+	})
+	if err == nil && missing > 0 { // they were aborted and deleted, or replaced, meanwhile
+		err = errBodiesGone
 	}
-	return nil, err
+	return bodies, err
 }
 
 var errBodiesGone = errors.New("tasks were deleted while their bodies were read")
@@ -166,177 +160,6 @@ func (h *handOut) keepLeases(ctx context.Context) (stop func()) {
 	}
 }
 
-// release gives back tasks, with their tries refunded, whose caller has left.
-func (s *Store) release(abandoned ownAnswer) {
-	if abandoned.chosen.isSet() {
-		s.abandon(abandoned.chosen.claim(), abandoned.actor)
-		return
-	}
-	ctx, cancel := pg.Undoing(context.Background())
-	defer cancel()
-	within := s.on(s.db.Outside().AfterClose())
-	err := within.giveBack(ctx, abandoned.tasks)
-	pg.Failed(context.Background(), s.logs.abandoned, err)
-}
-
-// abandon gives back what may have been handed out under a claim whose caller has left, unless a
-// caller has repeated the call.
-//
-// The hand-out may still be under way: a server that sends an answer notices only then that nobody
-// takes it. So abandon tries for a while, unless the store is closed.
-func (s *Store) abandon(c claim, actor ActorID) {
-	const attempts, pause = 12, time.Second // a minute, if each attempt has to wait
-	within := s.on(s.db.Outside().AfterClose())
-	attempt := func() error {
-		ctx, cancel := pg.Undoing(context.Background())
-		defer cancel()
-		return within.spend(ctx, c, actor, false)
-	}
-	err := attempt()
-	for try := 1; err != nil && try < attempts && !s.db.Closed(); try++ {
-		select {
-		case <-time.After(pause):
-			err = attempt()
-		case <-s.db.Closing():
-		}
-	}
-	pg.Failed(context.Background(), s.logs.abandoned, err)
-}
-
-// fail gives back what was handed out and cannot be delivered because of err.
-func (h *handOut) fail(ctx context.Context, err error) error {
-	s := h.store
-	switch {
-	case s.db.InTx():
-	case ctx.Err() != nil, h.refused:
-		s.abandon(h.claim, h.Actor)
-		return err
-	case errors.Is(err, pg.ErrSilent), h.reading && pg.WasCutOff(err): // which would last
-		_ = s.db.Start(func() { s.abandon(h.claim, h.Actor) }) // else the lease expires
-		return err
-	}
-	// The spans may have been committed, though their tasks could not be read. In the caller's
-	// transaction that shows after the release of the savepoint.
-	unread := h.unread || (len(h.spans) > 0 || h.reading) && !pg.WasCutOff(err) && ctx.Err() == nil
-	if !unread {
-		return err
-	}
-	ctx, cancel := pg.Undoing(ctx)
-	defer cancel()
-	if failed := s.on(s.db.AfterClose()).giveBackClaim(ctx, h.claim); failed != nil {
-		failed = fmt.Errorf("give back what was handed out unread: %w", failed)
-		return &undeliveredError{errors.Join(err, failed)}
-	}
-	return err
-}
-
-// An undeliveredError is that of a hand-out whose tasks are still owned under its claim: whoever
-// has chosen that gets them by repeating the call.
-type undeliveredError struct{ error }
-
-func (e *undeliveredError) Unwrap() error { return e.error }
-
-// Undelivered is how the service tells the error from others.
-func (*undeliveredError) Undelivered() {}
-
-// giveBackClaim gives back the tasks that are owned under a claim.
-func (s *Store) giveBackClaim(ctx context.Context, c claim) error {
-	tasks, err := s.claimedTasks(ctx, c)
-	if err != nil {
-		return err
-	}
-	return s.giveBack(ctx, tasks)
-}
-
-// claimedTasks returns the tasks that are owned under a claim, with no more of them than a return
-// needs.
-func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, err error) {
-	err = s.db.Run(ctx, pg.Step{
-		Name: "claimed_spans", Args: []any{int64(c)},
-		Read: func(rows pgx.Rows) error {
-			tasks = tasks[:0]
-			all := hints{Signals: true, Posts: true, Shares: true, Limited: true}
-			var of span
-			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
-				for key := of.lo; key <= of.hi; key++ {
-					const id = "unread" // a return needs only the key and the claim
-					token := newToken(c, key, id, all)
-					tasks = append(tasks, OwnedTask{ID: id, Token: token})
-				}
-				return nil
-			})
-			return err
-		},
-	})
-	return tasks, err
-}
-
-// giveBack returns tasks as if they had not been handed out.
-func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
-	if len(tasks) == 0 {
-		return nil
-	}
-	returns := make([]Return, len(tasks))
-	for i, task := range tasks {
-		returns[i] = Return{ID: task.ID, Token: task.Token, Code: StatusPending, Release: true}
-	}
-	verdicts, err := s.returnTasks(ctx, returns, returnMode{})
-	return errors.Join(append(verdicts, err)...)
-}
-
-// recover gets the answer to an own_tasks whose connection broke: the tasks that it handed out
-// under its claim. If there are none, and bar_claim has made sure that there never will be, recover
-// hands out tasks under another claim. Under a claim that the caller has chosen, it repeats the
-// call as the caller would; if that finds nothing, the caller has to repeat it, or to release the
-// claim.
-func (h *handOut) recover(ctx context.Context, cutOff error) error {
-	const attempts = 3
-	var err error
-	if h.chosen.isSet() {
-		h.chosen.Repeated = true
-		for range attempts {
-			if err = h.run(ctx); !pg.WasCutOff(err) || ctx.Err() != nil {
-				break
-			}
-		}
-		if err == nil && len(h.rows) == 0 && !h.taken { // what was cut off may still hand out
-			return cutOff
-		}
-		return err
-	}
-	for range attempts {
-		err = h.store.db.Run(ctx,
-			pg.Step{Name: "bar_claim", Args: []any{int64(h.claim), string(h.Actor)}},
-			h.claimed())
-		if err != nil || len(h.rows) > 0 {
-			return err
-		}
-		if h.claim, err = newClaim(); err != nil {
-			return err
-		}
-		if err = h.ownAgain(ctx); !pg.WasCutOff(err) || ctx.Err() != nil {
-			return err
-		}
-	}
-	return err
-}
-
-// spend bars a claim and gives back the tasks that were handed out under it. If a caller has
-// repeated the call, the tasks are that caller's, and only all makes spend take them.
-func (s *Store) spend(ctx context.Context, c claim, actor ActorID, all bool) error {
-	s = s.on(s.db.WithReserve(pg.Patient, 0))
-	spent := false
-	err := s.db.Run(ctx,
-		pg.Step{Name: "bar_claim", Args: []any{int64(c), string(actor)}},
-		pg.Step{
-			Name: "spend_claim", Args: []any{int64(c), string(actor), all}, Read: readAny(&spent),
-		})
-	if err != nil || !spent {
-		return err
-	}
-	return s.giveBackClaim(ctx, c)
-}
-
 // readAny reads whether there is a row.
 func readAny(found *bool) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
@@ -346,11 +169,10 @@ func readAny(found *bool) func(pgx.Rows) error {
 	}
 }
 
-// lookChosen finds out whether the claim was used before, and remembers it if the caller says that
-// it may have been.
+// lookChosen finds out whether the claim was used before, and remembers it if it may have been.
 func (h *handOut) lookChosen() []pg.Step {
-	if h.chosen.Repeated {
-		return []pg.Step{h.look(), remember(h.claim)}
+	if h.chosen.Repeated || h.repeated {
+		return []pg.Step{h.look(), h.remember()}
 	}
 	return []pg.Step{h.look()}
 }
@@ -367,8 +189,16 @@ func (h *handOut) look() pg.Step {
 	}
 }
 
-// remember keeps a claim known when its tasks have ended.
-func remember(c claim) pg.Step { return pg.Step{Name: "remember_claim", Args: []any{int64(c)}} }
+// remember keeps the claim known when its tasks have ended, and who has repeated the call: the
+// caller, who is then responsible for the tasks, or only the call itself.
+func (h *handOut) remember() pg.Step {
+	const byCaller, byItself = -1, -2
+	by := byItself
+	if h.chosen.Repeated || !h.repeated {
+		by = byCaller
+	}
+	return pg.Step{Name: "remember_claim", Args: []any{int64(h.claim), by}}
+}
 
 // again answers a repeated call with the tasks that were handed out under its claim before, as far
 // as the actor still owns them.
@@ -376,7 +206,7 @@ func (h *handOut) again(ctx context.Context) error {
 	ask := h.claimed()
 	spent := false
 	err := h.store.db.Run(ctx,
-		remember(h.claim),
+		h.remember(),
 		pg.Step{Name: "claim_spent", Args: []any{int64(h.claim)}, Read: readAny(&spent)},
 		ask)
 	if err != nil {
@@ -389,7 +219,19 @@ func (h *handOut) again(ctx context.Context) error {
 	h.rows = slices.DeleteFunc(h.rows, func(row ownedRow) bool {
 		return !slices.Contains(h.Actions, row.task.Action)
 	})
-	kept, err := h.store.extend(ctx, h.Actor, h.chosen.Session, h.tasks(), h.Lease)
+	if err := h.renew(ctx); err != nil {
+		return err
+	}
+	if len(h.rows) == 0 {
+		return ErrClaimSpent
+	}
+	return nil
+}
+
+// renew begins the lease anew, and keeps the tasks that the actor still owns.
+func (h *handOut) renew(ctx context.Context) error {
+	key := extendKey{h.Actor, h.chosen.Session, h.Lease}
+	kept, err := h.store.extendLeases(ctx, key, h.tasks(), false)
 	if err != nil {
 		return err
 	}
@@ -397,12 +239,9 @@ func (h *handOut) again(ctx context.Context) error {
 	for i, row := range h.rows { // which tasks has sorted
 		still[row.task.Token] = kept[i]
 	}
-	if err := h.store.db.Run(ctx, ask); err != nil { // for the deadlines
+	if err := h.store.db.Run(ctx, h.claimed()); err != nil { // for the deadlines
 		return err
 	}
 	h.rows = slices.DeleteFunc(h.rows, func(row ownedRow) bool { return !still[row.task.Token] })
-	if len(h.rows) == 0 {
-		return ErrClaimSpent
-	}
 	return nil
 }

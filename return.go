@@ -134,7 +134,7 @@ func (s *Store) returnAndOwn(ctx context.Context, request ownRequest) (ownAnswer
 	if err != nil {
 		return ownAnswer{}, err
 	}
-	s.judgeReturned(ctx, request.returns, verdicts)
+	s.judgeReturned(ctx, request.returns, verdicts, make([]bool, len(verdicts)))
 	return ownAnswer{verdicts: verdicts}, nil
 }
 
@@ -162,9 +162,13 @@ func (s *Store) returnPromptly(
 }
 
 // judgeReturned looks again at returns that need it, as far as that takes no lock: it makes those
-// that came at the wrong moment, and judges the others.
-func (s *Store) judgeReturned(ctx context.Context, returns []Return, verdicts []error) {
+// that came at the wrong moment, and judges the others. Made says which of them an attempt of the
+// same call, whose answer was lost, may have made.
+func (s *Store) judgeReturned(
+	ctx context.Context, returns []Return, verdicts []error, made []bool,
+) {
 	const attempts = 5
+	defer func() { s.ownUp(returns, verdicts, made) }()
 	for attempt := range attempts {
 		s.judgeRefused(ctx, returns, verdicts, attempt+1 < attempts)
 		places, undecided := undecidedReturns(returns, verdicts)
@@ -176,6 +180,34 @@ func (s *Store) judgeReturned(ctx context.Context, returns []Return, verdicts []
 			if verdicts[i] = errHeldUp; err == nil {
 				verdicts[i] = again[n]
 			}
+			made[i] = made[i] || pg.WasCutOff(err)
+		}
+	}
+}
+
+// ownUp makes the verdicts those of one call: what an attempt of the same call has made, whose
+// answer was lost, was not made before it. A return that comes twice in a call was made once.
+func (s *Store) ownUp(returns []Return, verdicts []error, made []bool) {
+	type named struct {
+		id    TaskID
+		token Token
+	}
+	before := map[named]int{}
+	dropsCompleted, dropsAborted := s.keep.Drops()
+	for i, r := range returns {
+		if !made[i] {
+			continue
+		}
+		if first, ok := before[named{r.ID, r.Token}]; ok {
+			verdicts[i] = repeated(r, returns[first], verdicts[first])
+			continue
+		}
+		before[named{r.ID, r.Token}] = i
+		drops := r.Code == StatusCompleted && dropsCompleted ||
+			r.Code == StatusAborted && dropsAborted
+		if errors.Is(verdicts[i], ErrAlreadyReturned) ||
+			drops && errors.Is(verdicts[i], ErrTaskNotFound) { // it was deleted as it ended
+			verdicts[i] = nil
 		}
 	}
 }

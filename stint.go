@@ -247,6 +247,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		handOutBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault, headers: opts.Headers,
 		keep: keep.toEngine(), triesKept: opts.History.Tries, triesAge: opts.History.Age,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
+		goingOn: make(chan struct{}, 1),
 	}}
 	store.stats = actionstats.New(db)
 	store.limits = limit.New(limit.Config{
@@ -356,7 +357,7 @@ func (s *Store) newGroups() groups {
 		},
 		owns: &groupcommit.Group[ownKey, exchange, ownAnswer]{
 			Run: s.ownTogether, Size: exchange.size, Clone: exchange.clone, Undo: s.release,
-			MayHaveRun: pg.WasCutOff, Go: s.db.Start,
+			MayHaveRun: mayHaveOwned, Go: s.db.Start,
 		},
 		extends: &groupcommit.Group[extendKey, []OwnedTask, []bool]{
 			Run: s.extendTogether, Size: func(owned []OwnedTask) int { return len(owned) },

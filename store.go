@@ -70,6 +70,8 @@ type core struct {
 	poller   *waiters.Poller
 	waiting  waiters.Keyed[waiter]
 	owners   owners
+	// goingOn is full while a goroutine tries to give back what its caller has left behind.
+	goingOn chan struct{}
 	groups
 	queues queuefloors.Floors
 	sizes  bodies.Sizes

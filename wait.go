@@ -304,6 +304,7 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 	for i, action := range actions {
 		topics[i] = readyTopic(action)
 	}
+	waiting := waits.End(ctx)
 	w := s.awaiting.Join(actions)
 	defer s.awaiting.Leave(actions, w)
 	s.poller.Start(s.db.StartBackground)
@@ -311,11 +312,14 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 	if rest := s.awaiting.EmptyFor(actions); rest > 0 && s.session.ListensToAll() {
 		// The last hand-out took all that was ready, so one more would be made in vain.
 		s.awaiting.Look(w)
-		if err := s.awaitReady(ctx, w, time.After(rest), true); err != nil {
+		if err := s.awaitReady(waiting, w, time.After(rest), true); err != nil {
 			return nil, err
 		}
 	}
 	for {
+		if err := waiting.Err(); err != nil {
+			return nil, err
+		}
 		s.awaiting.Look(w)
 		answer, err := s.ownTasks(ctx, request)
 		if err != nil || len(answer.tasks) > 0 {
@@ -336,7 +340,7 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 				look = time.After(*pause + time.Millisecond)
 			}
 		}
-		if err := s.awaitReady(ctx, w, look, !answer.next.contended); err != nil {
+		if err := s.awaitReady(waiting, w, look, !answer.next.contended); err != nil {
 			return nil, err
 		}
 	}

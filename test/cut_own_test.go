@@ -177,36 +177,39 @@ func TestOwnTasks_RecoversInTheOrderOfPriority(t *testing.T) {
 	}
 }
 
-// If the question for a lost hand-out is lost too, or the context ends, the tasks are ready again
-// once the lease has expired.
+// If the question for a lost hand-out is lost too, it is asked again.
+func TestOwnTasks_AsksAgainIfTheQuestionIsLost(t *testing.T) {
+	t.Parallel()
+	c := newCutStore(t, stint.Options{})
+	insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
+	c.proxy.Cut(pgcut.AtReply, pgcut.Executes("own_tasks"))
+	c.proxy.Cut(pgcut.AtRequest, pgcut.Executes("claimed_tasks"))
+	c.proxy.Cut(pgcut.AtReply, pgcut.Executes("claimed_tasks"))
+	if owned := own(t, c.Store, 1); len(owned) != 1 || owned[0].Try != 1 {
+		t.Errorf("OwnTasks = %+v, want the first try of the task", owned)
+	}
+}
+
+// If the server is away until the store is closed, the tasks are ready again once the lease has
+// expired.
 // Proves G100.
 func TestOwnTasks_LostForGoodLastsUntilTheLeaseExpires(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "b", Action: "act"})
-	ownTwo := func(ctx context.Context) error {
-		_, err := c.OwnTasks(ctx, "actor", 2, []string{"act"}, time.Hour)
-		return err
-	}
-	c.proxy.Cut(pgcut.AtReply, pgcut.Executes("own_tasks"))
-	c.proxy.Cut(pgcut.AtRequest, pgcut.Executes("claimed_tasks"))
-	wantLost(t, ownTwo(t.Context()))
-	c.wantState(t, "after the question was lost", "a in-progress try 1, b in-progress try 1")
-	expireLeases(t, c.truthPool)
-	maintain(t, c.truth)
-
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	trap := c.proxy.Hold(pgcut.AtReply, pgcut.Executes("own_tasks"))
-	done := hold(t, trap, func() error { return ownTwo(ctx) })
+	done := c.loseAll(t, "own_tasks", true, func() error {
+		return errOf(c.OwnTasks(ctx, "actor", 2, []string{"act"}, time.Hour))
+	})
 	cancel()
 	wantErr(t, "OwnTasks", <-done, context.Canceled)
-	c.wantState(t, "after the context ended",
-		"a in-progress try 2"+expiredOnce+", b in-progress try 2"+expiredOnce)
+	wantErr(t, "Close", c.Close(t.Context()), nil) // after a while
+	c.wantState(t, "after Close", "a in-progress try 1, b in-progress try 1")
 	expireLeases(t, c.truthPool)
-	if owned := own(t, c.Store, 2); len(owned) != 2 || owned[0].Try != 3 {
-		t.Errorf("OwnTasks = %+v, want the third try of both", owned)
+	if owned := own(t, c.truth, 2); len(owned) != 2 || owned[0].Try != 2 {
+		t.Errorf("OwnTasks = %+v, want the second try of both", owned)
 	}
 }
 

@@ -45,7 +45,7 @@ var sample = map[string]struct {
 	}},
 	"take_external":  {"'{5,70}', 7, 'actor'", []string{"ready_pkey"}},
 	"bar_claim":      {"7, 'actor'", nil},
-	"remember_claim": {"7", []string{"leases_pkey"}},
+	"remember_claim": {"7, -1", []string{"leases_pkey"}},
 	"count_ready":    {"10, 10, '{}'", []string{"ready_order", "tasks_pkey"}},
 	"count_action":   {"'act', 10", []string{"ready_order"}},
 	"count_tasks":    {"10, '{}'", []string{"tasks_pkey"}},

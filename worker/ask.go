@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/outage"
+	"github.com/stint-tasks/stint/internal/waits"
 )
 
 const (
@@ -23,7 +24,10 @@ const (
 	// gatherBriefly is how long a return waits for others where no question is to come, but
 	// handlers are running that take no longer than a few times that.
 	gatherBriefly = time.Millisecond
-	brieflyTimes  = 5
+
+	// endWaitMax is how long a question may take that has been told to wait no longer.
+	endWaitMax   = 2 * time.Second
+	brieflyTimes = 5
 )
 
 // A slotGroup is a set of actions that share slots: one action with a concurrency of its own, or
@@ -61,6 +65,8 @@ type question struct {
 	// returns are the performances that are returned along with a question that does not wait.
 	returns []*performance
 	cancel  context.CancelFunc
+	// endWait ends the wait for tasks, and interrupts nothing.
+	endWait func()
 }
 
 type answer struct {
@@ -306,9 +312,7 @@ func (a *asker) close() {
 		}
 	}
 	for _, q := range a.open {
-		if q.wait {
-			q.cancel()
-		}
+		q.endWait()
 	}
 }
 
@@ -321,6 +325,11 @@ const (
 
 // drain waits for the answers to open questions, and gives back what they bring.
 func (a *asker) drain(ctx context.Context) {
+	for _, q := range a.open {
+		if q.wait { // a queue that is no store may not know of endWait
+			defer time.AfterFunc(endWaitMax, q.cancel).Stop()
+		}
+	}
 	cancel, leave := time.NewTimer(drainMax), time.NewTimer(drainMax+drainLate)
 	defer cancel.Stop()
 	defer leave.Stop()
@@ -433,6 +442,7 @@ func (a *asker) ask(ctx context.Context, q *question) {
 	// No question has a time limit: the queue gives up a database that is silent, and keeps the
 	// leases of what it hands out while large bodies are on their way.
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, q.endWait = waits.Ending(ctx)
 	go func() {
 		defer q.cancel()
 		ans := answer{question: q}

@@ -6,6 +6,7 @@ package pg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -107,6 +108,10 @@ type shared struct {
 	changed atomic.Bool
 	// leaving says that connections to standbys are looked for.
 	leaving atomic.Bool
+	// deaths counts the connections of the pool that were found dead. Each connection has, under
+	// the name looked, how many there were when it was last found alive.
+	deaths atomic.Int64
+	looked string
 	// closing is closed when Close begins.
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -120,10 +125,12 @@ func New(config Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{shared: &shared{
+	of := &shared{
 		Config: config, statements: statements, logs: newLogs(config.Logger), silence: SilenceMax,
 		closing: make(chan struct{}), draining: newBackground(), background: newBackground(),
-	}}, nil
+	}
+	of.looked = fmt.Sprintf("stint %p", of) // others may work with the same pool
+	return &DB{shared: of}, nil
 }
 
 // WithTx returns a DB whose calls take part in the caller's transaction. If quiet, they notify

@@ -75,7 +75,7 @@ func WasCutOff(err error) bool {
 			pgErr.Code == codeCompletionUnknown
 	}
 	var connectErr *pgconn.ConnectError
-	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed)
+	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed) && !errors.Is(err, errDead)
 }
 
 // isUnprepared reports whether the server could not make sense of a statement. The driver has

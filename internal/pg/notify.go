@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Notices are the changes of a transaction that others may wait for: topics, whose text says all,
@@ -266,19 +265,22 @@ func (db *DB) sendNotices(ctx context.Context, pending *Notices) (heard int64, e
 	defer cancel()
 	told := db.newTelling(pending)
 	told.here()
-	err = db.Pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) (err error) {
-		defer func() { db.giveUp(ctx, conn.Conn(), err) }()
-		batch, reads := &pgx.Batch{}, readsTexts(conn.Conn(), conn.Conn())
-		told.queue(batch, conn.Conn(), true, func() {})
-		defer told.over()
-		if !reads {
-			if err := db.open(ctx, conn.Conn(), "begin"); err != nil {
-				return err
-			}
-			batch.Queue("commit")
+	conn, err := db.acquirePooled(ctx)
+	if err != nil {
+		return told.heard, err
+	}
+	defer db.release(ctx, conn)
+	defer func() { db.giveUp(ctx, conn.Conn(), err) }()
+	batch, reads := &pgx.Batch{}, readsTexts(conn.Conn(), conn.Conn())
+	told.queue(batch, conn.Conn(), true, func() {})
+	defer told.over()
+	if !reads {
+		if err := db.open(ctx, conn.Conn(), "begin"); err != nil {
+			return told.heard, err
 		}
-		return conn.SendBatch(ctx, batch).Close()
-	})
+		batch.Queue("commit")
+	}
+	err = conn.SendBatch(ctx, batch).Close()
 	return told.heard, err
 }
 

@@ -103,11 +103,11 @@ func (db *DB) acquire(ctx context.Context) (lent, error) {
 		db.awaitIdle(ctx)
 	}
 	if db.reserve == nil {
-		conn, err := db.Pool.Acquire(ctx)
+		conn, err := db.acquirePooled(ctx)
 		if err != nil {
 			return lent{}, db.starved(ctx, err)
 		}
-		return lent{conn.Conn(), conn.Release}, nil
+		return lent{conn.Conn(), func() { db.release(ctx, conn) }}, nil
 	}
 	acquiring, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,7 +126,7 @@ func (db *DB) acquire(ctx context.Context) (lent, error) {
 			cancel()
 		}
 	})
-	conn, err := db.Pool.Acquire(acquiring)
+	conn, err := db.acquirePooled(acquiring)
 	cancel()
 	if asking.Stop() {
 		db.logs.unreserved.Worked(ctx) // nobody needs it
@@ -138,7 +138,7 @@ func (db *DB) acquire(ctx context.Context) (lent, error) {
 		if got != nil {
 			db.giveReserve(db.reserve, got)
 		}
-		return lent{conn.Conn(), conn.Release}, nil
+		return lent{conn.Conn(), func() { db.release(ctx, conn) }}, nil
 	case got != nil:
 		db.logs.starved.Failed(ctx, db.exhausted())
 		return lent{got.Conn, func() { db.giveReserve(db.reserve, got) }}, nil

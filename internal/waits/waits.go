@@ -43,3 +43,20 @@ func Begin[ID ~string](ctx context.Context, source any, ids []ID) (over func()) 
 	}
 	return watch(source, texts)
 }
+
+type endKey struct{}
+
+// Ending returns a context for WaitToOwnTasks, and a function that ends the wait: a look that is
+// under way is not interrupted, so that what it owns is delivered, and known to the caller.
+func Ending(ctx context.Context) (_ context.Context, end func()) {
+	waiting, end := context.WithCancel(ctx)
+	return context.WithValue(ctx, endKey{}, waiting), end
+}
+
+// End returns the context that ends the wait of a call: one of [Ending], or that of the call.
+func End(ctx context.Context) context.Context {
+	if waiting, ok := ctx.Value(endKey{}).(context.Context); ok {
+		return waiting
+	}
+	return ctx
+}

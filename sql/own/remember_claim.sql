@@ -7,11 +7,13 @@
 --
 -- The row is a part of the claim's lease that holds no tasks. Its number keeps it apart from the
 -- parts that hold some, which are deleted as they become empty; maintenance drops it once it has
--- expired. Where spend_claim has made it, size is less than 0.
+-- expired. It is -1 if the caller has repeated the call, who is then responsible for the tasks, and
+-- -2 if only the call itself has. Where spend_claim has made it, it is -1, and size is less than 0.
 --
 --   $1 claim  bigint
+--   $2 part   integer
 INSERT INTO stint.leases (claim, part, actor, deadline, size, spans)
-SELECT lease.claim, -1, lease.actor, statement_timestamp() + '10 minutes'::interval, 0,
+SELECT lease.claim, $2::integer, lease.actor, statement_timestamp() + '10 minutes'::interval, 0,
        '{}'::bigint[]
 FROM (
     SELECT leases.claim, leases.actor

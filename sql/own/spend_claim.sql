@@ -2,7 +2,8 @@
 --
 -- Lets nothing be handed out under claim $1 any more, for ten minutes, and marks the claim as
 -- spent. A row of remember_claim that is there already stays as it is unless $3 says otherwise:
--- whoever has repeated the call is responsible for the tasks.
+-- whoever has repeated the call is responsible for the tasks. A row of an earlier spend_claim, whose
+-- caller may not know of it, is renewed in any case.
 --
 --   $1 claim  bigint
 --   $2 actor  text
@@ -12,5 +13,5 @@ VALUES ($1::bigint, -1, $2::text, statement_timestamp() + '10 minutes'::interval
         '{}'::bigint[])
 ON CONFLICT (claim, part) DO UPDATE
 SET size = excluded.size, deadline = excluded.deadline
-WHERE $3::boolean
+WHERE $3::boolean OR remembered.size < 0
 RETURNING remembered.claim

@@ -1,0 +1,75 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// pingMax is how long a connection may take to answer when it is looked at before its use.
+const pingMax = 2 * time.Second
+
+// errDead is that of calls whose connections were all found dead before anything was sent.
+var errDead = errors.New("connections of the pool were dead before they were used")
+
+// acquirePooled acquires a connection of the pool. What ends one connection, such as a restart of
+// the server, mostly ends others, and each of these would fail the call that is the first to use
+// it. So once a connection was found dead, every other is looked at before its next use. Until
+// then, and after that, the look costs nothing.
+func (db *DB) acquirePooled(ctx context.Context) (*pgxpool.Conn, error) {
+	var dead error
+	for range db.Pool.Stat().MaxConns() + 1 {
+		conn, err := db.Pool.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if dead = db.look(ctx, conn.Conn()); dead == nil {
+			return conn, nil
+		}
+		conn.Release() // the pool drops what is closed
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return nil, fmt.Errorf("%w: %w", errDead, dead)
+}
+
+// look looks at a connection of the pool, unless it was looked at since the last one that was found
+// dead. It closes one that does not answer.
+func (db *DB) look(ctx context.Context, conn *pgx.Conn) error {
+	deaths := db.deaths.Load()
+	known := conn.PgConn().CustomData()
+	if seen, _ := known[db.looked].(int64); seen == deaths {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingMax)
+	defer cancel()
+	if err := conn.Ping(ctx); err != nil {
+		closing, cancel := Undoing(ctx)
+		defer cancel()
+		return errors.Join(err, conn.Close(closing))
+	}
+	known[db.looked] = deaths
+	return nil
+}
+
+// release gives a connection back to the pool. If the call has lost it, and not given it up, others
+// may be lost as well.
+func (db *DB) release(ctx context.Context, conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() && ctx.Err() == nil {
+		db.deaths.Add(1)
+	}
+	conn.Release()
+}
+
+// IsAway reports whether a call failed since the database could not be reached, or was lost in the
+// middle: the same call may succeed later.
+func IsAway(err error) bool {
+	var connectErr *pgconn.ConnectError
+	return WasCutOff(err) || errors.As(err, &connectErr) || errors.Is(err, errDead)
+}
