@@ -171,6 +171,10 @@ type Problems struct {
 	// Failed are tasks that were aborted by their owners, because their tries were exhausted, or
 	// because their Deadline passed; the latest first.
 	Failed []TaskInfo
+	// Unwatched are tasks in progress of owners whose process nobody watches, those first whose
+	// leases expire last: the owner is not registered ([Store.RegisterActor]), or no longer, or its
+	// process is gone and no store maintains. If it is gone, they stay with it for so long.
+	Unwatched []TaskInfo
 	// Errors are up to 100 groups of failing and failed tasks by what their last owners said, the
 	// largest first.
 	Errors []ErrorGroup
@@ -189,7 +193,7 @@ const errorGroupsMax = 100
 
 // Problems returns up to limit tasks of each kind, as of one instant, without their bodies and
 // results; the groups of Errors count as many. The limit is between 1 and 10,000. It reads all
-// leases, of which there is one for each call of OwnTasks whose tasks are in progress; otherwise it
+// leases twice, of which there is one for each call of OwnTasks whose tasks are in progress; otherwise it
 // takes the same time however many tasks there are.
 func (s *Store) Problems(ctx context.Context, limit int) (Problems, error) {
 	trouble, err := s.problems(ctx, limit)
@@ -220,6 +224,19 @@ func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 					return err
 				}
 				*kinds[kind] = append(*kinds[kind], info)
+			}
+			return rows.Err()
+		},
+	}, pg.Step{
+		Name: "list_unwatched", Args: []any{limit},
+		Read: func(rows pgx.Rows) error {
+			problems.Unwatched = nil
+			for rows.Next() {
+				info, err := readInfo(rows)
+				if err != nil {
+					return err
+				}
+				problems.Unwatched = append(problems.Unwatched, info)
 			}
 			return rows.Err()
 		},

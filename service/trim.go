@@ -42,6 +42,7 @@ func (a *asking) trimExplained(r *stintv1.ExplainTaskResponse) {
 	if limits == nil || a.principal.MayList([]string{r.GetTask().GetAction()}, "") {
 		return
 	}
+	limits.Hidden = true
 	limits.InProgress, limits.KeyInProgress = 0, 0
 	limits.Owned, limits.KeyOwned = nil, nil
 	limits.KeyWaiting, limits.KeyWaitingOrMore, limits.TurnsAhead = 0, false, 0
@@ -80,7 +81,7 @@ func (a *asking) trimProblems(r *stintv1.ListProblemsResponse) {
 	if !a.restricted() {
 		return
 	}
-	for _, kind := range []*[]*stintv1.TaskInfo{&r.Slow, &r.Failing, &r.Failed} {
+	for _, kind := range []*[]*stintv1.TaskInfo{&r.Slow, &r.Failing, &r.Failed, &r.Unwatched} {
 		*kind = a.seen(*kind)
 		if a.most > 0 && len(*kind) > a.most {
 			*kind = (*kind)[:a.most]

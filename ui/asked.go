@@ -75,7 +75,8 @@ func newAsked(store Store, options Options) *asked {
 	}
 	a.problems.ask = func(ctx context.Context) (stint.Problems, error) {
 		found, err := store.Problems(ctx, countedErrorsMax)
-		for _, tasks := range []*[]stint.TaskInfo{&found.Slow, &found.Failing, &found.Failed} {
+		kinds := []*[]stint.TaskInfo{&found.Slow, &found.Failing, &found.Failed, &found.Unwatched}
+		for _, tasks := range kinds {
 			*tasks = slices.Clone((*tasks)[:min(len(*tasks), problemsMax)])
 			shorten(*tasks)
 		}
@@ -193,6 +194,25 @@ func (a *asked) limitsOf(ctx context.Context, action string) (*stint.ActionLimit
 		return nil, err
 	}
 	return &all[i], nil
+}
+
+// schedulesOf returns the schedules that insert tasks with an action, as far as they are known.
+func (a *asked) schedulesOf(ctx context.Context, action string) (of []stint.ScheduleInfo) {
+	if a.schedules == nil {
+		return nil
+	}
+	all, err := a.schedules.get(ctx)
+	if err != nil { // their page says why
+		return nil
+	}
+	for i := range all {
+		if slices.ContainsFunc(all[i].Tasks, func(task stint.Task) bool {
+			return task.Action == action
+		}) {
+			of = append(of, all[i])
+		}
+	}
+	return of
 }
 
 // A taskAnswer is what the store knows of a task, without its body and result.

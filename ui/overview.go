@@ -278,12 +278,11 @@ func notices(
 				What:  say(actionPart(a.Action), " is paused: "+waits+" ready."),
 				Where: page, Key: "paused " + a.Action,
 			})
-		case a.Ready > a.Parked && a.OldestReady > readyLong && a.InProgress == 0 &&
-			!asked[a.Action]:
+		case a.OldestReady > readyLong && a.InProgress == 0 && !asked[a.Action]:
 			stuck = append(stuck, notice{
-				Bad: true, Where: page, Key: "stuck " + a.Action, age: a.OldestReady,
+				Bad: a.Ready > a.Parked, Where: page, Key: "stuck " + a.Action, age: a.OldestReady,
 				What: say("No registered actor performs ", actionPart(a.Action), ": "+waits+
-					" ready, the oldest for "+display.Span(a.OldestReady)+"."),
+					" ready, the oldest for "+display.Span(a.OldestReady)+heldUp(a)+"."),
 			})
 		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
 			stuck = append(stuck, notice{
@@ -313,7 +312,7 @@ func heldUp(a *stint.ActionStats) string {
 		text = "; its limit is full"
 	}
 	if a.Parked > 0 {
-		text += "; " + display.Number(a.Parked) + " held up by their keys"
+		text += "; " + display.Number(a.Parked) + " parked by limits, pauses or turns of their keys"
 	}
 	return text
 }
