@@ -24,7 +24,10 @@ type Stats struct {
 	Actions []ActionStats
 
 	// Estimated are the states that so many tasks are in that some counts are estimates.
-	Estimated []State
+	// EstimatedAt is when these were estimated, on the database's clock, which is up to a second
+	// before the call; zero if none is.
+	Estimated   []State
+	EstimatedAt time.Time
 
 	// PruningBehind is how much longer than their retention finished tasks stay at most, as
 	// reported by the stores that maintain: the delay of the last pruned tasks plus the time since.
@@ -82,7 +85,9 @@ func (a ActionStats) ByState() iter.Seq2[State, int64] {
 // Stats counts the tasks in the store, by action and state, in constant time, so that a monitor may
 // ask every second. In each state it counts up to 1,000 rows exactly, where a row is a task or a
 // span of up to 1,000 tasks that were inserted, handed out or returned together; beyond that it
-// estimates the number from a sample, and says so. The store keeps estimates for ten seconds. It
+// estimates the number from a sample of the same pages each time, and says so, and of when. The
+// sample has all pages of a table of up to 4 MiB, so that some ten thousand rows are counted; how
+// many of more rows there are it says to some percent. The store keeps estimates for a second. It
 // counts ready tasks per action, so that a few are never lost among many; if there are more than
 // 1,000 pairs of action and priority, some may be missing. Parked tasks of a priority are counted
 // apart from its other ready ones, as of one more priority. Of more than 1,000 actions with limits
@@ -114,7 +119,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	for action := range counted.Limited {
 		of(action)
 	}
-	stats := Stats{PruningBehind: counted.Behind}
+	stats := Stats{PruningBehind: counted.Behind, EstimatedAt: counted.EstimatedAt}
 	for _, number := range counted.Many {
 		stats.Estimated = append(stats.Estimated, stateOf(number))
 	}

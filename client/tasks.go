@@ -318,6 +318,9 @@ func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
 			return err
 		}
 		stats = stint.Stats{PruningBehind: r.GetPruningBehind().AsDuration()}
+		if r.GetEstimatedAt() != nil {
+			stats.EstimatedAt = r.GetEstimatedAt().AsTime()
+		}
 		for _, state := range r.GetEstimated() {
 			stats.Estimated = append(stats.Estimated, stint.State(state))
 		}

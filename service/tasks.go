@@ -347,6 +347,9 @@ func (t *tasks) GetStats(
 		return nil, err
 	}
 	response := &stintv1.GetStatsResponse{PruningBehind: durationpb.New(stats.PruningBehind)}
+	if !stats.EstimatedAt.IsZero() {
+		response.EstimatedAt = timestamppb.New(stats.EstimatedAt)
+	}
 	for _, state := range stats.Estimated {
 		response.Estimated = append(response.Estimated, string(state))
 	}

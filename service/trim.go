@@ -58,7 +58,7 @@ func (a *asking) trimStats(r *stintv1.GetStatsResponse) {
 	r.Actions = slices.DeleteFunc(r.GetActions(), func(s *stintv1.ActionStats) bool {
 		return !a.principal.MayList([]string{s.GetAction()}, "")
 	})
-	r.PruningBehind, r.Estimated = nil, nil
+	r.PruningBehind, r.Estimated, r.EstimatedAt = nil, nil, nil
 	for state := range (stint.ActionStats{}).ByState() {
 		r.Estimated = append(r.Estimated, string(state))
 	}

@@ -53,7 +53,7 @@ var sample = map[string]struct {
 	"count_tries":    {"10", nil},
 	"note_late":      {"'{5,70}', '{7,7}', '{x,NULL}'", []string{"finished_pkey"}},
 	"note_tries":     {"'{a,b}', '{1,2}', '{0,1}'", nil},
-	"sample_tasks":   {"10, '{0,1,2,3,10}', 10", []string{"tasks_pkey"}},
+	"sample_tasks":   {"10, '{0,1,2,3,10}', 10, 5", []string{"tasks_pkey"}},
 	"list_problems": {"10", []string{
 		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
 	}},

@@ -17,7 +17,16 @@ type tally struct {
 	State     stint.State
 	Tasks     int64
 	Estimated bool
+	at        time.Time // when it was estimated, if that is known
 	Link      string
+}
+
+// Estimate says of an estimate of which moment it is.
+func (t tally) Estimate() string {
+	if t.at.IsZero() {
+		return "an estimate"
+	}
+	return "an estimate of " + stamp(t.at)
 }
 
 // An actionRow is an action in a list.
@@ -178,6 +187,7 @@ func tallies(stats stint.Stats) []tally {
 	for _, state := range states() {
 		all = append(all, tally{
 			State: state, Estimated: slices.Contains(stats.Estimated, state),
+			at:   stats.EstimatedAt,
 			Link: link("tasks", "state", string(state)),
 		})
 	}
@@ -203,6 +213,7 @@ func actionRows(stats stint.Stats, rates *rates) []actionRow {
 			row.All += tasks
 			row.States = append(row.States, tally{
 				State: state, Tasks: tasks, Estimated: slices.Contains(stats.Estimated, state),
+				at:   stats.EstimatedAt,
 				Link: link("tasks", "state", string(state), "action", row.Action),
 			})
 		}

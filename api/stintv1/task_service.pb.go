@@ -2827,6 +2827,8 @@ type GetStatsResponse struct {
 	Actions       []*ActionStats         `protobuf:"bytes,1,rep,name=actions,proto3" json:"actions,omitempty"`
 	Estimated     []string               `protobuf:"bytes,2,rep,name=estimated,proto3" json:"estimated,omitempty"`
 	PruningBehind *durationpb.Duration   `protobuf:"bytes,3,opt,name=pruning_behind,json=pruningBehind,proto3" json:"pruning_behind,omitempty"`
+	// When those were estimated; missing if none are, or the caller may not see all tasks.
+	EstimatedAt   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=estimated_at,json=estimatedAt,proto3" json:"estimated_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2878,6 +2880,13 @@ func (x *GetStatsResponse) GetEstimated() []string {
 func (x *GetStatsResponse) GetPruningBehind() *durationpb.Duration {
 	if x != nil {
 		return x.PruningBehind
+	}
+	return nil
+}
+
+func (x *GetStatsResponse) GetEstimatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EstimatedAt
 	}
 	return nil
 }
@@ -4088,11 +4097,12 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\n" +
 	"conditions\x18\x04 \x03(\v2\x17.stint.v1.EdgeConditionR\n" +
 	"conditions\"\x11\n" +
-	"\x0fGetStatsRequest\"\xa3\x01\n" +
+	"\x0fGetStatsRequest\"\xe2\x01\n" +
 	"\x10GetStatsResponse\x12/\n" +
 	"\aactions\x18\x01 \x03(\v2\x15.stint.v1.ActionStatsR\aactions\x12\x1c\n" +
 	"\testimated\x18\x02 \x03(\tR\testimated\x12@\n" +
-	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\"\xc0\x03\n" +
+	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\x12=\n" +
+	"\festimated_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vestimatedAt\"\xc0\x03\n" +
 	"\vActionStats\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x18\n" +
 	"\ablocked\x18\x02 \x01(\x03R\ablocked\x12\x1c\n" +
@@ -4392,103 +4402,104 @@ var file_stint_v1_task_service_proto_depIdxs = []int32{
 	73,  // 60: stint.v1.GetGraphResponse.conditions:type_name -> stint.v1.EdgeCondition
 	45,  // 61: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
 	63,  // 62: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	63,  // 63: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	71,  // 64: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	71,  // 65: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	71,  // 66: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	48,  // 67: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	71,  // 68: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
-	51,  // 69: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	68,  // 70: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	63,  // 71: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	71,  // 72: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	68,  // 73: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	63,  // 74: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	63,  // 75: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	60,  // 76: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 77: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 78: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 79: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
-	6,   // 80: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	8,   // 81: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	10,  // 82: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	12,  // 83: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	14,  // 84: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	16,  // 85: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	18,  // 86: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
-	21,  // 87: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	23,  // 88: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	27,  // 89: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	29,  // 90: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	31,  // 91: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	34,  // 92: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	36,  // 93: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	41,  // 94: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	43,  // 95: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	46,  // 96: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	49,  // 97: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	52,  // 98: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	54,  // 99: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	56,  // 100: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	58,  // 101: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	74,  // 102: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	75,  // 103: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	76,  // 104: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	77,  // 105: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	78,  // 106: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	79,  // 107: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	80,  // 108: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	81,  // 109: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	82,  // 110: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	83,  // 111: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	84,  // 112: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	85,  // 113: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	86,  // 114: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	87,  // 115: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 116: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 117: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 118: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
-	7,   // 119: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	9,   // 120: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	11,  // 121: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	13,  // 122: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	15,  // 123: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	17,  // 124: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	20,  // 125: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
-	22,  // 126: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	26,  // 127: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	28,  // 128: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	30,  // 129: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	32,  // 130: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	35,  // 131: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	37,  // 132: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	42,  // 133: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	44,  // 134: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	47,  // 135: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	50,  // 136: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	53,  // 137: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	55,  // 138: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	57,  // 139: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	59,  // 140: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	88,  // 141: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	89,  // 142: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	90,  // 143: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	91,  // 144: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	92,  // 145: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	93,  // 146: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	94,  // 147: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	95,  // 148: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	96,  // 149: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	97,  // 150: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	98,  // 151: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	99,  // 152: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	100, // 153: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	101, // 154: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	116, // [116:155] is the sub-list for method output_type
-	77,  // [77:116] is the sub-list for method input_type
-	77,  // [77:77] is the sub-list for extension type_name
-	77,  // [77:77] is the sub-list for extension extendee
-	0,   // [0:77] is the sub-list for field type_name
+	68,  // 63: stint.v1.GetStatsResponse.estimated_at:type_name -> google.protobuf.Timestamp
+	63,  // 64: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	71,  // 65: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	71,  // 66: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	71,  // 67: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	48,  // 68: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	71,  // 69: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
+	51,  // 70: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	68,  // 71: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	63,  // 72: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	71,  // 73: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	68,  // 74: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	63,  // 75: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	63,  // 76: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	60,  // 77: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 78: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 79: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 80: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
+	6,   // 81: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	8,   // 82: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	10,  // 83: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	12,  // 84: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	14,  // 85: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	16,  // 86: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	18,  // 87: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	21,  // 88: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	23,  // 89: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	27,  // 90: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	29,  // 91: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	31,  // 92: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	34,  // 93: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	36,  // 94: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	41,  // 95: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	43,  // 96: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	46,  // 97: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	49,  // 98: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	52,  // 99: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	54,  // 100: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	56,  // 101: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	58,  // 102: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	74,  // 103: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	75,  // 104: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	76,  // 105: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	77,  // 106: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	78,  // 107: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	79,  // 108: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	80,  // 109: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	81,  // 110: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	82,  // 111: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	83,  // 112: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	84,  // 113: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	85,  // 114: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	86,  // 115: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	87,  // 116: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 117: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 118: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 119: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
+	7,   // 120: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	9,   // 121: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	11,  // 122: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	13,  // 123: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	15,  // 124: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	17,  // 125: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	20,  // 126: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	22,  // 127: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	26,  // 128: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	28,  // 129: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	30,  // 130: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	32,  // 131: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	35,  // 132: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	37,  // 133: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	42,  // 134: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	44,  // 135: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	47,  // 136: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	50,  // 137: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	53,  // 138: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	55,  // 139: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	57,  // 140: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	59,  // 141: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	88,  // 142: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	89,  // 143: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	90,  // 144: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	91,  // 145: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	92,  // 146: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	93,  // 147: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	94,  // 148: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	95,  // 149: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	96,  // 150: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	97,  // 151: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	98,  // 152: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	99,  // 153: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	100, // 154: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	101, // 155: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	117, // [117:156] is the sub-list for method output_type
+	78,  // [78:117] is the sub-list for method input_type
+	78,  // [78:78] is the sub-list for extension type_name
+	78,  // [78:78] is the sub-list for extension extendee
+	0,   // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }

@@ -177,7 +177,6 @@ func (s *Session) dropTopics() {
 	s.fewer = s.fewer || unchanged && s.known != s.wanted
 }
 
-
 // ListensToAll reports whether the session was asked for no topic that it does not listen for.
 func (s *Session) ListensToAll() bool {
 	if s == nil {

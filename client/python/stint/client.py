@@ -342,6 +342,7 @@ class Client:
         return t.Stats(
             actions=[t.to_action_stats(each) for each in answer.get("actions", ())],
             estimated=answer.get("estimated", []),
+            estimated_at=t.to_time(answer.get("estimated_at")),
             pruning_behind=t.to_duration(answer.get("pruning_behind")))
 
     def problems(self, limit: int = 100) -> t.Problems:

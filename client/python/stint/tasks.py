@@ -359,10 +359,11 @@ class ActionStats:
 
 @dataclass
 class Stats:
-    """Counts of all tasks. estimated: the states whose counts are estimates."""
+    """Counts of all tasks. estimated: the states whose counts are estimates, made at estimated_at."""
 
     actions: Sequence[ActionStats] = ()
     estimated: Sequence[str] = ()
+    estimated_at: Optional[datetime] = None
     pruning_behind: timedelta = timedelta()
 
 

@@ -263,6 +263,7 @@ const actionStatsFields: Fields = {
 };
 const statsFields: Fields = {
   actions: many(actionStatsFields), estimated: texts, pruningBehind: duration,
+  estimatedAt: time,
 };
 const errorFields: Fields = { action: text, tasks: number, error: text, example: text };
 const problemsFields: Fields = {

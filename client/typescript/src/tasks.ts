@@ -344,6 +344,8 @@ export interface Stats {
   actions: ActionStats[];
   /** The states whose counts are estimates. */
   estimated: string[];
+  /** When these were made; null if none was. */
+  estimatedAt: Date | null;
   pruningBehind: Duration;
 }
 
