@@ -153,7 +153,8 @@ func (e Explanation) describeChances(text *strings.Builder) {
 		fmt.Fprintf(text, "\ntries left: %d of %d", e.TriesLeft, e.Task.MaxTries)
 	}
 	switch {
-	case e.IsOverdue() && e.Task.State != StateReady:
+	case e.IsOverdue() && e.Task.State == StateReady: // which was said first
+	case e.IsOverdue():
 		fmt.Fprintf(text, "\nits deadline passed at %s: a store that maintains aborts it",
 			stamp(e.Task.Deadline))
 	case !e.Task.Deadline.IsZero():
