@@ -32,8 +32,8 @@ WITH part AS MATERIALIZED (
         FROM (VALUES (0), (1), (2), (3), (10)) AS known (state)
     ) AS size
 ), total AS MATERIALIZED (
-    SELECT 0 /* blocked */ AS state, NULL::text AS action, false AS parked, count(*)::bigint AS tasks,
-           0 AS of
+    SELECT 0 /* blocked */ AS state, NULL::text AS action, false AS parked,
+           count(*)::bigint AS tasks, 0 AS of
     FROM stint.blocked
          TABLESAMPLE SYSTEM (100 * (SELECT part.pages FROM part WHERE part.state = 0))
          REPEATABLE (0)
