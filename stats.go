@@ -198,8 +198,8 @@ const errorGroupsMax = 100
 
 // Problems returns up to limit tasks of each kind, as of one instant, without their bodies and
 // results; the groups of Errors count as many. The limit is between 1 and 10,000. It reads all
-// leases twice, of which there is one for each call of OwnTasks whose tasks are in progress; otherwise it
-// takes the same time however many tasks there are.
+// leases twice, of which there is one for each call of OwnTasks whose tasks are in progress;
+// otherwise it takes the same time however many tasks there are.
 func (s *Store) Problems(ctx context.Context, limit int) (Problems, error) {
 	trouble, err := s.problems(ctx, limit)
 	if err != nil {

@@ -82,7 +82,9 @@ func TestExplain_KnowsThatAnIdleActorAsksWithoutASession(t *testing.T) {
 	})
 	held(t, store, "mail")
 	stop := waitIdle(t, store, "mail")
-	eventually(t, soon, "it is known who asks", func() bool { return explanationOf(t, store, "mail").IsAsked() })
+	eventually(t, soon, "it is known who asks", func() bool {
+		return explanationOf(t, store, "mail").IsAsked()
+	})
 	stop()
 	ages(t, pool)
 	if explanationOf(t, store, "mail").IsAsked() {
@@ -92,7 +94,9 @@ func TestExplain_KnowsThatAnIdleActorAsksWithoutASession(t *testing.T) {
 		PollOnly: true, PollInterval: 10 * time.Millisecond, Maintenance: stint.MaintainNever,
 	})
 	waitIdle(t, other, "mail")
-	eventually(t, soon, "it is known who asks", func() bool { return explanationOf(t, store, "mail").IsAsked() })
+	eventually(t, soon, "it is known who asks", func() bool {
+		return explanationOf(t, store, "mail").IsAsked()
+	})
 }
 
 // Proves G305.
