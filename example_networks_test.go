@@ -160,7 +160,7 @@ func ExampleStore_Explain() {
 	// "ship" is blocked: it waits for 1
 	//   "build" (ready)
 	// tries left: 3 of 3
-	// nobody has asked for "ship"
+	// nobody asks for "ship"
 }
 
 func ExampleStore_Graph() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,12 +40,31 @@ type Explanation struct {
 	// action has limits, or it or one of its keys is paused.
 	Limits *TaskLimits
 
-	// AskedAt is when somebody last asked for tasks with this action, accurate to half a minute;
-	// zero if nobody has for a week.
+	// AskedAt is when somebody last asked for tasks with this action, accurate to a minute; Now, as
+	// long as a process that lives waits for such tasks, also if it is idle; zero if nobody has for
+	// a week. Actors is how many actors are registered for the action by processes that live, or
+	// attended.
 	AskedAt time.Time
+	Actors  int
+
+	// Presence is what is known of the process of the owner of a task in progress.
+	Presence Presence
 
 	Now time.Time // on the database's clock
 }
+
+// A Presence is what is known of the process of an owner.
+type Presence string
+
+// What may be known of a process.
+const (
+	// PresenceUnknown is of owners that are not registered ([Store.RegisterActor]), or no longer
+	// are: nobody notices that they are gone before the lease expires.
+	PresenceUnknown Presence = ""
+	PresenceLives   Presence = "lives"
+	// PresenceGone is of owners whose tasks are handed on within seconds, if a store maintains.
+	PresenceGone Presence = "gone"
+)
 
 // explainedTasksMax is how many predecessors an explanation names.
 const explainedTasksMax = 100
@@ -59,8 +77,8 @@ const explainedStepsMax = 20
 
 // Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
 // until when, which limits and pauses hold it up, how many tries are left, which steps it has
-// recorded, when somebody last asked for its action, and because of which predecessors it was
-// aborted or skipped. If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
+// recorded, whether somebody asks for its action, and because of which predecessors it was aborted
+// or skipped. If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
 	explanation, err := s.explain(ctx, id)
 	if err != nil {
@@ -85,6 +103,9 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 			return err
 		},
 	}, pg.Step{
+		Name: "explain_asked", Args: []any{string(id), readyTopic("")},
+		Read: func(rows pgx.Rows) error { return e.readAsked(rows) },
+	}, pg.Step{
 		Name: "explain_limits", Args: []any{string(id), limit.CountedMax, explainedWaitingMax},
 		Read: func(rows pgx.Rows) error {
 			var err error
@@ -107,11 +128,10 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
 	for rows.Next() {
 		var missing int
-		var askedAt *time.Time
 		var now time.Time
 		var place int
 		var anyOf bool
-		info, err := readInfo(rows, &missing, &askedAt, &now, &place, &anyOf)
+		info, err := readInfo(rows, &missing, &now, &place, &anyOf)
 		if err != nil {
 			return e, found, err
 		}
@@ -139,139 +159,27 @@ func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
 		if info.MaxTries > 0 {
 			e.TriesLeft = max(info.MaxTries-info.Tries, 0)
 		}
-		e.AskedAt, e.AnyOf = pg.OrZero(askedAt), anyOf
+		e.AnyOf = anyOf
 	}
 	return e, found, rows.Err()
 }
 
-// askedLately is how recently an actor must have asked for an action to be expected to ask again.
-const askedLately = 2 * time.Minute
-
-// String returns the explanation in a few lines for people to read.
-func (e Explanation) String() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%q ", string(e.Task.ID))
-	switch e.Task.State {
-	case StateCompleted:
-		fmt.Fprintf(&text, "completed at %s", stamp(e.Task.FinishedAt))
-		return text.String()
-	case StateAborted:
-		fmt.Fprintf(&text, "was aborted at %s: %s", stamp(e.Task.FinishedAt),
-			e.Task.AbortCause.sentence())
-		if said, _, _ := strings.Cut(e.Task.Status, "\n"); said != "" {
-			fmt.Fprintf(&text, ": %.*s", explainedWordsMax, said)
+// readAsked reads whether somebody asks for the task's action, and what is known of its owner.
+func (e *Explanation) readAsked(rows pgx.Rows) error {
+	var askedAt *time.Time
+	var owner *int16
+	_, err := pgx.ForEachRow(rows, []any{&askedAt, &e.Actors, &owner}, func() error {
+		e.AskedAt = pg.OrZero(askedAt)
+		if e.AskedAt.After(e.Now) { // this statement is the later one
+			e.AskedAt = e.Now
 		}
-		e.describeCauses(&text)
-		return text.String()
-	case StateSkipped:
-		fmt.Fprintf(&text, "was skipped at %s: its condition cannot be met",
-			stamp(e.Task.FinishedAt))
-		e.describeCauses(&text)
-		return text.String()
-	case StateBlocked:
-		text.WriteString("is blocked")
-		e.describeMissing(&text)
-	case StateScheduled:
-		fmt.Fprintf(&text, "is scheduled until %s, in %s", stamp(e.Task.NotBefore),
-			rounded(e.Task.NotBefore.Sub(e.Now)))
-	case StateInProgress:
-		fmt.Fprintf(&text, "is in-progress: %s", owner(e.Task))
-	case StateReady:
-		e.describeReady(&text)
-	}
-	e.describeChances(&text)
-	return text.String()
-}
-
-func (e Explanation) describeCauses(text *strings.Builder) {
-	for _, before := range e.BecauseOf {
-		fmt.Fprintf(text, "\n  %q (%s", string(before.ID), before.State)
-		if before.State == StateAborted {
-			fmt.Fprintf(text, ": %s", before.AbortCause.sentence())
+		if e.Task.State == StateInProgress && owner != nil {
+			e.Presence = map[int16]Presence{1: PresenceLives, 2: PresenceGone}[*owner]
 		}
-		text.WriteString(")")
-	}
+		return nil
+	})
+	return err
 }
-
-// sentence says the cause in words.
-func (c AbortCause) sentence() string {
-	switch c {
-	case CauseReturned:
-		return "its owner aborted it"
-	case CauseTries:
-		return "it ran out of tries"
-	case CauseDependency:
-		return "a predecessor was aborted"
-	case CauseCancelled:
-		return "it was cancelled"
-	case CauseReplaced:
-		return "it was replaced"
-	case CauseExpired:
-		return "its deadline passed"
-	}
-	return string(c)
-}
-
-func (e Explanation) describeMissing(text *strings.Builder) {
-	fmt.Fprintf(text, ": it waits for %s%d", map[bool]string{true: "the first of "}[e.AnyOf],
-		e.Missing)
-	for _, before := range e.WaitsFor {
-		fmt.Fprintf(text, "\n  %q (%s)", string(before.ID), before.State)
-		if before.State == StateInProgress {
-			fmt.Fprintf(text, ", %s", owner(before))
-		}
-	}
-	if more := e.Missing - len(e.WaitsFor); more > 0 {
-		fmt.Fprintf(text, "\n  and %d more", more)
-	}
-	if !e.Task.NotBefore.IsZero() {
-		fmt.Fprintf(text, "\nnot before %s", stamp(e.Task.NotBefore))
-	}
-}
-
-func (e Explanation) describeChances(text *strings.Builder) {
-	for i, recorded := range e.Steps {
-		if i == explainedStepsMax {
-			fmt.Fprintf(text, "\nand %d more steps are recorded", len(e.Steps)-i)
-			break
-		}
-		fmt.Fprintf(text, "\nstep %q was recorded at %s", recorded.Name,
-			stamp(recorded.RecordedAt))
-	}
-	if e.TriesLeft >= 0 {
-		fmt.Fprintf(text, "\ntries left: %d of %d", e.TriesLeft, e.Task.MaxTries)
-	}
-	if !e.Task.Deadline.IsZero() {
-		fmt.Fprintf(text, "\nits deadline is %s", stamp(e.Task.Deadline))
-	}
-	switch {
-	case e.Task.Action == Spontaneous, e.Task.Action == External: // nobody is given these
-	case e.AskedAt.IsZero():
-		fmt.Fprintf(text, "\nnobody has asked for %q", e.Task.Action)
-	case e.Now.Sub(e.AskedAt) > askedLately:
-		fmt.Fprintf(text, "\nnobody has asked for %q since %s", e.Task.Action, stamp(e.AskedAt))
-		if e.Task.State == StateReady {
-			text.WriteString(": no worker, or none with a free slot, such as one whose handlers " +
-				"all wait for other tasks")
-		}
-	}
-}
-
-func owner(info TaskInfo) string {
-	switch {
-	case info.State == StateScheduled:
-		return "which is scheduled until " + stamp(info.NotBefore)
-	case info.State != StateInProgress:
-		return "which is " + string(info.State)
-	case info.LeaseUntil.IsZero():
-		return fmt.Sprintf("%q owns it", string(info.Actor))
-	}
-	return fmt.Sprintf("%q owns it until %s", string(info.Actor), stamp(info.LeaseUntil))
-}
-
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
-
-func rounded(d time.Duration) time.Duration { return max(d, 0).Round(time.Second) }
 
 // TaskLimits is how limits and pauses hold up a ready task. [ActionLimits] tells of its whole
 // action.
@@ -308,6 +216,15 @@ type TaskLimits struct {
 	// 10,000. Those of keys with more weight may come more than once.
 	WaitsForTurn bool
 	TurnsAhead   int
+
+	// Parked says that the task is not in the queue, but waits for capacity below a limit of its
+	// key, for the end of its pause, or for its turn. If nothing holds it up any more, a store that
+	// maintains puts it back.
+	Parked bool
+
+	// Hidden says that whoever asks may not see the other tasks of the action, so that some of what
+	// holds the task up is missing here.
+	Hidden bool
 }
 
 const explainedWaitingMax = 10_000
@@ -321,7 +238,7 @@ func readTaskLimits(rows pgx.Rows) (*TaskLimits, error) {
 		var pausedAt, keyPausedAt, nextAt, keyNextAt *time.Time
 		err := rows.Scan(append(of.All(), &pausedAt, &keyPausedAt, &limits.InProgress,
 			&limits.KeyInProgress, &nextAt, &keyNextAt, &limits.KeyWaiting, &limits.WaitsForTurn,
-			&limits.TurnsAhead)...)
+			&limits.TurnsAhead, &limits.Parked)...)
 		if err != nil {
 			return nil, err
 		}
@@ -352,58 +269,6 @@ func (e *Explanation) addLimits(limits *TaskLimits) {
 	if limits.Limits.ConcurrencyPerKey > 0 {
 		e.Limits.KeyOwned = owned.KeyOwned
 	}
-}
-
-func (e Explanation) describeReady(text *strings.Builder) {
-	text.WriteString("is ready")
-	var reasons []string
-	if e.Limits != nil {
-		reasons = e.Limits.reasons(e.Task.Action, e.Task.Key)
-	}
-	switch {
-	case e.Task.Action == External && e.Task.Deadline.IsZero():
-		text.WriteString(": it waits for an answer from outside")
-		return
-	case e.Task.Action == External:
-		fmt.Fprintf(text, ": it waits for an answer from outside, until %s",
-			stamp(e.Task.Deadline))
-		return
-	case len(reasons) == 0:
-		text.WriteString(": it waits for an actor")
-		return
-	}
-	fmt.Fprintf(text, ", but\n  %s", strings.Join(reasons, "\n  "))
-}
-
-// reasons are what holds the task up, a sentence each.
-func (l *TaskLimits) reasons(action, key string) []string {
-	held := limit.Held{
-		Action: action, Key: key, PausedSince: l.PausedSince, KeyPausedSince: l.KeyPausedSince,
-		NextAt: l.NextAt, KeyNextAt: l.KeyNextAt, InProgress: l.InProgress,
-		Most: l.Limits.Concurrency, Owners: ownersOf(l.InProgress, l.Owned),
-		KeyInProgress: l.KeyInProgress, KeyMost: l.Limits.ConcurrencyPerKey,
-		KeyOwners:  ownersOf(l.KeyInProgress, l.KeyOwned),
-		KeyWaiting: l.KeyWaiting, KeyWaitingOrMore: l.KeyWaitingOrMore,
-		WaitsForTurn: l.WaitsForTurn, TurnsAhead: l.TurnsAhead, TurnsMax: explainedWaitingMax,
-	}
-	if l.Limits.Ordered {
-		held.Holder = ownersOf(len(l.KeyOwned), l.KeyOwned)
-	}
-	return held.Reasons()
-}
-
-// ownersOf names the first of some tasks in progress, and who owns them.
-func ownersOf(inProgress int, known []TaskInfo) string {
-	const most = 10
-	var text strings.Builder
-	known = known[:min(most, len(known))]
-	for _, task := range known {
-		fmt.Fprintf(&text, "\n    %q, %s", string(task.ID), owner(task))
-	}
-	if more := inProgress - len(known); more > 0 && len(known) > 0 {
-		fmt.Fprintf(&text, "\n    and %d more", more)
-	}
-	return text.String()
 }
 
 // A Graph is a network of tasks at one instant.

@@ -24,7 +24,10 @@ type Stats struct {
 	Actions []ActionStats
 
 	// Estimated are the states that so many tasks are in that some counts are estimates.
-	Estimated []State
+	// EstimatedAt is when these were estimated, on the database's clock, which is up to a second
+	// before the call; zero if none is.
+	Estimated   []State
+	EstimatedAt time.Time
 
 	// PruningBehind is how much longer than their retention finished tasks stay at most, as
 	// reported by the stores that maintain: the delay of the last pruned tasks plus the time since.
@@ -82,7 +85,9 @@ func (a ActionStats) ByState() iter.Seq2[State, int64] {
 // Stats counts the tasks in the store, by action and state, in constant time, so that a monitor may
 // ask every second. In each state it counts up to 1,000 rows exactly, where a row is a task or a
 // span of up to 1,000 tasks that were inserted, handed out or returned together; beyond that it
-// estimates the number from a sample, and says so. The store keeps estimates for ten seconds. It
+// estimates the number from a sample of the same pages each time, and says so, and of when. The
+// sample has all pages of a table of up to 4 MiB, so that some ten thousand rows are counted; how
+// many of more rows there are it says to some percent. The store keeps estimates for a second. It
 // counts ready tasks per action, so that a few are never lost among many; if there are more than
 // 1,000 pairs of action and priority, some may be missing. Parked tasks of a priority are counted
 // apart from its other ready ones, as of one more priority. Of more than 1,000 actions with limits
@@ -114,7 +119,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	for action := range counted.Limited {
 		of(action)
 	}
-	stats := Stats{PruningBehind: counted.Behind}
+	stats := Stats{PruningBehind: counted.Behind, EstimatedAt: counted.EstimatedAt}
 	for _, number := range counted.Many {
 		stats.Estimated = append(stats.Estimated, stateOf(number))
 	}
@@ -171,6 +176,10 @@ type Problems struct {
 	// Failed are tasks that were aborted by their owners, because their tries were exhausted, or
 	// because their Deadline passed; the latest first.
 	Failed []TaskInfo
+	// Unwatched are tasks in progress of owners whose process nobody watches, those first whose
+	// leases expire last: the owner is not registered ([Store.RegisterActor]), or no longer, or its
+	// process is gone and no store maintains. If it is gone, they stay with it for so long.
+	Unwatched []TaskInfo
 	// Errors are up to 100 groups of failing and failed tasks by what their last owners said, the
 	// largest first.
 	Errors []ErrorGroup
@@ -189,8 +198,8 @@ const errorGroupsMax = 100
 
 // Problems returns up to limit tasks of each kind, as of one instant, without their bodies and
 // results; the groups of Errors count as many. The limit is between 1 and 10,000. It reads all
-// leases, of which there is one for each call of OwnTasks whose tasks are in progress; otherwise it
-// takes the same time however many tasks there are.
+// leases twice, of which there is one for each call of OwnTasks whose tasks are in progress;
+// otherwise it takes the same time however many tasks there are.
 func (s *Store) Problems(ctx context.Context, limit int) (Problems, error) {
 	trouble, err := s.problems(ctx, limit)
 	if err != nil {
@@ -220,6 +229,19 @@ func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 					return err
 				}
 				*kinds[kind] = append(*kinds[kind], info)
+			}
+			return rows.Err()
+		},
+	}, pg.Step{
+		Name: "list_unwatched", Args: []any{limit},
+		Read: func(rows pgx.Rows) error {
+			problems.Unwatched = nil
+			for rows.Next() {
+				info, err := readInfo(rows)
+				if err != nil {
+					return err
+				}
+				problems.Unwatched = append(problems.Unwatched, info)
 			}
 			return rows.Err()
 		},

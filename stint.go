@@ -259,7 +259,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	})
 	if !opts.PollOnly {
 		store.session = session.New(session.Config{
-			DB: db, Grace: opts.Grace, Topics: actionsMax,
+			DB: db, Grace: opts.Grace, Topics: actionsMax, Waited: store.isWaitedFor,
 			Heard: store.heard, Told: store.told, Any: store.heardAny, Leave: store.leave,
 		})
 	}

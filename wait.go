@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -346,6 +347,11 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 	}
 }
 
+// isWaitedFor reports whether somebody waits for tasks of a topic.
+func (s *Store) isWaitedFor(topic string) bool {
+	return s.awaiting.Waited(strings.TrimPrefix(topic, readyTopic("")))
+}
+
 // awaitReady waits until it is time to look for tasks.
 func (s *Store) awaitReady(
 	ctx context.Context, w *waiters.Waiter, look <-chan time.Time, shared bool,
@@ -387,6 +393,9 @@ func (s *Store) pollOnce(
 			Name: "next_due", Args: []any{[]string{}, 0, []int64{}, []int64{}, true, scan.Whole},
 			Read: next.read,
 		})
+	if !s.session.ListensToAll() { // no session says who waits
+		steps = append(steps, s.stats.Asked(s.db, actions)...)
+	}
 	if err := s.db.WithAnswerLimit().Unhurried().Run(ctx, steps...); err != nil {
 		return waiters.Poll{}, err
 	}

@@ -267,6 +267,7 @@ func (c *Client) Explain(
 			WaitsFor: wire.ToInfos(r.GetWaitsFor()), BecauseOf: wire.ToInfos(r.GetBecauseOf()),
 			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(), AnyOf: r.GetAnyOf(),
 			Limits: wire.ToTaskLimits(r.GetLimits()), Steps: wire.ToStepInfos(r.GetSteps()),
+			Actors: int(r.GetActors()), Presence: stint.Presence(r.GetPresence()),
 		}
 		if r.GetAskedAt() != nil {
 			why.AskedAt = r.GetAskedAt().AsTime()
@@ -317,6 +318,9 @@ func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
 			return err
 		}
 		stats = stint.Stats{PruningBehind: r.GetPruningBehind().AsDuration()}
+		if r.GetEstimatedAt() != nil {
+			stats.EstimatedAt = r.GetEstimatedAt().AsTime()
+		}
 		for _, state := range r.GetEstimated() {
 			stats.Estimated = append(stats.Estimated, stint.State(state))
 		}
@@ -347,7 +351,7 @@ func (c *Client) Problems(
 		r, err := c.tasks.ListProblems(ctx, request)
 		problems = stint.Problems{
 			Slow: wire.ToInfos(r.GetSlow()), Failing: wire.ToInfos(r.GetFailing()),
-			Failed: wire.ToInfos(r.GetFailed()),
+			Failed: wire.ToInfos(r.GetFailed()), Unwatched: wire.ToInfos(r.GetUnwatched()),
 		}
 		for _, e := range r.GetErrors() {
 			problems.Errors = append(problems.Errors, stint.ErrorGroup{

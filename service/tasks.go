@@ -307,6 +307,7 @@ func (t *tasks) ExplainTask(
 		TriesLeft: wire.Int32(why.TriesLeft), AnyOf: why.AnyOf,
 		Now:    timestamppb.New(why.Now),
 		Limits: wire.FromTaskLimits(why.Limits),
+		Actors: wire.Int32(why.Actors), Presence: string(why.Presence),
 	}
 	if !why.AskedAt.IsZero() {
 		response.AskedAt = timestamppb.New(why.AskedAt)
@@ -346,6 +347,9 @@ func (t *tasks) GetStats(
 		return nil, err
 	}
 	response := &stintv1.GetStatsResponse{PruningBehind: durationpb.New(stats.PruningBehind)}
+	if !stats.EstimatedAt.IsZero() {
+		response.EstimatedAt = timestamppb.New(stats.EstimatedAt)
+	}
 	for _, state := range stats.Estimated {
 		response.Estimated = append(response.Estimated, string(state))
 	}
@@ -370,9 +374,10 @@ func (t *tasks) ListProblems(
 		return nil, err
 	}
 	response := &stintv1.ListProblemsResponse{
-		Slow:    wire.FromInfos(problems.Slow, false),
-		Failing: wire.FromInfos(problems.Failing, false),
-		Failed:  wire.FromInfos(problems.Failed, false),
+		Slow:      wire.FromInfos(problems.Slow, false),
+		Failing:   wire.FromInfos(problems.Failing, false),
+		Failed:    wire.FromInfos(problems.Failed, false),
+		Unwatched: wire.FromInfos(problems.Unwatched, false),
 	}
 	for _, e := range problems.Errors {
 		response.Errors = append(response.Errors, &stintv1.ErrorGroup{

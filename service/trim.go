@@ -42,6 +42,7 @@ func (a *asking) trimExplained(r *stintv1.ExplainTaskResponse) {
 	if limits == nil || a.principal.MayList([]string{r.GetTask().GetAction()}, "") {
 		return
 	}
+	limits.Hidden = true
 	limits.InProgress, limits.KeyInProgress = 0, 0
 	limits.Owned, limits.KeyOwned = nil, nil
 	limits.KeyWaiting, limits.KeyWaitingOrMore, limits.TurnsAhead = 0, false, 0
@@ -57,7 +58,7 @@ func (a *asking) trimStats(r *stintv1.GetStatsResponse) {
 	r.Actions = slices.DeleteFunc(r.GetActions(), func(s *stintv1.ActionStats) bool {
 		return !a.principal.MayList([]string{s.GetAction()}, "")
 	})
-	r.PruningBehind, r.Estimated = nil, nil
+	r.PruningBehind, r.Estimated, r.EstimatedAt = nil, nil, nil
 	for state := range (stint.ActionStats{}).ByState() {
 		r.Estimated = append(r.Estimated, string(state))
 	}
@@ -80,7 +81,7 @@ func (a *asking) trimProblems(r *stintv1.ListProblemsResponse) {
 	if !a.restricted() {
 		return
 	}
-	for _, kind := range []*[]*stintv1.TaskInfo{&r.Slow, &r.Failing, &r.Failed} {
+	for _, kind := range []*[]*stintv1.TaskInfo{&r.Slow, &r.Failing, &r.Failed, &r.Unwatched} {
 		*kind = a.seen(*kind)
 		if a.most > 0 && len(*kind) > a.most {
 			*kind = (*kind)[:a.most]

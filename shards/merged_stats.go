@@ -112,6 +112,7 @@ func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error
 			{&all.Slow, found[i].Slow},
 			{&all.Failing, found[i].Failing},
 			{&all.Failed, found[i].Failed},
+			{&all.Unwatched, found[i].Unwatched},
 		} {
 			for _, info := range kind.from {
 				*kind.to = append(*kind.to, whole(shard, info))
@@ -130,6 +131,17 @@ func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error
 	})
 	slices.SortStableFunc(all.Failed, func(a, b stint.TaskInfo) int {
 		return b.FinishedAt.Compare(a.FinishedAt)
+	})
+	slices.SortStableFunc(all.Unwatched, func(a, b stint.TaskInfo) int {
+		switch {
+		case a.LeaseUntil.Equal(b.LeaseUntil):
+			return 0
+		case a.LeaseUntil.IsZero():
+			return -1
+		case b.LeaseUntil.IsZero():
+			return 1
+		}
+		return b.LeaseUntil.Compare(a.LeaseUntil)
 	})
 	slices.SortStableFunc(all.Errors, func(a, b stint.ErrorGroup) int {
 		return cmp.Compare(b.Tasks, a.Tasks)

@@ -15,6 +15,7 @@ var sample = map[string]struct {
 	"expire_session_leases": {"1, 'actor'", []string{
 		"sessions_pkey", "leases_session", "actors_pkey",
 	}},
+	"list_unwatched":  {"10", []string{"leased_pkey", "sessions_pkey"}},
 	"list_actors":     {"", []string{"leases_session", "leased_pkey", "sessions_pkey"}},
 	"listen":          {"", nil},
 	"lock_session":    {"1", nil},
@@ -52,7 +53,7 @@ var sample = map[string]struct {
 	"count_tries":    {"10", nil},
 	"note_late":      {"'{5,70}', '{7,7}', '{x,NULL}'", []string{"finished_pkey"}},
 	"note_tries":     {"'{a,b}', '{1,2}', '{0,1}'", nil},
-	"sample_tasks":   {"10, '{0,1,2,3,10}', 10", []string{"tasks_pkey"}},
+	"sample_tasks":   {"10, '{0,1,2,3,10}', 10, 5", []string{"tasks_pkey"}},
 	"list_problems": {"10", []string{
 		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
 	}},
@@ -120,13 +121,16 @@ var sample = map[string]struct {
 	"end_due_tasks": {"1, 2, '{5,70}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "blocked_pkey", "tasks_pkey",
 	}},
+	"explain_asked": {"'a', 'ready '", []string{
+		"tasks_id_key", "leased_pkey", "leases_pkey", "action_stats_pkey",
+	}},
 	"explain_limits": {"'a', 10, 10", []string{
 		"tasks_id_key", "ready_pkey", "limits_pkey", "limited_keys_pkey", "leased_limited",
 		"slots_pkey", "leased_pkey", "key_rates_pkey", "ready_parked", "turns_pkey", "turns_order",
 	}},
 	"explain_task": {"'a', 10", []string{
-		"tasks_id_key", "edges_run", "blocked_pkey", "finished_pkey", "action_stats_pkey",
-		"slots_pkey", "leased_pkey", "ready_pkey",
+		"tasks_id_key", "edges_run", "blocked_pkey", "finished_pkey", "slots_pkey",
+		"leased_pkey", "ready_pkey",
 	}},
 	"forget_asked":      {"", []string{"action_stats_order"}},
 	"forget_unattended": {"", []string{"actors_attendant"}},

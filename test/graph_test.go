@@ -87,7 +87,7 @@ func TestExplain_TellsOfEveryState(t *testing.T) {
 	wantText(t, explain("later"), `"later" is scheduled until `, "in 24h0m", "its deadline is")
 	wantText(t, explain("both"), "it waits for 1", `"later" (scheduled)`, "not before ")
 	wantText(t, explain("unasked"), `"unasked" is ready: it waits for an actor`,
-		`nobody has asked for "other"`)
+		`nobody asks for "other"`)
 	_, err = store.Explain(t.Context(), "none")
 	wantTasks(t, "Explain", err, stint.ErrTaskNotFound, "none")
 }

@@ -30,7 +30,9 @@ var freePlans = []string{"check_parked", "check_store", "schema_version", "unset
 var smallTables = []string{"sessions", "actors", "pruning", "limits", "supported"}
 
 // scanned are the tables that a statement reads from end to end, for the reason that it gives.
-var scanned = map[string]string{"list_problems": "leases", "list_owned": "leases"}
+var scanned = map[string]string{
+	"list_problems": "leases", "list_owned": "leases", "list_unwatched": "leases",
+}
 
 // isSmallScan reports whether a line of a plan goes through all of a small table.
 func isSmallScan(line string) bool {

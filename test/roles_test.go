@@ -41,13 +41,14 @@ var (
 	}
 	monitoring = []string{
 		"check_parked", "check_store", "count_ready", "count_tasks", "count_tries",
-		"explain_limits", "explain_steps", "explain_task", "find_schedules", "get_tasks",
-		"graph_tasks",
+		"explain_asked", "explain_limits", "explain_steps", "explain_task", "find_schedules",
+		"get_tasks", "graph_tasks",
 		"limited_actions",
 		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_changes", "list_errors", "list_limited_keys", "task_changes",
 		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",
-		"list_scheduled", "list_schedules", "list_tasks", "list_tries", "pruning_behind",
+		"list_scheduled", "list_schedules", "list_tasks", "list_tries", "list_unwatched",
+		"pruning_behind",
 		"sample_tasks",
 		"schedule_bytes", "schema_version", "small_tasks",
 		"task_ids", "unsettled_edges", "waited_tasks",

@@ -89,8 +89,8 @@ func TestStats_EstimatesWhereThereAreMany(t *testing.T) {
 	if !slices.Equal(stats.Estimated, []stint.State{stint.StateReady}) {
 		t.Errorf("estimates are %v, want ready", stats.Estimated)
 	}
-	if n := byAction["act"].Ready; n < many/2 || n > 2*many {
-		t.Errorf("about %d tasks are ready, want about %d", n, many)
+	if n := byAction["act"].Ready; n != many { // of fewer pages than a sample has
+		t.Errorf("%d tasks are ready, want %d: the sample has all pages", n, many)
 	}
 	rare := byAction["rare"]
 	if rare.Ready != 1 || rare.OldestReady < time.Hour {
@@ -281,6 +281,7 @@ func TestStats_KeepsEstimatesForAWhile(t *testing.T) {
 		scheduled[i].ID = "late " + scheduled[i].ID
 	}
 	insert(t, store, scheduled...)
+	begun := time.Now()
 	first, _ := statsOf(t, store)
 	insert(t, store, stint.Task{ID: "new", Action: "new"})
 	for range 5 {
@@ -300,8 +301,9 @@ func TestStats_KeepsEstimatesForAWhile(t *testing.T) {
 			t.Errorf("Stats = %+v, want one new task, and how old the oldest is", stats)
 		}
 	}
-	if n := spy.count("sample_tasks"); n != 1 {
-		t.Errorf("%d samples, want one", n)
+	seconds := int(time.Since(begun) / time.Second)
+	if n := spy.count("sample_tasks"); n < 1 || n > 1+seconds {
+		t.Errorf("%d samples in %d s, want one a second at most", n, seconds)
 	}
 	exec(t, pool, "DELETE FROM stint.scheduled WHERE key % 100 <> 0")
 	few := yields[int64](t, pool, "SELECT count(*) FROM stint.scheduled")
@@ -310,6 +312,70 @@ func TestStats_KeepsEstimatesForAWhile(t *testing.T) {
 	}
 	exec(t, pool, "DELETE FROM stint.tasks WHERE action = 'late'")
 	exec(t, pool, "DELETE FROM stint.scheduled")
+}
+
+// An estimate stays as it is while nothing changes, whichever store makes it; it is near to what
+// there is, and it follows what happens: it says of which moment it is, which is now or a second
+// ago.
+//
+// Proves G307.
+func TestStats_EstimatesStayAndAreNew(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const many = 60_000
+	pool := testdb.New(t)
+	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+	// Rows that are as wide as those of tasks with a status take more pages than a sample has.
+	exec(t, pool, `INSERT INTO stint.tasks (key, max_tries, priority, on_abort, post_result, id,
+			action)
+		SELECT n, 1, 0, 0, false, 'estimated ' || n, CASE WHEN n % 3 = 0 THEN 'a' ELSE 'b' END
+		FROM generate_series(1, $1::integer) AS n`, many)
+	exec(t, pool, `INSERT INTO stint.ready (lo, hi, tries, priority, action, status)
+		SELECT tasks.key, tasks.key, 1, 0, tasks.action, repeat('x', 300)
+		FROM stint.tasks WHERE tasks.id LIKE 'estimated %'`)
+	exec(t, pool, `INSERT INTO stint.scheduled (key, not_before, tries, status)
+		SELECT ready.lo, statement_timestamp() + interval '1 day', 1, ready.status
+		FROM stint.ready`)
+	var first map[string]stint.ActionStats
+	var counts []string
+	for range 4 {
+		other := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+		before := yields[time.Time](t, pool, "SELECT clock_timestamp()")
+		stats, byAction := statsOf(t, other)
+		if stats.EstimatedAt.Before(before) {
+			t.Errorf("estimated at %v, want after %v", stats.EstimatedAt, before)
+		}
+		counts = append(counts, fmt.Sprint(byAction["a"].Ready, byAction["b"].Ready,
+			byAction["a"].Scheduled, byAction["b"].Scheduled))
+		first = byAction
+	}
+	if len(slices.Compact(counts)) > 1 {
+		t.Errorf("nothing moves, and the counts are %q", counts)
+	}
+	near := func(what string, n, want int64) {
+		t.Helper()
+		if n < want*9/10 || n > want*11/10 {
+			t.Errorf("%s: about %d, want about %d", what, n, want)
+		}
+	}
+	near("ready a", first["a"].Ready, many/3)
+	near("ready b", first["b"].Ready, many*2/3)
+	near("scheduled a", first["a"].Scheduled, many/3)
+	near("scheduled b", first["b"].Scheduled, many*2/3)
+
+	statsOf(t, store)
+	exec(t, pool, "DELETE FROM stint.ready WHERE lo % 10 <> 0")
+	gone := yields[time.Time](t, pool, "SELECT clock_timestamp()")
+	eventually(t, soon, "an estimate is of a moment after the change", func() bool {
+		stats, byAction := statsOf(t, store)
+		now := yields[time.Time](t, pool, "SELECT clock_timestamp()")
+		if stats.EstimatedAt.Before(gone) {
+			return false
+		}
+		near("ready a after the change", byAction["a"].Ready, many/30)
+		return !stats.EstimatedAt.After(now)
+	})
+	exec(t, pool, "TRUNCATE stint.tasks, stint.ready, stint.scheduled")
 }
 
 func TestCountReady_CountsOneAction(t *testing.T) {

@@ -31,22 +31,24 @@ func actions(h *Handler, r *request) (view, error) {
 }
 
 type actionData struct {
-	Partly   bool // as in [request]
-	Name     string
-	Known    bool
-	Row      actionRow
-	Spark    spark
-	Limits   *limitRow // nil if there are none
-	Errors   []stint.ErrorGroup
-	Slow     []stint.TaskInfo
-	Failing  []stint.TaskInfo
-	Actors   []stint.ActorInfo
-	Command  string
-	Offer    *offer // what can be done with the action
-	PauseKey *offer
-	OnShards []part // its pages there
-	PausedOn []part
-	Now      time.Time
+	Partly  bool // as in [request]
+	Name    string
+	Known   bool
+	Row     actionRow
+	Spark   spark
+	Limits  *limitRow // nil if there are none
+	Errors  []stint.ErrorGroup
+	Slow    []stint.TaskInfo
+	Failing []stint.TaskInfo
+	Actors  []stint.ActorInfo
+	// Schedules are those that insert such tasks.
+	Schedules []stint.ScheduleInfo
+	Command   string
+	Offer     *offer // what can be done with the action
+	PauseKey  *offer
+	OnShards  []part // its pages there
+	PausedOn  []part
+	Now       time.Time
 }
 
 // action shows what is known of an action.
@@ -92,6 +94,11 @@ func action(h *Handler, r *request) (view, error) {
 		if slices.Contains(actor.Actions, data.Name) {
 			data.Actors = append(data.Actors, actor)
 		}
+	}
+	data.Schedules = h.asked.schedulesOf(ctx, data.Name)
+	if !data.Known && (limits != nil || len(data.Actors) > 0 || len(data.Schedules) > 0) {
+		none := stint.Stats{Actions: []stint.ActionStats{{Action: data.Name}}}
+		data.Row, data.Known = actionRows(none, &h.asked.rates)[0], true
 	}
 	return view{name: "action", title: shownText(data.Name), data: data}, nil
 }

@@ -204,6 +204,25 @@ func (a *asked) limitsOf(ctx context.Context, action string) (*stint.ActionLimit
 	return &all[i], nil
 }
 
+// schedulesOf returns the schedules that insert tasks with an action, as far as they are known.
+func (a *asked) schedulesOf(ctx context.Context, action string) (of []stint.ScheduleInfo) {
+	if a.schedules == nil {
+		return nil
+	}
+	all, err := a.schedules.get(ctx)
+	if err != nil { // their page says why
+		return nil
+	}
+	for i := range all {
+		if slices.ContainsFunc(all[i].Tasks, func(task stint.Task) bool {
+			return task.Action == action
+		}) {
+			of = append(of, all[i])
+		}
+	}
+	return of
+}
+
 // A taskAnswer is what the store knows of a task, without its body and result.
 type taskAnswer struct {
 	why     stint.Explanation

@@ -31,7 +31,8 @@ func problems(h *Handler, r *request) (view, error) {
 		data.Hidden = found.hidden(stats)
 	}
 	const most = 20
-	for _, tasks := range []*[]stint.TaskInfo{&data.Slow, &data.Failing, &data.Failed} {
+	kinds := []*[]stint.TaskInfo{&data.Slow, &data.Failing, &data.Failed, &data.Unwatched}
+	for _, tasks := range kinds {
 		*tasks = (*tasks)[:min(len(*tasks), most)]
 	}
 	return view{name: "problems", data: data}, nil
@@ -42,7 +43,32 @@ type actorsData struct {
 	Actors []stint.ActorInfo
 	More   int
 	Tasks  int
+	Others []otherOwner // who own tasks, though nobody watches their processes
+	OrMore bool         // these may own more
 	Now    time.Time
+}
+
+// An otherOwner is one whose process nobody watches.
+type otherOwner struct {
+	Actor stint.ActorID
+	Tasks int
+	Until time.Time // when the last of its leases expires; zero: never
+}
+
+// othersOf are the owners of tasks whose processes nobody watches.
+func othersOf(unwatched []stint.TaskInfo) (others []otherOwner) {
+	at := map[stint.ActorID]int{}
+	for i := range unwatched {
+		task := &unwatched[i]
+		k, ok := at[task.Actor]
+		if !ok { // the task whose lease expires last is the first one
+			k = len(others)
+			at[task.Actor] = k
+			others = append(others, otherOwner{Actor: task.Actor, Until: task.LeaseUntil})
+		}
+		others[k].Tasks++
+	}
+	return others
 }
 
 // actorsMax is how many actors are listed.
@@ -54,7 +80,14 @@ func actors(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := actorsData{Partly: r.partly, Actors: found, Now: r.now}
+	trouble, err := h.asked.problems.get(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	data := actorsData{
+		Partly: r.partly, Actors: found, Others: othersOf(trouble.Unwatched), Now: r.now,
+		OrMore: len(trouble.Unwatched) >= problemsMax,
+	}
 	for _, actor := range found {
 		data.Tasks += actor.Tasks
 	}

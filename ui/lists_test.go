@@ -54,7 +54,7 @@ func TestOverview_SaysWhatNeedsAttention(t *testing.T) {
 		"Finished tasks stay too long: pruning is 1h00m behind.",
 		"scan is behind: 7 tasks ready, the oldest for 20m.",
 		"print is behind: 40 tasks ready, the oldest for 2m00s; its limit is full; " +
-			"3 held up by their keys.",
+			"3 parked by limits, pauses or turns of their keys.",
 		"report is paused: 3 tasks ready.",
 		"7 tasks wait for an answer from outside.",
 	}

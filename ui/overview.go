@@ -16,7 +16,16 @@ type tally struct {
 	State     stint.State
 	Tasks     int64
 	Estimated bool
+	at        time.Time // when it was estimated, if that is known
 	Link      string
+}
+
+// Estimate says of an estimate of which moment it is.
+func (t tally) Estimate() string {
+	if t.at.IsZero() {
+		return "an estimate"
+	}
+	return "an estimate of " + stamp(t.at)
 }
 
 // An actionRow is an action in a list.
@@ -191,6 +200,7 @@ func tallies(stats stint.Stats) []tally {
 	for _, state := range states() {
 		all = append(all, tally{
 			State: state, Estimated: slices.Contains(stats.Estimated, state),
+			at:   stats.EstimatedAt,
 			Link: link("tasks", "state", string(state)),
 		})
 	}
@@ -216,6 +226,7 @@ func actionRows(stats stint.Stats, rates *rates) []actionRow {
 			row.All += tasks
 			row.States = append(row.States, tally{
 				State: state, Tasks: tasks, Estimated: slices.Contains(stats.Estimated, state),
+				at:   stats.EstimatedAt,
 				Link: link("tasks", "state", string(state), "action", row.Action),
 			})
 		}
@@ -292,12 +303,11 @@ func notices(
 				What:  say(actionPart(a.Action), " is paused: "+waits+" ready."),
 				Where: page, Key: "paused " + a.Action,
 			})
-		case a.Ready > a.Parked && a.OldestReady > readyLong && a.InProgress == 0 &&
-			!asked[a.Action]:
+		case a.OldestReady > readyLong && a.InProgress == 0 && !asked[a.Action]:
 			stuck = append(stuck, notice{
-				Bad: true, Where: page, Key: "stuck " + a.Action, age: a.OldestReady,
-				What: say("No registered actor"+seen(partly)+" performs ", actionPart(a.Action), ": "+waits+
-					" ready, the oldest for "+display.Span(a.OldestReady)+"."),
+				Bad: a.Ready > a.Parked, Where: page, Key: "stuck " + a.Action, age: a.OldestReady,
+				What: say("No registered actor"+seen(partly)+" performs ", actionPart(a.Action),
+					": "+waits+" ready, the oldest for "+display.Span(a.OldestReady)+heldUp(a)+"."),
 			})
 		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
 			stuck = append(stuck, notice{
@@ -327,7 +337,7 @@ func heldUp(a *stint.ActionStats) string {
 		text = "; its limit is full"
 	}
 	if a.Parked > 0 {
-		text += "; " + display.Number(a.Parked) + " held up by their keys"
+		text += "; " + display.Number(a.Parked) + " parked by limits, pauses or turns of their keys"
 	}
 	return text
 }

@@ -53,8 +53,42 @@ func explanations() map[string]stint.Explanation {
 			Limits: &stint.TaskLimits{NextAt: in(9 * time.Second)},
 		},
 		"Ready, but it waits for its turn: that of its key comes after 3 others.": {
-			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail", Key: "a"},
-			Limits: &stint.TaskLimits{WaitsForTurn: true, TurnsAhead: 3},
+			Task:    stint.TaskInfo{State: stint.StateReady, Action: "mail", Key: "a"},
+			Limits:  &stint.TaskLimits{WaitsForTurn: true, TurnsAhead: 3},
+			AskedAt: asked,
+		},
+		"Ready, but nobody asks for fair.": { // turns are dealt to those who ask
+			Task:   stint.TaskInfo{State: stint.StateReady, Action: "fair", Key: "a"},
+			Limits: &stint.TaskLimits{WaitsForTurn: true},
+		},
+		"Ready, but it waits for its turn.": {
+			Task:    stint.TaskInfo{State: stint.StateReady, Action: "mail", Key: "a"},
+			Limits:  &stint.TaskLimits{WaitsForTurn: true, Hidden: true},
+			AskedAt: asked,
+		},
+		"Ready, but parked, though nothing holds it up any more.": {
+			Task:    stint.TaskInfo{State: stint.StateReady, Action: "mail", Key: "a"},
+			Limits:  &stint.TaskLimits{Parked: true},
+			AskedAt: asked,
+		},
+		"Ready: it waits for an actor, or for other tasks of its action, which you may not see.": {
+			Task:    stint.TaskInfo{State: stint.StateReady, Action: "mail", Key: "a"},
+			Limits:  &stint.TaskLimits{Hidden: true},
+			AskedAt: asked,
+		},
+		"Ready: it waits for a free slot.": {
+			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail"},
+			Actors: 2, AskedAt: ago(time.Hour),
+		},
+		"Ready, but its deadline passed 26m ago: it is handed out no more.": {
+			Task: stint.TaskInfo{
+				State: stint.StateReady, Action: "mail", Deadline: ago(26 * time.Minute),
+			},
+		},
+		"Scheduled: it was due 26m ago, and nobody has made it ready yet.": {
+			Task: stint.TaskInfo{
+				State: stint.StateScheduled, Action: "mail", NotBefore: ago(26 * time.Minute),
+			},
 		},
 		"Ready: it waits for an answer from outside.": {
 			Task: stint.TaskInfo{State: stint.StateReady, Action: stint.External},

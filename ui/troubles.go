@@ -27,14 +27,14 @@ func askTroubles(ctx context.Context, store Store) (troubles, error) {
 		Problems: found, alike: map[string][]stint.TaskInfo{},
 		full: len(found.Failed) >= countedErrorsMax || len(found.Failing) >= countedErrorsMax,
 	}
-	for _, tasks := range []*[]stint.TaskInfo{&t.Slow, &t.Failing, &t.Failed} {
+	for _, tasks := range []*[]stint.TaskInfo{&t.Slow, &t.Failing, &t.Failed, &t.Unwatched} {
 		keys := make([]string, len(*tasks))
 		for i := range *tasks {
 			keys[i] = groupOf((*tasks)[i].Action, (*tasks)[i].Status)
 		}
 		all := slices.Clone(*tasks)
 		shorten(all)
-		if tasks != &t.Slow {
+		if tasks == &t.Failing || tasks == &t.Failed {
 			for i := range all {
 				if key := keys[i]; key != "" && len(t.alike[key]) < problemsMax {
 					t.alike[key] = append(t.alike[key], all[i])

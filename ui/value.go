@@ -30,9 +30,9 @@ const (
 	keptMax = 64
 )
 
-// values are the bodies and results of the tasks that were looked at last. Both never change, but
-// a task may be replaced, or retried, by which it loses its result. A service may decide anew who
-// reads them.
+// values are the bodies and results of the tasks that were looked at last. Of those that do not
+// wait any more, both never change, but a task may be replaced, or retried, by which it loses its
+// result. A service may decide anew who reads them.
 type values struct {
 	ask func(ctx context.Context, id stint.TaskID) (stint.TaskInfo, bool, error)
 	// briefly says that they are those of a service, which are kept no longer than lists are.
@@ -83,6 +83,10 @@ func smallTasks(
 	}
 }
 
+// isSettled reports whether the body of a task no longer changes: Debounce gives one that waits
+// another one.
+func isSettled(state stint.State) bool { return state == stint.StateInProgress || isFinal(state) }
+
 // of returns a task with its body and result, unless these are large.
 func (v *values) of(ctx context.Context, task *stint.TaskInfo) (stint.TaskInfo, bool, error) {
 	v.mutex.Lock()
@@ -91,7 +95,8 @@ func (v *values) of(ctx context.Context, task *stint.TaskInfo) (stint.TaskInfo, 
 	if v.briefly && processNow().After(kept.until) {
 		ok = false
 	}
-	if ok && kept.info.InsertedAt.Equal(task.InsertedAt) &&
+	if ok && isSettled(task.State) && isSettled(kept.info.State) &&
+		kept.info.InsertedAt.Equal(task.InsertedAt) &&
 		kept.info.FinishedAt.Equal(task.FinishedAt) {
 		return kept.info, kept.large, nil
 	}

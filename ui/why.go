@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,9 +56,6 @@ type reason struct {
 	More      int // how many others there are besides
 }
 
-// askedLately is how recently an actor must have asked for an action to be expected to ask again.
-const askedLately = 2 * time.Minute
-
 // why tells the reason of an explanation. It says the same as "stint explain".
 func why(e *stint.Explanation) reason {
 	var r reason
@@ -71,8 +69,7 @@ func why(e *stint.Explanation) reason {
 		r.Bad = task.AbortCause != stint.CauseCancelled && task.AbortCause != stint.CauseReplaced
 		r.Others, r.OthersAre = e.BecauseOf, "Because of"
 	case stint.StateSkipped:
-		r.Headline = say("Skipped ", newMoment(task.FinishedAt, e.Now),
-			": its condition cannot be met.")
+		r.Headline = say("Skipped ", newMoment(task.FinishedAt, e.Now), ": ", skippedFor(e), ".")
 		r.Others, r.OthersAre = e.BecauseOf, "Because of"
 	case stint.StateBlocked:
 		r.Headline = say("Blocked: it waits for ", display.Count(int64(e.Missing), "task"), ".")
@@ -82,12 +79,17 @@ func why(e *stint.Explanation) reason {
 		}
 		r.Others, r.OthersAre = e.WaitsFor, "Waits for"
 		r.More = e.Missing - len(e.WaitsFor)
-		if !task.NotBefore.IsZero() {
+		if task.NotBefore.After(e.Now) {
 			r.add("It does not begin before ", newMoment(task.NotBefore, e.Now), ".")
 		}
 	case stint.StateScheduled:
 		r.Headline = say("Scheduled: it begins ", newMoment(task.NotBefore, e.Now), ".")
-		if task.Tries > 0 {
+		if !task.NotBefore.After(e.Now) {
+			r.Headline = say("Scheduled: it was due ", newMoment(task.NotBefore, e.Now),
+				", and nobody has made it ready yet.")
+			r.add("Those do who ask for tasks, and stores that maintain.")
+			r.Bad = e.Now.Sub(task.NotBefore) > dueLong
+		} else if task.Tries > 0 {
 			r.add("That is the pause before the next try.")
 		}
 	case stint.StateInProgress:
@@ -102,6 +104,22 @@ func why(e *stint.Explanation) reason {
 	}
 	r.chances(e)
 	return r
+}
+
+// dueLong is how long something may be due before somebody should know.
+const dueLong = 10 * time.Second
+
+// skippedFor says in words why a task was skipped.
+func skippedFor(e *stint.Explanation) string {
+	wasSkipped := func(task stint.TaskInfo) bool { return task.State == stint.StateSkipped }
+	switch {
+	case len(e.BecauseOf) == 0 && e.Task.Action == stint.External:
+		return "an answer said so, or its condition cannot be met"
+	case len(e.BecauseOf) > 0 && !slices.ContainsFunc(e.BecauseOf,
+		func(task stint.TaskInfo) bool { return !wasSkipped(task) }):
+		return "a task that it waited for was skipped"
+	}
+	return "its condition cannot be met"
 }
 
 func isFinal(state stint.State) bool {
@@ -138,30 +156,44 @@ func causeText(cause stint.AbortCause) string {
 }
 
 func (r *reason) lease(e *stint.Explanation) {
-	switch until := e.Task.LeaseUntil; {
+	until := e.Task.LeaseUntil
+	switch {
 	case until.IsZero():
 		r.add("Its lease does not expire.")
-	case until.Before(e.Now):
+	case !until.After(e.Now):
 		r.Bad = true
 		r.add("Its lease expired ", newMoment(until, e.Now), ", and nobody has taken it over yet.")
+		return
 	default:
 		r.add("Its lease expires ", newMoment(until, e.Now), ", unless the owner extends it.")
+	}
+	switch e.Presence {
+	case stint.PresenceGone:
+		r.Bad = true
+		r.add("The process of its owner is gone: a store that maintains hands it on.")
+	case stint.PresenceUnknown:
+		r.add("Nobody watches the process of its owner: if that is gone, the task stays with it.")
 	}
 }
 
 // ready says what a ready task waits for.
 func (r *reason) ready(e *stint.Explanation) {
 	task := &e.Task
-	var held []sentence
-	if e.Limits != nil {
-		held = heldBy(e)
-	}
+	held := heldBy(e)
 	switch {
+	case e.IsOverdue():
+		r.Headline = say("Ready, but its deadline passed ", newMoment(task.Deadline, e.Now),
+			": it is handed out no more.")
 	case task.Action == stint.External && task.Deadline.IsZero():
 		r.Headline = say("Ready: it waits for an answer from outside.")
 	case task.Action == stint.External:
 		r.Headline = say("Ready: it waits for an answer from outside, which must come ",
 			newMoment(task.Deadline, e.Now), ".")
+	case nobodyAsks(e) && (len(held) == 0 || waitsForTurnOnly(e.Limits)):
+		r.Bad = true
+		r.Headline = append(say("Ready, but "), silence(e)...)
+		r.add("There is no worker for this action, or none with a free slot.")
+		r.Details = append(r.Details, held...)
 	case len(held) > 0:
 		r.Headline = append(say("Ready, but "), held[0]...)
 		r.Details = append(r.Details, held[1:]...)
@@ -169,32 +201,74 @@ func (r *reason) ready(e *stint.Explanation) {
 		if len(r.Others) == 0 {
 			r.Others, r.OthersAre = e.Limits.Owned, "In its place"
 		}
-	case nobodyAsks(e):
-		r.Bad = true
-		r.Headline = append(say("Ready, but "), silence(e)...)
-		r.add("There is no worker for this action, or none with a free slot.")
+		r.silence(e)
+	case e.Limits != nil && e.Limits.Hidden:
+		r.Headline = say("Ready: it waits for an actor, or for other tasks of its action, which " +
+			"you may not see.")
+	case e.Limits != nil && e.Limits.Parked:
+		r.Headline = say("Ready, but parked, though nothing holds it up any more.")
+		r.add("A store that maintains puts it back into the queue.")
+	case !e.IsAsked():
+		r.Headline = say("Ready: it waits for a free slot.")
+		r.add(capital(silence(e))...)
 	default:
 		r.Headline = say("Ready: it waits for an actor.")
 	}
 }
 
+// waitsForTurnOnly reports whether nothing holds a task up but that it is not its turn, which is
+// dealt to those who ask.
+func waitsForTurnOnly(l *stint.TaskLimits) bool {
+	alone := *l
+	alone.WaitsForTurn = false
+	return len(heldBy(&stint.Explanation{Limits: &alone})) == 0
+}
+
 // nobodyAsks reports whether no actor seems to be there for the task's action.
 func nobodyAsks(e *stint.Explanation) bool {
 	return e.Task.Action != stint.Spontaneous && e.Task.Action != stint.External &&
-		e.Now.Sub(e.AskedAt) > askedLately
+		!e.IsAsked() && e.Actors == 0
+}
+
+// silence says that nobody asks for the action of a task.
+func (r *reason) silence(e *stint.Explanation) {
+	if nobodyAsks(e) {
+		r.add(capital(silence(e))...)
+	}
+}
+
+// capital makes the first letter of a sentence a large one.
+func capital(s sentence) (pieces []any) {
+	s[0].Text = strings.ToUpper(s[0].Text[:1]) + s[0].Text[1:]
+	for _, piece := range s {
+		pieces = append(pieces, piece)
+	}
+	return pieces
 }
 
 func silence(e *stint.Explanation) sentence {
-	if e.AskedAt.IsZero() {
-		return say("nobody asks for ", actionPart(e.Task.Action), ".")
+	action := actionPart(e.Task.Action)
+	switch {
+	case e.Actors > 0 && e.AskedAt.IsZero():
+		return say("no slot is free of ", display.Count(int64(e.Actors), "actor"),
+			" registered for ", action, ".")
+	case e.Actors > 0:
+		return say("no slot is free of ", display.Count(int64(e.Actors), "actor"),
+			" registered for ", action, ": nobody has asked for more for ",
+			newAge(e.AskedAt, e.Now), ".")
+	case e.AskedAt.IsZero():
+		return say("nobody asks for ", action, ".")
 	}
-	return say("nobody has asked for ", actionPart(e.Task.Action), " for ",
+	return say("nobody has asked for ", action, " for ",
 		newAge(e.AskedAt, e.Now), ".")
 }
 
 // heldBy are the limits and pauses that hold a ready task up, a sentence each.
 func heldBy(e *stint.Explanation) []sentence {
 	var all []sentence
+	if e.Limits == nil {
+		return nil
+	}
 	l, action, key := e.Limits, actionPart(e.Task.Action), display.Text(e.Task.Key)
 	add := func(pieces ...any) { all = append(all, say(pieces...)) }
 	if !l.PausedSince.IsZero() {
@@ -222,7 +296,11 @@ func heldBy(e *stint.Explanation) []sentence {
 		add("the rate of its key is used up: the next task with the key "+key+" may begin ",
 			newMoment(l.KeyNextAt, e.Now), ".")
 	}
-	if l.WaitsForTurn && l.PausedSince.IsZero() && l.KeyPausedSince.IsZero() {
+	switch {
+	case !l.WaitsForTurn, !l.PausedSince.IsZero(), !l.KeyPausedSince.IsZero():
+	case l.Hidden:
+		add("it waits for its turn.")
+	default:
 		add("it waits for its turn: ", turns(l), ".")
 	}
 	if len(all) > 0 && l.KeyWaiting > 0 && key != "" {
@@ -265,14 +343,20 @@ func (r *reason) chances(e *stint.Explanation) {
 		r.add("Tries left: ", display.Number(int64(e.TriesLeft)), " of ",
 			display.Number(int64(task.MaxTries)), ".")
 	}
-	if !task.Deadline.IsZero() && task.Action != stint.External {
+	switch {
+	case task.Deadline.IsZero(), e.IsOverdue() && task.State == stint.StateReady:
+	case e.IsOverdue():
+		r.add("Its deadline passed ", newMoment(task.Deadline, e.Now), ".")
+	case task.Action != stint.External || task.State != stint.StateReady:
 		r.add("It is aborted unless it has ended by its deadline, ",
 			newMoment(task.Deadline, e.Now), ".")
 	}
-	if task.State != stint.StateReady && task.State != stint.StateInProgress && nobodyAsks(e) {
-		s := silence(e)
-		s[0].Text = strings.ToUpper(s[0].Text[:1]) + s[0].Text[1:]
-		r.Details = append(r.Details, s)
+	if e.IsOverdue() {
+		r.add("A store that maintains aborts it.")
+		r.Bad = r.Bad || e.Now.Sub(task.Deadline) > dueLong
+	}
+	if task.State != stint.StateReady && task.State != stint.StateInProgress {
+		r.silence(e)
 	}
 }
 

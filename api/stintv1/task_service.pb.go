@@ -1877,14 +1877,19 @@ type ExplainTaskResponse struct {
 	WaitsFor  []*TaskInfo            `protobuf:"bytes,3,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
 	BecauseOf []*TaskInfo            `protobuf:"bytes,4,rep,name=because_of,json=becauseOf,proto3" json:"because_of,omitempty"`
 	TriesLeft int32                  `protobuf:"varint,5,opt,name=tries_left,json=triesLeft,proto3" json:"tries_left,omitempty"` // -1: no limit
-	AskedAt   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
-	Now       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=now,proto3" json:"now,omitempty"`
+	// Now, as long as somebody waits for tasks of the action.
+	AskedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
+	Now     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=now,proto3" json:"now,omitempty"`
 	// Missing unless the task is ready, and its action has limits, or it or one of its keys is paused.
 	Limits *TaskLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
 	// In the order in which they were recorded.
 	Steps []*StepInfo `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
 	// Whether the first of the tasks that it waits for to meet its condition starts it (when_any).
-	AnyOf         bool `protobuf:"varint,10,opt,name=any_of,json=anyOf,proto3" json:"any_of,omitempty"`
+	AnyOf bool `protobuf:"varint,10,opt,name=any_of,json=anyOf,proto3" json:"any_of,omitempty"`
+	// How many actors are registered for the action.
+	Actors int32 `protobuf:"varint,11,opt,name=actors,proto3" json:"actors,omitempty"`
+	// What is known of the process of the owner: "lives" or "gone"; empty: nothing.
+	Presence      string `protobuf:"bytes,12,opt,name=presence,proto3" json:"presence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1987,6 +1992,20 @@ func (x *ExplainTaskResponse) GetAnyOf() bool {
 		return x.AnyOf
 	}
 	return false
+}
+
+func (x *ExplainTaskResponse) GetActors() int32 {
+	if x != nil {
+		return x.Actors
+	}
+	return 0
+}
+
+func (x *ExplainTaskResponse) GetPresence() string {
+	if x != nil {
+		return x.Presence
+	}
+	return ""
 }
 
 // A StepInfo is a recorded step of a task, without its result.
@@ -2508,8 +2527,13 @@ type TaskLimits struct {
 	KeyWaiting       int64 `protobuf:"varint,9,opt,name=key_waiting,json=keyWaiting,proto3" json:"key_waiting,omitempty"`
 	KeyWaitingOrMore bool  `protobuf:"varint,10,opt,name=key_waiting_or_more,json=keyWaitingOrMore,proto3" json:"key_waiting_or_more,omitempty"`
 	// Whether the task waits for the turn of its key, and how many turns come first, at most 10,000.
-	WaitsForTurn  bool  `protobuf:"varint,11,opt,name=waits_for_turn,json=waitsForTurn,proto3" json:"waits_for_turn,omitempty"`
-	TurnsAhead    int64 `protobuf:"varint,12,opt,name=turns_ahead,json=turnsAhead,proto3" json:"turns_ahead,omitempty"`
+	WaitsForTurn bool  `protobuf:"varint,11,opt,name=waits_for_turn,json=waitsForTurn,proto3" json:"waits_for_turn,omitempty"`
+	TurnsAhead   int64 `protobuf:"varint,12,opt,name=turns_ahead,json=turnsAhead,proto3" json:"turns_ahead,omitempty"`
+	// Whether the task is not in the queue, but waits until its key has capacity, is resumed, or has its
+	// turn.
+	Parked bool `protobuf:"varint,14,opt,name=parked,proto3" json:"parked,omitempty"`
+	// Some of what holds the task up is left out, since the caller may not read all tasks of the action.
+	Hidden        bool `protobuf:"varint,15,opt,name=hidden,proto3" json:"hidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2633,6 +2657,20 @@ func (x *TaskLimits) GetTurnsAhead() int64 {
 		return x.TurnsAhead
 	}
 	return 0
+}
+
+func (x *TaskLimits) GetParked() bool {
+	if x != nil {
+		return x.Parked
+	}
+	return false
+}
+
+func (x *TaskLimits) GetHidden() bool {
+	if x != nil {
+		return x.Hidden
+	}
+	return false
 }
 
 type GetGraphRequest struct {
@@ -2789,6 +2827,8 @@ type GetStatsResponse struct {
 	Actions       []*ActionStats         `protobuf:"bytes,1,rep,name=actions,proto3" json:"actions,omitempty"`
 	Estimated     []string               `protobuf:"bytes,2,rep,name=estimated,proto3" json:"estimated,omitempty"`
 	PruningBehind *durationpb.Duration   `protobuf:"bytes,3,opt,name=pruning_behind,json=pruningBehind,proto3" json:"pruning_behind,omitempty"`
+	// When those were estimated; missing if none are, or the caller may not see all tasks.
+	EstimatedAt   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=estimated_at,json=estimatedAt,proto3" json:"estimated_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2840,6 +2880,13 @@ func (x *GetStatsResponse) GetEstimated() []string {
 func (x *GetStatsResponse) GetPruningBehind() *durationpb.Duration {
 	if x != nil {
 		return x.PruningBehind
+	}
+	return nil
+}
+
+func (x *GetStatsResponse) GetEstimatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EstimatedAt
 	}
 	return nil
 }
@@ -3054,7 +3101,9 @@ type ListProblemsResponse struct {
 	Failing []*TaskInfo            `protobuf:"bytes,2,rep,name=failing,proto3" json:"failing,omitempty"`
 	Failed  []*TaskInfo            `protobuf:"bytes,3,rep,name=failed,proto3" json:"failed,omitempty"`
 	// Of failing and failed tasks, up to 100, the largest first.
-	Errors        []*ErrorGroup `protobuf:"bytes,4,rep,name=errors,proto3" json:"errors,omitempty"`
+	Errors []*ErrorGroup `protobuf:"bytes,4,rep,name=errors,proto3" json:"errors,omitempty"`
+	// In progress, of owners whose process nobody watches, the last to expire first.
+	Unwatched     []*TaskInfo `protobuf:"bytes,5,rep,name=unwatched,proto3" json:"unwatched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3113,6 +3162,13 @@ func (x *ListProblemsResponse) GetFailed() []*TaskInfo {
 func (x *ListProblemsResponse) GetErrors() []*ErrorGroup {
 	if x != nil {
 		return x.Errors
+	}
+	return nil
+}
+
+func (x *ListProblemsResponse) GetUnwatched() []*TaskInfo {
+	if x != nil {
+		return x.Unwatched
 	}
 	return nil
 }
@@ -3968,7 +4024,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x16\n" +
 	"\x06looked\x18\x03 \x01(\x05R\x06looked\"$\n" +
 	"\x12ExplainTaskRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xae\x03\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xe2\x03\n" +
 	"\x13ExplainTaskResponse\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.stint.v1.TaskInfoR\x04task\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\x05R\amissing\x12/\n" +
@@ -3982,7 +4038,9 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x06limits\x18\b \x01(\v2\x14.stint.v1.TaskLimitsR\x06limits\x12(\n" +
 	"\x05steps\x18\t \x03(\v2\x12.stint.v1.StepInfoR\x05steps\x12\x15\n" +
 	"\x06any_of\x18\n" +
-	" \x01(\bR\x05anyOf\"q\n" +
+	" \x01(\bR\x05anyOf\x12\x16\n" +
+	"\x06actors\x18\v \x01(\x05R\x06actors\x12\x1a\n" +
+	"\bpresence\x18\f \x01(\tR\bpresence\"q\n" +
 	"\bStepInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\vrecorded_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -4018,7 +4076,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bowned_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aownedAt\x125\n" +
 	"\bended_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x16\n" +
 	"\x06status\x18\x06 \x01(\tR\x06status\x12\x10\n" +
-	"\x03log\x18\a \x01(\tR\x03log\"\xe7\x04\n" +
+	"\x03log\x18\a \x01(\tR\x03log\"\x97\x05\n" +
 	"\n" +
 	"TaskLimits\x12(\n" +
 	"\x06limits\x18\x01 \x01(\v2\x10.stint.v1.LimitsR\x06limits\x12=\n" +
@@ -4037,7 +4095,9 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	" \x01(\bR\x10keyWaitingOrMore\x12$\n" +
 	"\x0ewaits_for_turn\x18\v \x01(\bR\fwaitsForTurn\x12\x1f\n" +
 	"\vturns_ahead\x18\f \x01(\x03R\n" +
-	"turnsAhead\"!\n" +
+	"turnsAhead\x12\x16\n" +
+	"\x06parked\x18\x0e \x01(\bR\x06parked\x12\x16\n" +
+	"\x06hidden\x18\x0f \x01(\bR\x06hidden\"!\n" +
 	"\x0fGetGraphRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\xc1\x01\n" +
 	"\x10GetGraphResponse\x12(\n" +
@@ -4047,11 +4107,12 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\n" +
 	"conditions\x18\x04 \x03(\v2\x17.stint.v1.EdgeConditionR\n" +
 	"conditions\"\x11\n" +
-	"\x0fGetStatsRequest\"\xa3\x01\n" +
+	"\x0fGetStatsRequest\"\xe2\x01\n" +
 	"\x10GetStatsResponse\x12/\n" +
 	"\aactions\x18\x01 \x03(\v2\x15.stint.v1.ActionStatsR\aactions\x12\x1c\n" +
 	"\testimated\x18\x02 \x03(\tR\testimated\x12@\n" +
-	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\"\xc0\x03\n" +
+	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\x12=\n" +
+	"\festimated_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vestimatedAt\"\xc0\x03\n" +
 	"\vActionStats\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x18\n" +
 	"\ablocked\x18\x02 \x01(\x03R\ablocked\x12\x1c\n" +
@@ -4071,12 +4132,13 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x06paused\x18\x0e \x01(\bR\x06paused\x12\x18\n" +
 	"\askipped\x18\x0f \x01(\x03R\askipped\"+\n" +
 	"\x13ListProblemsRequest\x12\x14\n" +
-	"\x05limit\x18\x01 \x01(\x05R\x05limit\"\xc6\x01\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\"\xf8\x01\n" +
 	"\x14ListProblemsResponse\x12&\n" +
 	"\x04slow\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x04slow\x12,\n" +
 	"\afailing\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\afailing\x12*\n" +
 	"\x06failed\x18\x03 \x03(\v2\x12.stint.v1.TaskInfoR\x06failed\x12,\n" +
-	"\x06errors\x18\x04 \x03(\v2\x14.stint.v1.ErrorGroupR\x06errors\"j\n" +
+	"\x06errors\x18\x04 \x03(\v2\x14.stint.v1.ErrorGroupR\x06errors\x120\n" +
+	"\tunwatched\x18\x05 \x03(\v2\x12.stint.v1.TaskInfoR\tunwatched\"j\n" +
 	"\n" +
 	"ErrorGroup\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x14\n" +
@@ -4351,102 +4413,104 @@ var file_stint_v1_task_service_proto_depIdxs = []int32{
 	73,  // 60: stint.v1.GetGraphResponse.conditions:type_name -> stint.v1.EdgeCondition
 	45,  // 61: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
 	63,  // 62: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	63,  // 63: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	71,  // 64: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	71,  // 65: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	71,  // 66: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	48,  // 67: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	51,  // 68: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	68,  // 69: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	63,  // 70: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	71,  // 71: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	68,  // 72: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	63,  // 73: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	63,  // 74: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	60,  // 75: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 76: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 77: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 78: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
-	6,   // 79: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	8,   // 80: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	10,  // 81: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	12,  // 82: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	14,  // 83: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	16,  // 84: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	18,  // 85: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
-	21,  // 86: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	23,  // 87: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	27,  // 88: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	29,  // 89: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	31,  // 90: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	34,  // 91: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	36,  // 92: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	41,  // 93: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	43,  // 94: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	46,  // 95: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	49,  // 96: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	52,  // 97: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	54,  // 98: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	56,  // 99: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	58,  // 100: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	74,  // 101: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	75,  // 102: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	76,  // 103: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	77,  // 104: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	78,  // 105: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	79,  // 106: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	80,  // 107: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	81,  // 108: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	82,  // 109: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	83,  // 110: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	84,  // 111: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	85,  // 112: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	86,  // 113: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	87,  // 114: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 115: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 116: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 117: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
-	7,   // 118: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	9,   // 119: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	11,  // 120: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	13,  // 121: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	15,  // 122: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	17,  // 123: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	20,  // 124: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
-	22,  // 125: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	26,  // 126: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	28,  // 127: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	30,  // 128: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	32,  // 129: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	35,  // 130: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	37,  // 131: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	42,  // 132: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	44,  // 133: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	47,  // 134: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	50,  // 135: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	53,  // 136: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	55,  // 137: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	57,  // 138: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	59,  // 139: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	88,  // 140: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	89,  // 141: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	90,  // 142: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	91,  // 143: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	92,  // 144: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	93,  // 145: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	94,  // 146: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	95,  // 147: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	96,  // 148: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	97,  // 149: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	98,  // 150: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	99,  // 151: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	100, // 152: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	101, // 153: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	115, // [115:154] is the sub-list for method output_type
-	76,  // [76:115] is the sub-list for method input_type
-	76,  // [76:76] is the sub-list for extension type_name
-	76,  // [76:76] is the sub-list for extension extendee
-	0,   // [0:76] is the sub-list for field type_name
+	68,  // 63: stint.v1.GetStatsResponse.estimated_at:type_name -> google.protobuf.Timestamp
+	63,  // 64: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	71,  // 65: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	71,  // 66: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	71,  // 67: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	48,  // 68: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	71,  // 69: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
+	51,  // 70: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	68,  // 71: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	63,  // 72: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	71,  // 73: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	68,  // 74: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	63,  // 75: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	63,  // 76: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	60,  // 77: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 78: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 79: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 80: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
+	6,   // 81: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	8,   // 82: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	10,  // 83: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	12,  // 84: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	14,  // 85: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	16,  // 86: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	18,  // 87: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	21,  // 88: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	23,  // 89: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	27,  // 90: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	29,  // 91: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	31,  // 92: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	34,  // 93: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	36,  // 94: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	41,  // 95: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	43,  // 96: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	46,  // 97: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	49,  // 98: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	52,  // 99: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	54,  // 100: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	56,  // 101: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	58,  // 102: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	74,  // 103: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	75,  // 104: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	76,  // 105: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	77,  // 106: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	78,  // 107: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	79,  // 108: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	80,  // 109: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	81,  // 110: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	82,  // 111: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	83,  // 112: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	84,  // 113: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	85,  // 114: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	86,  // 115: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	87,  // 116: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 117: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 118: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 119: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
+	7,   // 120: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	9,   // 121: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	11,  // 122: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	13,  // 123: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	15,  // 124: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	17,  // 125: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	20,  // 126: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	22,  // 127: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	26,  // 128: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	28,  // 129: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	30,  // 130: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	32,  // 131: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	35,  // 132: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	37,  // 133: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	42,  // 134: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	44,  // 135: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	47,  // 136: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	50,  // 137: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	53,  // 138: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	55,  // 139: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	57,  // 140: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	59,  // 141: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	88,  // 142: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	89,  // 143: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	90,  // 144: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	91,  // 145: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	92,  // 146: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	93,  // 147: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	94,  // 148: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	95,  // 149: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	96,  // 150: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	97,  // 151: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	98,  // 152: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	99,  // 153: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	100, // 154: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	101, // 155: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	117, // [117:156] is the sub-list for method output_type
+	78,  // [78:117] is the sub-list for method input_type
+	78,  // [78:78] is the sub-list for extension type_name
+	78,  // [78:78] is the sub-list for extension extendee
+	0,   // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }

@@ -162,11 +162,11 @@ func sample(ctx context.Context, db *pg.DB, c *count) (estimates, error) {
 		states = append(states, Ready)
 	}
 	err := db.Run(ctx, pg.Step{
-		Name: "sample_tasks", Args: []any{sampledPages, states, sampledRows},
+		Name: "sample_tasks", Args: []any{sampledPages, states, sampledRows, lookedPages},
 		Read: func(rows pgx.Rows) error {
 			var by By
 			var tasks, parked int64
-			into := []any{&by.State, &by.Action, &tasks, &parked}
+			into := []any{&by.State, &by.Action, &tasks, &parked, &made.asOf}
 			_, err := pgx.ForEachRow(rows, into, func() error {
 				if !c.lacks(by) {
 					return nil
@@ -187,6 +187,7 @@ func sample(ctx context.Context, db *pg.DB, c *count) (estimates, error) {
 func (c *count) tally(known estimates) Tally {
 	maps.Copy(c.Tasks, known.tasks)
 	maps.Copy(c.Parked, known.parked)
+	c.EstimatedAt = known.asOf
 	if len(known.ready) > 0 {
 		c.Many = append(c.Many, Ready)
 	}

@@ -28,13 +28,15 @@ const (
 	spansMax = 1000
 	pairsMax = 1000
 
-	// How many pages of a larger table are looked at, and of how many of its rows the action is
-	// looked up, about.
-	sampledPages = 64
+	// How many pages of a larger table are looked at, which are all of those of 4 MiB; and of how
+	// many rows the action is looked up, about, from how many pages of each table.
+	sampledPages = 512
 	sampledRows  = 2000
+	lookedPages  = 64
 
 	// estimatesFor is how long estimates are kept: to make them takes much longer than the rest.
-	estimatesFor = 10 * time.Second
+	// Somebody may act on a number, so it is not older than those who ask once a second expect.
+	estimatesFor = time.Second
 )
 
 // The states, as the statements number them.
@@ -68,6 +70,8 @@ type Tally struct {
 	Tasks map[By]int64
 	// Many are the states of which some tasks were not counted, but estimated.
 	Many []int16
+	// EstimatedAt is when, on the database's clock; zero if none was.
+	EstimatedAt time.Time
 	// Oldest is how long ago the first in line of the ready tasks was inserted, the longest time of
 	// all priorities. Parked counts the parked tasks among the ready ones.
 	Oldest  map[string]time.Duration
@@ -80,9 +84,10 @@ type Tally struct {
 
 // Estimates are the counts of tasks that are many. They are not changed once they are kept.
 type estimates struct {
-	at     time.Time
-	states []int16  // but for Ready; Completed stands for all of its table
-	ready  []string // actions of which many tasks are ready
+	at     time.Time // by the clock of this process
+	asOf   time.Time // by that of the database
+	states []int16   // but for Ready; Completed stands for all of its table
+	ready  []string  // actions of which many tasks are ready
 	tasks  map[By]int64
 	parked map[string]int64
 }

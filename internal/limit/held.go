@@ -25,6 +25,8 @@ type Held struct {
 	KeyWaitingOrMore     bool
 	WaitsForTurn         bool
 	TurnsAhead, TurnsMax int
+	// Hidden says that it is not told how many turns come first.
+	Hidden bool
 }
 
 // Reasons are what holds the task up, a sentence each.
@@ -56,7 +58,11 @@ func (h Held) Reasons() []string {
 	if !h.KeyNextAt.IsZero() {
 		say("the next token of key %q comes at %s", h.Key, stamp(h.KeyNextAt))
 	}
-	if h.WaitsForTurn && h.PausedSince.IsZero() && h.KeyPausedSince.IsZero() {
+	switch {
+	case !h.WaitsForTurn, !h.PausedSince.IsZero(), !h.KeyPausedSince.IsZero():
+	case h.Hidden:
+		say("the turn of its key has not come")
+	default:
 		say("%s", Turn(h.Key, h.TurnsAhead, h.TurnsMax))
 	}
 	if len(reasons) > 0 && h.KeyWaiting > 0 && h.Key != "" {

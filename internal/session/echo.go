@@ -61,7 +61,7 @@ func (s *Session) Tell(topics, payloads []string) (heard int64) {
 	}
 	s.mutex.Lock()
 	for _, topic := range topics {
-		if s.topics[topic] {
+		if _, listens := s.topics[topic]; listens {
 			heard++
 		}
 	}

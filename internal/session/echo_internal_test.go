@@ -28,7 +28,7 @@ func TestTell_TellsAllAndCountsWhatIsListenedFor(t *testing.T) {
 	t.Parallel()
 	var told []string
 	s := New(Config{Told: func(kind, rest string) { told = append(told, kind+"/"+rest) }})
-	s.topics["ready act"] = true
+	s.topics["ready act"] = now()
 	heard := s.Tell([]string{"ready act", "finished"}, []string{"ready act", "finished 1 2"})
 	if want := []string{"ready/act", "finished/1 2"}; heard != 1 || !slices.Equal(told, want) {
 		t.Errorf("Tell = %d, and told %q, want 1 and %q", heard, told, want)

@@ -40,6 +40,11 @@ const (
 	// ping is the kind of the notification that a session sends to check that it hears them.
 	ping = "ping"
 
+	// A topic of several words that nobody has waited for this long is dropped, when the session
+	// looks for such topics, which it does this often: so the topics say who waits.
+	dropAfter = time.Minute
+	dropEvery = 10 * time.Second
+
 	// Busy is the topic of stores that check more often while some task is in progress, and the
 	// notification for them.
 	Busy = "busy"
@@ -60,8 +65,10 @@ type Config struct {
 	// Grace is how long the session may be lost before others believe that its process is dead.
 	Grace time.Duration
 
-	// Topics is to how many topics of several words the session listens at most.
+	// Topics is to how many topics of several words the session listens at most, and Waited whether
+	// somebody waits for what such a topic tells of.
 	Topics int
+	Waited func(topic string) bool
 
 	// Heard is called with each notification of others: its first word, and the rest. Told is, with
 	// each message of this process. Any is called when the session begins to hear of more:
@@ -87,7 +94,12 @@ type Session struct {
 	lost bool
 	// watches says that the store looks for sessions that are gone.
 	watches bool
-	topics  map[string]bool
+	// topics are what the session listens for, with when somebody last wanted that.
+	topics map[string]time.Time
+	// fewer says that nothing has changed since but that topics were dropped, and looked when the
+	// session last looked for these.
+	fewer  bool
+	looked time.Time
 	// refused says that the session does not listen for all topics that it should.
 	refused bool
 	actors  map[string][]string
@@ -106,7 +118,7 @@ type Session struct {
 func New(config Config) *Session {
 	return &Session{
 		Config: config, id: rand.Int64(), //nolint:gosec // no secret
-		topics: map[string]bool{}, actors: map[string][]string{},
+		topics: map[string]time.Time{}, actors: map[string][]string{},
 		learned: make(chan struct{}), interrupt: func() {},
 	}
 }
@@ -118,7 +130,14 @@ func (s *Session) Listen(topics ...string) {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	isNew := func(topic string) bool { return !s.topics[topic] }
+	at := now()
+	isNew := func(topic string) bool {
+		_, known := s.topics[topic]
+		if known {
+			s.topics[topic] = at
+		}
+		return !known
+	}
 	if !slices.ContainsFunc(topics, isNew) {
 		return
 	}
@@ -127,9 +146,35 @@ func (s *Session) Listen(topics ...string) {
 		return
 	}
 	for _, topic := range topics {
-		s.topics[topic] = true
+		s.topics[topic] = at
 	}
 	s.change()
+}
+
+// dropTopics drops the topics that nobody has waited for lately. Whoever waits has said so before
+// he relies on being told, and says it again if his topic was dropped.
+func (s *Session) dropTopics() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	at := now()
+	if at.Sub(s.looked) < dropEvery {
+		return
+	}
+	s.looked = at
+	unchanged := s.known == s.wanted
+	for topic, wanted := range s.topics {
+		switch {
+		case !strings.Contains(topic, " "):
+		case s.Waited(topic):
+			s.topics[topic] = at
+		case at.Sub(wanted) > dropAfter:
+			delete(s.topics, topic)
+			if s.known == s.wanted {
+				s.wanted++
+			}
+		}
+	}
+	s.fewer = s.fewer || unchanged && s.known != s.wanted
 }
 
 // ListensToAll reports whether the session was asked for no topic that it does not listen for.
@@ -158,7 +203,7 @@ func (s *Session) Watch() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.watches = true
-	s.topics[Busy] = true
+	s.topics[Busy] = now()
 	if s.running {
 		s.change()
 	}
@@ -167,6 +212,7 @@ func (s *Session) Watch() {
 // change makes the session tell the database of a change; the mutex is held.
 func (s *Session) change() {
 	s.wanted++
+	s.fewer = false
 	s.interrupt()
 	s.running = s.running || s.DB.StartBackground(s.keep)
 }
@@ -376,16 +422,19 @@ func (s *Session) introduce(ctx context.Context, conn *pgx.Conn) error {
 	if err := s.DB.RunOn(ctx, conn, nil, steps...); err != nil {
 		return err
 	}
+	s.mutex.Lock()
+	s.fewer = false // it heard nothing while it was lost
+	s.mutex.Unlock()
 	return s.update(ctx, conn)
 }
 
-// update tells the database the topics and actors of the session, and then wakes all who wait:
-// nobody was told of anything that happened before.
+// update tells the database the topics and actors of the session, and then wakes all who wait,
+// unless there are only fewer topics: nobody was told of anything that happened before.
 func (s *Session) update(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, stepMax)
 	defer cancel()
 	s.mutex.Lock()
-	wanted, watches := s.wanted, s.watches
+	wanted, watches, fewer := s.wanted, s.watches, s.fewer
 	topics := slices.AppendSeq([]string{}, maps.Keys(s.topics)) // nil would be null
 	actors, actions := []string{}, []string{}
 	for actor, named := range s.actors {
@@ -403,8 +452,11 @@ func (s *Session) update(ctx context.Context, conn *pgx.Conn) error {
 	s.known = wanted
 	close(s.learned)
 	s.learned = make(chan struct{})
+	s.fewer = s.fewer && s.known != s.wanted
 	s.mutex.Unlock()
-	s.Any()
+	if !fewer {
+		s.Any()
+	}
 	return nil
 }
 
@@ -468,6 +520,7 @@ func (s *Session) nextNotification(
 
 // keepUp tells the database of a change of the session's topics or actors, if there is one.
 func (s *Session) keepUp(ctx context.Context, conn *pgx.Conn) error {
+	s.dropTopics()
 	s.mutex.Lock()
 	changed := s.known != s.wanted
 	s.mutex.Unlock()

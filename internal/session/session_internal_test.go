@@ -45,3 +45,35 @@ func TestReattachPause_IsShortWithinTheGraceAndGrowsBehindIt(t *testing.T) {
 		t.Errorf("without actors %d attempts in a minute, then a pause of %v", attempts, pause)
 	}
 }
+
+// The topics say who waits: those of which nobody has wanted to hear for long are dropped, others
+// stay, and nobody is woken for it.
+func TestDropTopics_LeavesWhatSomebodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	long := now().Add(-2 * dropAfter)
+	s := New(Config{Waited: func(topic string) bool { return topic == "ready waited" }})
+	s.topics = map[string]time.Time{
+		Busy: long, "finished": long, "ready waited": long, "ready left": long, "ready new": now(),
+	}
+	s.dropTopics()
+	if _, left := s.topics["ready left"]; left || len(s.topics) != 4 {
+		t.Errorf("topics = %v, want all but the one that was left", s.topics)
+	}
+	if s.wanted != 1 || !s.fewer {
+		t.Errorf("wanted = %d, fewer = %v, want a change to fewer topics", s.wanted, s.fewer)
+	}
+	s.known = s.wanted
+	s.topics["ready left"] = long
+	s.dropTopics()
+	if s.wanted != 1 {
+		t.Error("it looked again at once")
+	}
+	// A change that comes with it wakes those who wait.
+	s.looked, s.running = long, true
+	s.wanted++
+	s.fewer = false
+	s.dropTopics()
+	if _, left := s.topics["ready left"]; left || s.fewer {
+		t.Errorf("topics = %v, fewer = %v", s.topics, s.fewer)
+	}
+}

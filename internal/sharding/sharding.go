@@ -74,6 +74,10 @@ func Sum(found []Stats) stint.Stats {
 				all.Estimated = append(all.Estimated, state)
 			}
 		}
+		if at := found[i].EstimatedAt; all.EstimatedAt.IsZero() ||
+			!at.IsZero() && at.Before(all.EstimatedAt) {
+			all.EstimatedAt = at // of the oldest
+		}
 		all.PruningBehind = max(all.PruningBehind, found[i].PruningBehind)
 	}
 	slices.SortStableFunc(all.Actions, func(a, b stint.ActionStats) int {

@@ -139,6 +139,13 @@ func (a *Waiters) Leave(actions []string, w *Waiter) {
 	}
 }
 
+// Waited reports whether somebody waits for tasks with an action.
+func (a *Waiters) Waited(action string) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return len(a.waiters[action]) > 0
+}
+
 // Told returns how often tasks were said to be ready so far.
 func (a *Waiters) Told() int64 {
 	a.mutex.Lock()

@@ -146,6 +146,7 @@ func FromTaskLimits(l *stint.TaskLimits) *stintv1.TaskLimits {
 		NextAt: fromTime(l.NextAt), KeyNextAt: fromTime(l.KeyNextAt),
 		KeyWaiting: int64(l.KeyWaiting), KeyWaitingOrMore: l.KeyWaitingOrMore,
 		WaitsForTurn: l.WaitsForTurn, TurnsAhead: int64(l.TurnsAhead),
+		Parked: l.Parked, Hidden: l.Hidden,
 	}
 }
 
@@ -162,5 +163,6 @@ func ToTaskLimits(m *stintv1.TaskLimits) *stint.TaskLimits {
 		NextAt: toTime(m.GetNextAt()), KeyNextAt: toTime(m.GetKeyNextAt()),
 		KeyWaiting: int(m.GetKeyWaiting()), KeyWaitingOrMore: m.GetKeyWaitingOrMore(),
 		WaitsForTurn: m.GetWaitsForTurn(), TurnsAhead: int(m.GetTurnsAhead()),
+		Parked: m.GetParked(), Hidden: m.GetHidden(),
 	}
 }

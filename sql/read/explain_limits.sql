@@ -3,8 +3,8 @@
 -- Returns how limits and pauses hold up a ready task: the limits of its action, since when that and
 -- the task's key are paused, how many tasks of each are in progress, when the next tokens come
 -- (null if there are any), and how many tasks of the key are parked; whether the task waits for the
--- turn of its key, and how many turns come first. Returns nothing for other tasks, and where there
--- are neither limits nor pauses.
+-- turn of its key, and how many turns come first; whether it is parked. Returns nothing for other
+-- tasks, and where there are neither limits nor pauses.
 --
 --   $1 id     text
 --   $2 rows   integer: how many rows of leased are counted
@@ -16,7 +16,7 @@ SELECT limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per, l
        paused.since AS key_paused_at, owned.tasks AS in_progress, held.tasks AS key_in_progress,
        bucket.next_at, key_bucket.next_at AS key_next_at, parked.tasks AS key_waiting,
        limits.fair AND task.position <> 0 AND turn.held IS NOT TRUE AS waits_for_turn,
-       coalesce(ahead.turns, 0) AS turns_ahead
+       coalesce(ahead.turns, 0) AS turns_ahead, task.position < 0 AS parked
 FROM (
     SELECT tasks.action, coalesce(tasks.limit_key, '') AS limit_key, span.position,
            32767 - span.priority AS tier

@@ -4,8 +4,8 @@
 -- it was aborted or skipped, or of the tasks that hold slots of its key, or the key, while it is
 -- ready (place 1), and up to $2 of those that count under the limit of its action meanwhile (place
 -- 2), each in the form of get_tasks without body and result. With each come how many predecessors
--- the task waits for in all (0 for others), when somebody last asked for its action, what time it
--- is, its place, and of a blocked task whether the first of several starts it.
+-- the task waits for in all (0 for others), what time it is, its place, and of a blocked task
+-- whether the first of several starts it.
 --
 --   $1 id     text
 --   $2 tasks  integer
@@ -143,9 +143,6 @@ SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries,
        coalesce((SELECT blocked.missing
                  FROM stint.blocked
                  WHERE blocked.key = chosen.key AND chosen.place = 0), 0) AS missing,
-       (SELECT action_stats.asked_at
-        FROM stint.action_stats
-        WHERE action_stats.action = task.action) AS asked_at,
        statement_timestamp() AS now, chosen.place,
        -- One edge tells, since all of a task are such edges or none.
        coalesce(CASE WHEN chosen.place = 0 AND task.state = 0 /* blocked */ THEN (

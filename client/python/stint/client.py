@@ -318,7 +318,8 @@ class Client:
             tries_left=answer.get("tries_left", 0), asked_at=t.to_time(answer.get("asked_at")),
             now=t.to_time(answer.get("now")),
             limits=t.to_task_limits(answer.get("limits")),
-            steps=t.to_step_infos(answer.get("steps")), any_of=answer.get("any_of", False))
+            steps=t.to_step_infos(answer.get("steps")), any_of=answer.get("any_of", False),
+            actors=answer.get("actors", 0), presence=answer.get("presence", ""))
 
     def history(self, id: str) -> t.History:
         """Returns the ended tries of a task that the service keeps, and its recorded steps."""
@@ -341,6 +342,7 @@ class Client:
         return t.Stats(
             actions=[t.to_action_stats(each) for each in answer.get("actions", ())],
             estimated=answer.get("estimated", []),
+            estimated_at=t.to_time(answer.get("estimated_at")),
             pruning_behind=t.to_duration(answer.get("pruning_behind")))
 
     def problems(self, limit: int = 100) -> t.Problems:
@@ -351,7 +353,8 @@ class Client:
         answer = self._call("TaskService/ListProblems", {"limit": limit})
         return t.Problems(*(t.to_infos(answer.get(which))
                             for which in ("slow", "failing", "failed")),
-                          errors=[t.to_error_group(each) for each in answer.get("errors", ())])
+                          errors=[t.to_error_group(each) for each in answer.get("errors", ())],
+                          unwatched=t.to_infos(answer.get("unwatched")))
 
     def actors(self) -> Sequence[t.ActorInfo]:
         """Returns the live actors that show themselves by a stream, which workers here do not."""

@@ -253,7 +253,10 @@ class Explanation:
     missing: how many tasks it waits for.
     any_of: whether the first of these to meet its condition starts it.
     tries_left: -1 is no limit.
-    asked_at: when somebody last asked for tasks of its action; None if nobody has.
+    asked_at: when somebody last asked for tasks of its action, which is now as long as somebody
+        waits for some; None if nobody has for a week.
+    actors: how many are registered for its action.
+    presence: "lives" or "gone", of the process of its owner; empty if nothing is known.
     now: the time on the database's clock.
     limits: how limits and pauses hold a ready task up; None where there are none.
     steps: its recorded steps.
@@ -269,6 +272,8 @@ class Explanation:
     limits: "Optional[TaskLimits]" = None
     steps: "Sequence[StepInfo]" = ()
     any_of: bool = False
+    actors: int = 0
+    presence: str = ""
 
 
 @dataclass(frozen=True)
@@ -357,21 +362,26 @@ class ActionStats:
 
 @dataclass
 class Stats:
-    """Counts of all tasks. estimated: the states whose counts are estimates."""
+    """Counts of all tasks. estimated: the states whose counts are estimates, made at estimated_at."""
 
     actions: Sequence[ActionStats] = ()
     estimated: Sequence[str] = ()
+    estimated_at: Optional[datetime] = None
     pruning_behind: timedelta = timedelta()
 
 
 @dataclass
 class Problems:
-    """The slowest tasks, those that fail, and those that failed."""
+    """The slowest tasks, those that fail, and those that failed.
+
+    unwatched: in progress, of owners whose process nobody watches, the last to expire first.
+    """
 
     slow: Sequence[TaskInfo] = ()
     failing: Sequence[TaskInfo] = ()
     failed: Sequence[TaskInfo] = ()
     errors: "Sequence[ErrorGroup]" = ()
+    unwatched: Sequence[TaskInfo] = ()
 
 
 @dataclass(frozen=True)
@@ -437,6 +447,8 @@ class TaskLimits:
     next_at, key_next_at: when the next tokens come; None if there is one.
     key_waiting: how many tasks with the key are parked, 10,000 if key_waiting_or_more.
     waits_for_turn: it waits for the turn of its key, and turns_ahead of others come first.
+    parked: it is not in the queue, but waits until its key has capacity, is resumed, or its turn.
+    hidden: some of this is left out, since the caller may not read all tasks of the action.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -452,6 +464,8 @@ class TaskLimits:
     key_waiting_or_more: bool = False
     waits_for_turn: bool = False
     turns_ahead: int = 0
+    parked: bool = False
+    hidden: bool = False
 
 
 @dataclass
@@ -852,6 +866,7 @@ def to_task_limits(m: Optional[Message]) -> Optional[TaskLimits]:
         key_next_at=to_time(m.get("key_next_at")), key_waiting=int(m.get("key_waiting", 0)),
         key_waiting_or_more=m.get("key_waiting_or_more", False),
         waits_for_turn=m.get("waits_for_turn", False), turns_ahead=int(m.get("turns_ahead", 0)),
+        parked=m.get("parked", False), hidden=m.get("hidden", False),
     )
 
 

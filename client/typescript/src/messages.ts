@@ -252,7 +252,7 @@ const taskLimitsFields: Fields = {
   limits: whole(limitsFields), pausedSince: time, keyPausedSince: time, inProgress: number,
   owned: many(infoFields), keyInProgress: number, keyOwned: many(infoFields), nextAt: time,
   keyNextAt: time, keyWaiting: number, keyWaitingOrMore: flag, waitsForTurn: flag,
-  turnsAhead: number,
+  turnsAhead: number, parked: flag, hidden: flag,
 };
 const actionLimitsFields: Fields = {
   action: text, limits: whole(limitsFields), setAt: time, pausedSince: time, inProgress: number,
@@ -261,7 +261,7 @@ const actionLimitsFields: Fields = {
 const explanationFields: Fields = {
   task: whole(infoFields), missing: number, waitsFor: many(infoFields),
   becauseOf: many(infoFields), anyOf: flag, triesLeft: number, askedAt: time, now: time,
-  limits: nested(taskLimitsFields), steps: many(stepInfoFields),
+  limits: nested(taskLimitsFields), steps: many(stepInfoFields), actors: number, presence: text,
 };
 const historyFields: Fields = { tries: many(tryFields), steps: many(stepInfoFields) };
 const edgeConditionFields: Fields = {
@@ -278,6 +278,7 @@ const actionStatsFields: Fields = {
 };
 const statsFields: Fields = {
   actions: many(actionStatsFields), estimated: texts, pruningBehind: duration,
+  estimatedAt: time,
 };
 const errorFields: Fields = { action: text, tasks: number, error: text, example: text };
 const problemsFields: Fields = {

@@ -256,8 +256,12 @@ export interface Explanation {
   becauseOf: TaskInfo[];
   /** -1 is no limit. */
   triesLeft: number;
-  /** When somebody last asked for tasks of its action; null if nobody has. */
+  /** When somebody last asked for tasks of its action: now, as long as somebody waits for some. */
   askedAt: Date | null;
+  /** How many actors are registered for its action. */
+  actors: number;
+  /** "lives" or "gone", of the process of its owner; empty if nothing is known. */
+  presence: string;
   /** The time on the database's clock. */
   now: Date | null;
   /** How limits and pauses hold a ready task up; null where there are none. */
@@ -342,6 +346,8 @@ export interface Stats {
   actions: ActionStats[];
   /** The states whose counts are estimates. */
   estimated: string[];
+  /** When these were made; null if none was. */
+  estimatedAt: Date | null;
   pruningBehind: Duration;
 }
 
@@ -352,6 +358,8 @@ export interface Problems {
   failed: TaskInfo[];
   /** The latter two by what their last owners said, the largest group first. */
   errors: ErrorGroup[];
+  /** In progress, of owners whose process nobody watches, the last to expire first. */
+  unwatched: TaskInfo[];
 }
 
 /** Tasks of an action that failed alike: how many, the error of the latest one, and its ID. */
@@ -422,6 +430,10 @@ export interface TaskLimits {
   /** It waits for the turn of its key, and turnsAhead of others come first. */
   waitsForTurn: boolean;
   turnsAhead: number;
+  /** It is not in the queue, but waits until its key has capacity, is resumed, or has its turn. */
+  parked: boolean;
+  /** Some of this is left out, since the caller may not read all tasks of the action. */
+  hidden: boolean;
 }
 
 /** How an action is limited and paused. */

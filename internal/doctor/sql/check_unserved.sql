@@ -1,7 +1,7 @@
 -- name: check_unserved
 --
--- Returns the actions with ready tasks that nobody has asked for in two minutes and that no actor
--- is registered for: how many tasks, how long ago the oldest was inserted, and how long ago
+-- Returns the actions with ready tasks that nobody has asked for in two minutes, for which no
+-- process that lives waits, and no actor is registered at one: how many tasks, how long ago the oldest was inserted, and how long ago
 -- somebody last asked.
 SELECT waiting.action, waiting.tasks, waiting.oldest,
        statement_timestamp() - action_stats.asked_at AS asked
@@ -17,9 +17,21 @@ WHERE (action_stats.asked_at IS NULL
        OR action_stats.asked_at < statement_timestamp() - interval '2 minutes')
   AND NOT EXISTS (
       SELECT
-      FROM stint.actors
-      JOIN stint.sessions ON sessions.id = actors.attendant AND sessions.gone_at IS NULL
-      WHERE waiting.action = ANY (actors.actions)
+      FROM stint.sessions
+      WHERE sessions.gone_at IS NULL
+        AND ('ready ' || waiting.action = ANY (sessions.topics)
+             OR EXISTS (
+                 SELECT
+                 FROM stint.actors
+                 WHERE actors.attendant = sessions.id AND waiting.action = ANY (actors.actions)
+             ))
+        -- Where nobody maintains, nobody notes that a session is gone, but its lock is.
+        AND sessions.id IN (
+            SELECT classid::bigint << 32 | objid::bigint
+            FROM pg_locks
+            WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        )
   )
 ORDER BY waiting.oldest DESC
 LIMIT 100

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"context"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ func (p *program) actorsCommand() *cobra.Command {
 		Short:      "List the registered live actors",
 		Long: `List the actors of all live worker processes. An actor that is registered at several
 stores is listed once for each. A process that dies is gone from the list within a second.
+Others that own tasks are named on stderr: if one of these is gone, nobody notices before its
+leases expire.
 
 With --json, an actor to a line: actor, actions, tasks (how many it owns), since.`,
 		Example: "  stint actors",
@@ -36,6 +39,29 @@ type actorJSON struct {
 	Since   time.Time     `json:"since"`
 }
 
+// unwatchedMax is how many tasks are looked at whose owners nobody watches.
+const unwatchedMax = 1000
+
+// tellUnwatched tells of owners of tasks whose processes nobody watches.
+func (p *program) tellUnwatched(tasks []stint.TaskInfo, now time.Time) {
+	var owners []stint.ActorID
+	owned, until := map[stint.ActorID]int{}, map[stint.ActorID]time.Time{}
+	for i := range tasks {
+		task := &tasks[i]
+		if owned[task.Actor]++; owned[task.Actor] == 1 { // its last lease comes first
+			owners, until[task.Actor] = append(owners, task.Actor), task.LeaseUntil
+		}
+	}
+	for _, owner := range owners {
+		lease := "whose lease does not expire"
+		if at := until[owner]; !at.IsZero() {
+			lease = "the last lease expires " + display.Relative(at, now)
+		}
+		fmt.Fprintf(p.stderr, "nobody watches the process of %s, which owns %s: %s\n",
+			display.Text(string(owner)), display.Count(int64(owned[owner]), "task"), lease)
+	}
+}
+
 func (p *program) actors(ctx context.Context) error {
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
 		actors, err := db.store.ListActors(ctx)
@@ -47,13 +73,18 @@ func (p *program) actors(ctx context.Context) error {
 				return actorJSON{actor.Actor, actor.Actions, actor.Tasks, utc(actor.Since)}
 			})
 		}
-		if len(actors) == 0 {
-			p.printNone(ctx, db, "no actors")
-			return nil
-		}
 		now, err := db.now(ctx)
 		if err != nil {
 			return err
+		}
+		trouble, err := db.store.Problems(ctx, unwatchedMax)
+		if err != nil {
+			return err
+		}
+		defer p.tellUnwatched(trouble.Unwatched, now)
+		if len(actors) == 0 {
+			p.printNone(ctx, db, "no actors")
+			return nil
 		}
 		all := true
 		if db.client != nil {

@@ -24,14 +24,18 @@ waits_for (these, 100 at most), any_of (true if the first of them to meet its co
 starts it), because_of (the tasks because of which it was aborted or skipped, 100 at most;
 left out if there are none), tries_left (left out if there is no
 limit), limits (what holds up a ready task; left out where there are neither limits nor
-pauses), asked_at (when somebody last asked for the action, to half a minute; left out if
-nobody has for a week), now. limits has limits and paused_since of the action, as stint
+pauses), asked_at (when somebody last asked for the action: now, as long as somebody waits
+for its tasks; left out if nobody has for a week), actors (how many are registered for it),
+presence (of a task in progress "lives" or "gone", if that is known of the process of its
+owner), now. limits has limits and paused_since of the action, as stint
 limits, and key_paused_since; in_progress and key_in_progress, where those are limited, owned
 and key_owned (up to 100 of each; of an ordered action, key_owned is the task that holds
 the key, in progress or not); next_at and key_next_at, when the next tokens come
 (left out if there are some); key_waiting (how many tasks with the key wait, 10,000 at
 most), waits_for_turn and then turns_ahead (how many turns of others come first, 10,000 at
-most).`,
+most), parked (the task is not in the queue, but waits until its key has capacity, is
+resumed, or has its turn), hidden (some of this is left out, since the caller may not read
+all tasks of the action).`,
 		Example: "  stint explain greet/world",
 		GroupID: groupTasks,
 		Args:    oneID,
@@ -49,6 +53,8 @@ type explanationJSON struct {
 	BecauseOf []taskJSON `json:"because_of,omitempty"`
 	TriesLeft *int       `json:"tries_left,omitempty"`
 	AskedAt   time.Time  `json:"asked_at,omitzero"`
+	Actors    int        `json:"actors"`
+	Presence  string     `json:"presence,omitzero"`
 	Now       time.Time  `json:"now"`
 
 	Limits *taskLimitsJSON `json:"limits,omitempty"`
@@ -67,6 +73,8 @@ type taskLimitsJSON struct {
 	KeyWaiting     int        `json:"key_waiting"`
 	WaitsForTurn   bool       `json:"waits_for_turn"`
 	TurnsAhead     *int       `json:"turns_ahead,omitempty"`
+	Parked         bool       `json:"parked"`
+	Hidden         bool       `json:"hidden,omitzero"`
 }
 
 func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
@@ -77,6 +85,7 @@ func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
 		Limits: newLimitJSON(l.Limits), PausedSince: utc(l.PausedSince),
 		KeyPausedSince: utc(l.KeyPausedSince), NextAt: utc(l.NextAt),
 		KeyNextAt: utc(l.KeyNextAt), KeyWaiting: l.KeyWaiting, WaitsForTurn: l.WaitsForTurn,
+		Parked: l.Parked, Hidden: l.Hidden,
 		Owned: p.tasksJSON(l.Owned), KeyOwned: p.tasksJSON(l.KeyOwned),
 	}
 	for _, count := range []struct {
@@ -107,7 +116,8 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 		document := explanationJSON{
 			Task: p.newTaskJSON(&why.Task), Missing: why.Missing,
 			WaitsFor: p.tasksJSON(why.WaitsFor), BecauseOf: p.tasksJSON(why.BecauseOf),
-			AskedAt: utc(why.AskedAt), Now: utc(why.Now), AnyOf: why.AnyOf,
+			AskedAt: utc(why.AskedAt), Actors: why.Actors, Presence: string(why.Presence),
+			Now: utc(why.Now), AnyOf: why.AnyOf,
 			Limits: p.taskLimitsJSON(why.Limits),
 		}
 		if why.TriesLeft >= 0 {

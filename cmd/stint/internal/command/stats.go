@@ -28,9 +28,10 @@ for its turn (see: stint limits).
 
 With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds,
 parked (the ready tasks that wait for their key), limited, paused, concurrency and a number
-for each state; and estimated, the states whose numbers are estimates. Without ready tasks
+for each state; estimated, the states whose numbers are estimates, and estimated_at, when these
+were made (left out if there are none). Without ready tasks
 there is no oldest_ready_seconds, without such a limit no concurrency. With --topology
-there is instead shards, a list of objects with shard, actions and estimated.`,
+there is instead shards, a list of objects with shard, actions, estimated and estimated_at.`,
 		Example: "  stint stats\n" +
 			`  stint stats --json | jq '.actions[] | select(.oldest_ready_seconds > 600)'`,
 		GroupID: groupTasks,
@@ -59,7 +60,12 @@ func (p *program) stats(ctx context.Context, db *database) error {
 	limited := hasLimits(stats)
 	rows := append([][]string{statsHeader(limited)}, statsRows(stats, limited)...)
 	alignRight(rows, 1)
-	return p.printTable(rows)
+	if err := p.printTable(rows); err != nil || stats.EstimatedAt.IsZero() {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "~ is an estimate of %s\n",
+		stats.EstimatedAt.UTC().Format("2006-01-02 15:04:05Z"))
+	return nil
 }
 
 // statsOfShards prints the stats of the shards that are not away.
@@ -183,5 +189,9 @@ func statsJSON(stats stint.Stats) map[string]any {
 			actions[i]["oldest_ready_seconds"] = a.OldestReady.Seconds()
 		}
 	}
-	return map[string]any{"actions": actions, "estimated": orEmpty(stats.Estimated)}
+	document := map[string]any{"actions": actions, "estimated": orEmpty(stats.Estimated)}
+	if !stats.EstimatedAt.IsZero() {
+		document["estimated_at"] = utc(stats.EstimatedAt)
+	}
+	return document
 }

@@ -213,6 +213,7 @@ func openedFixture(width, height int) *screen {
 		Task: task,
 		Explanation: stint.Explanation{
 			Task: task, TriesLeft: 2, Now: fixtureNow, AskedAt: fixtureNow,
+			Presence: stint.PresenceLives,
 		},
 	}}
 	s.press("tab", "enter")

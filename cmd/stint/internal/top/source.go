@@ -92,8 +92,8 @@ func (s Store) Read(ctx context.Context, prefix string) (snapshot Snapshot, err 
 	return snapshot, err
 }
 
-// Open implements [Source]. It asks once for bodies and results, which may be large and never
-// change.
+// Open implements [Source]. It asks once for bodies and results, which may be large, unless the task
+// waits: Debounce gives it another body.
 func (s Store) Open(
 	ctx context.Context, id stint.TaskID, known *Details,
 ) (*Details, error) {
@@ -102,7 +102,8 @@ func (s Store) Open(
 		return nil, err
 	}
 	task := explanation.Task
-	if known != nil && known.Task.InsertedAt.Equal(task.InsertedAt) &&
+	settled := task.State == stint.StateInProgress || !task.FinishedAt.IsZero()
+	if known != nil && settled && known.Task.State == task.State && known.Task.InsertedAt.Equal(task.InsertedAt) &&
 		known.Task.FinishedAt.Equal(task.FinishedAt) {
 		task.Body, task.Result = known.Task.Body, known.Task.Result
 		return &Details{task, explanation}, nil
