@@ -144,6 +144,7 @@ type Handler struct {
 	shard  string   // that one
 
 	changing   chan struct{} // has room for those that are under way
+	previewing chan struct{} // and for what they would do: no change waits for a look
 	triggering sync.Mutex
 }
 
@@ -182,7 +183,8 @@ func New(store Store, options Options) *Handler {
 	h := &Handler{
 		options: options, asked: newAsked(store, options), pages: map[string]page{},
 		changes: warnlog.Or(changes), changing: make(chan struct{}, changesMax),
-		shards: shardPages{known: map[string]*Handler{}},
+		previewing: make(chan struct{}, changesMax),
+		shards:     shardPages{known: map[string]*Handler{}},
 	}
 	for _, p := range allPages() {
 		if h.asked.has(p.name) {
