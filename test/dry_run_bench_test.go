@@ -8,7 +8,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// BenchmarkDryRun returns tasks, one after the other, while dry runs of their abort go on, and tells
+// BenchmarkDryRun returns tasks, one after the other, while dry runs of their abort go on. It tells
 // how long the slowest return took, the slowest pause, and a dry run.
 func BenchmarkDryRun(b *testing.B) {
 	const tasks = 10_000

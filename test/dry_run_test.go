@@ -171,7 +171,9 @@ func TestDryRun_TellsWhatFollows(t *testing.T) {
 			do: "abort", ids: []stint.TaskID{"a"}, want: stint.Affected{Others: 1, Later: 2},
 		},
 		"a task that is skipped again": {
-			tasks: []stint.Task{after("a"), when("b", stint.Condition{After: "a", Results: []string{"yes"}})},
+			tasks: []stint.Task{after("a"), when("b", stint.Condition{
+				After: "a", Results: []string{"yes"},
+			})},
 			first: func(t *testing.T, store *stint.Store) {
 				t.Helper()
 				code := stint.StatusCompleted

@@ -114,8 +114,8 @@ func (h *Handler) chosen(
 	return found, inStates, filter, err
 }
 
-// seeAgain sets the states of tasks to what they are now. The preview shows these, and whoever agrees
-// to it agrees to them. Those that cannot be read are as the page before has shown them.
+// seeAgain sets the states of tasks to what they are now. The preview shows these, and whoever
+// agrees to it agrees to them. Those that cannot be read are as the page before has shown them.
 func (h *Handler) seeAgain(ctx context.Context, tasks []bulk.Task) {
 	infos, err := h.asked.GetTasks(ctx, bulk.IDs(tasks))
 	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
