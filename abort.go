@@ -24,6 +24,13 @@ type Affected struct {
 	Others int
 	// InProgress is how many of Tasks were in progress when they were aborted.
 	InProgress int
+
+	// The rest is told by a dry run only ([Store.DryRun]). Started is how many other tasks no
+	// longer wait for any others then, such as those that run anyway, and begin, at once or at
+	// their time. Skipped is how many end skipped, also of those that a retry opens. Later is how
+	// many more are aborted within about a second: what only aborted tasks with FailFast need, and
+	// those that a retry opens after their Deadline.
+	Started, Skipped, Later int
 }
 
 // AbortTasks cancels tasks and everything that depends on them. Tasks that have not finished are
@@ -513,55 +520,4 @@ func ownedIDs(tasks []withdrawn) (owned []TaskID) {
 	}
 	slices.Sort(owned)
 	return owned
-}
-
-// DryRun has the verbs that change tasks of others. It answers as they would, with the same result
-// or error, and changes nothing.
-//
-// Each call does the work in a transaction and undoes it. So it writes as much as the verb, and
-// while it runs, it holds the tasks as the verb does: who returns one of them at that moment waits.
-// In the caller's transaction, tasks stay locked until that ends. What the verb does later may
-// differ, since others may have changed the tasks meanwhile.
-type DryRun struct{ store *Store }
-
-// DryRun returns the verbs that only say what they would do.
-func (s *Store) DryRun() *DryRun { return &DryRun{s} }
-
-// AbortTasks says what [Store.AbortTasks] would do.
-func (d *DryRun) AbortTasks(
-	ctx context.Context, ids []TaskID, status string,
-) (Affected, error) {
-	return d.undo(ctx, func(s *Store) (Affected, error) { return s.AbortTasks(ctx, ids, status) })
-}
-
-// RetryTasks says what [Store.RetryTasks] would do.
-func (d *DryRun) RetryTasks(ctx context.Context, ids []TaskID) (Affected, error) {
-	return d.undo(ctx, func(s *Store) (Affected, error) { return s.RetryTasks(ctx, ids) })
-}
-
-// DeleteTasks says what [Store.DeleteTasks] would do.
-func (d *DryRun) DeleteTasks(ctx context.Context, ids []TaskID) (Affected, error) {
-	return d.undo(ctx, func(s *Store) (Affected, error) { return s.DeleteTasks(ctx, ids) })
-}
-
-// ChangeTasks says what [Store.ChangeTasks] would do.
-func (d *DryRun) ChangeTasks(ctx context.Context, ids []TaskID, to TaskChanges) (Affected, error) {
-	return d.undo(ctx, func(s *Store) (Affected, error) { return s.ChangeTasks(ctx, ids, to) })
-}
-
-// undo does a verb in a transaction, or in a savepoint of the caller's, and undoes it.
-func (d *DryRun) undo(
-	ctx context.Context, verb func(*Store) (Affected, error),
-) (told Affected, err error) {
-	errDone := errors.New("done")
-	err = d.store.transact(ctx, func(s *Store) error {
-		if told, err = verb(s); err != nil {
-			return err
-		}
-		return errDone
-	})
-	if errors.Is(err, errDone) {
-		return told, nil
-	}
-	return told, err
 }

@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -160,4 +161,127 @@ func (s *Store) changeNamed(
 		s.db.Notify(ctx, pending)
 	}
 	return err
+}
+
+// DryRun has the verbs that change tasks of others. It answers as they would at that moment, with
+// the same result or error, and says also what follows: see [Affected]. It changes nothing.
+//
+// Each call copies the tasks that the verb may reach into temporary tables, as they are at one
+// moment, does the work there, and undoes it. So it locks nothing that others need, and waits for
+// nobody. It takes about as long as the verb, and its role needs the privilege TEMPORARY of the
+// database, which all roles have by default; it does not look whether the role may make the change.
+// In the caller's transaction, what that has changed before counts. What the verb does later may
+// differ, since others may have changed the tasks meanwhile.
+type DryRun struct{ store *Store }
+
+// DryRun returns the verbs that only say what they would do.
+func (s *Store) DryRun() *DryRun { return &DryRun{s} }
+
+// AbortTasks says what [Store.AbortTasks] would do.
+func (d *DryRun) AbortTasks(
+	ctx context.Context, ids []TaskID, status string,
+) (Affected, error) {
+	return d.on(ctx, ids, aborts, func(ctx context.Context, s *Store) (Affected, error) {
+		return s.AbortTasks(ctx, ids, status)
+	})
+}
+
+// RetryTasks says what [Store.RetryTasks] would do.
+func (d *DryRun) RetryTasks(ctx context.Context, ids []TaskID) (Affected, error) {
+	return d.on(ctx, ids, retries, func(ctx context.Context, s *Store) (Affected, error) {
+		return s.RetryTasks(ctx, ids)
+	})
+}
+
+// DeleteTasks says what [Store.DeleteTasks] would do.
+func (d *DryRun) DeleteTasks(ctx context.Context, ids []TaskID) (Affected, error) {
+	return d.on(ctx, ids, deletes, func(ctx context.Context, s *Store) (Affected, error) {
+		return s.DeleteTasks(ctx, ids)
+	})
+}
+
+// ChangeTasks says what [Store.ChangeTasks] would do.
+func (d *DryRun) ChangeTasks(ctx context.Context, ids []TaskID, to TaskChanges) (Affected, error) {
+	if to.check() != nil {
+		return d.store.ChangeTasks(ctx, ids, to) // which refuses them
+	}
+	return d.on(ctx, ids, alters, func(ctx context.Context, s *Store) (Affected, error) {
+		return s.ChangeTasks(ctx, ids, to)
+	})
+}
+
+// What a verb does, which decides how much copy_tasks copies.
+const (
+	alters = iota
+	aborts
+	deletes
+	retries
+)
+
+// on does a verb on copies of tasks.
+func (d *DryRun) on(
+	ctx context.Context, ids []TaskID, does int,
+	verb func(context.Context, *Store) (Affected, error),
+) (told Affected, err error) {
+	if checkIDs(ids) != nil || len(ids) == 0 {
+		return verb(ctx, d.store) // which refuses them, before the database sees them
+	}
+	ctx = changes.With(ctx, changes.Author{}) // there is nothing to note
+	errDone := errors.New("done")
+	err = d.store.transact(ctx, func(s *Store) error {
+		copies, err := s.copyAround(ctx, ids, does)
+		if err != nil {
+			return fmt.Errorf("dry run: copy tasks: %w", err)
+		}
+		if told, err = verb(ctx, copies); err != nil {
+			return err
+		}
+		if does != alters {
+			if err = copies.foretell(ctx, does, &told); err != nil {
+				return fmt.Errorf("dry run: %w", err)
+			}
+		}
+		return errDone
+	})
+	if errors.Is(err, errDone) {
+		return told, nil
+	}
+	return told, err
+}
+
+// copyAround returns a store that works on copies of the tasks that a verb may reach.
+func (s *Store) copyAround(ctx context.Context, ids []TaskID, does int) (*Store, error) {
+	temporary, err := s.db.InTemporaryTables(ctx, "copy_tables")
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.Run(ctx, pg.Step{Name: "copy_tasks", Args: []any{texts(ids), does}})
+	return s.on(temporary), err
+}
+
+// foretell adds to what a verb on copies has told what becomes of other tasks then.
+func (s *Store) foretell(ctx context.Context, does int, told *Affected) error {
+	aborted, fast, err := s.lookAtCopies(ctx, told)
+	if err != nil || does != aborts || !fast {
+		return err
+	}
+	failed := &failFaster{store: s}
+	if err := failed.all(ctx); err != nil {
+		return err
+	}
+	then, _, err := s.lookAtCopies(ctx, told)
+	told.Later += then - aborted
+	return err
+}
+
+// lookAtCopies returns how many copied tasks a verb has aborted, and whether some have FailFast.
+func (s *Store) lookAtCopies(
+	ctx context.Context, told *Affected,
+) (aborted int, fast bool, err error) {
+	err = s.db.Run(ctx, pg.Step{Name: "copies_changed", Read: func(rows pgx.Rows) error {
+		into := []any{&told.Started, &told.Skipped, &aborted, &told.Later, &fast}
+		_, err := pgx.ForEachRow(rows, into, func() error { return nil })
+		return err
+	}})
+	return aborted, fast, err
 }

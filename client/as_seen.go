@@ -16,7 +16,8 @@ type asSeen struct {
 
 // AsSeen returns the verbs AbortTasks, RetryTasks, DeleteTasks and ChangeTasks for tasks that
 // somebody has seen: each leaves out those of its tasks that are in none of the states any more, or
-// were inserted or have finished at other times than seen has, and checks that in the transaction
+// were inserted or have finished at other times than seen has, or have begun since if seen has
+// their state, and checks that in the transaction
 // of the change. The verbs take tasks that are in seen, all of them. With dryRun they are those of
 // [Client.DryRun], which leave nothing out.
 func (c *Client) AsSeen(

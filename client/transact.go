@@ -25,8 +25,9 @@ type Transaction struct {
 	Return          []stint.Return // one that is refused undoes the whole
 
 	// Seen, if it is not nil, makes Change, Retry, Abort and Delete leave out each task that is not
-	// in it, is in none of SeenStates, or was inserted or has finished at another time than in
-	// Seen. Of the tasks in Seen only the ID and these two times matter. So tasks are changed only
+	// in it, is in none of SeenStates, was inserted or has finished at another time than in Seen,
+	// or is in progress by now and was in another state there. Of the tasks in Seen only the ID,
+	// these two times and the state matter, which may be empty. So tasks are changed only
 	// if they still are as the caller has seen them.
 	Seen       []stint.TaskInfo
 	SeenStates []stint.State

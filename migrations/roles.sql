@@ -121,6 +121,7 @@ GRANT SELECT, INSERT, DELETE ON stint.steps, stint.answer_keys TO stint_worker;
 GRANT SELECT, INSERT, DELETE ON stint.tries TO stint_worker; -- and their history
 GRANT SELECT ON stint.steps, stint.tries TO stint_producer;
 GRANT INSERT ON stint.answer_keys, stint.fail_fast TO stint_producer;
+GRANT SELECT ON stint.fail_fast TO stint_producer; -- to say what an abort brings with it
 -- Who has changed what is noted by whoever changes it, and pruned.
 GRANT SELECT, INSERT ON stint.changes, stint.changed_tasks TO stint_producer, stint_worker;
 GRANT UPDATE (others) ON stint.changes TO stint_producer, stint_worker;

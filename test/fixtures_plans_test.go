@@ -203,6 +203,13 @@ var sample = map[string]struct {
 	}},
 	"keep_planner": {"", nil},
 	"keep_texts":   {"", nil},
+	"copy_tables":  {"", nil},
+	"copy_tasks": {"'{task5}', 3", []string{
+		"tasks_id_key", "tasks_pkey", "edges_after", "edges_run", "finished_pkey", "ready_pkey",
+		"leased_pkey", "leases_pkey", "blocked_pkey", "scheduled_pkey", "joined_pkey",
+		"fail_fast_pkey",
+	}},
+	"copies_changed": {"", nil},
 	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 'k', '{}', 10", []string{
 		"tasks_pkey", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},

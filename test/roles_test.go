@@ -23,6 +23,7 @@ import (
 // operating those that stint_operator needs besides all others. The rest are for stint_worker.
 var (
 	producing = []string{
+		"copies_changed", "copy_tasks",
 		"add_edges", "allocate_blocks", "attend_session", "change_tasks", "split_changing",
 		"split_leased", "split_ready",
 		"delete_schedules", "drop_session", "edges_ahead", "end_tasks", "ensure_schedules",
@@ -161,8 +162,9 @@ func TestRoles_ProducerInsertsAbortsAndWaitsAndNothingElse(t *testing.T) {
 	}), nil)
 	change(t, store, stint.TaskChanges{NotBefore: tomorrow(), Key: new("k"), MaxTries: 3},
 		[]stint.TaskID{"t000018", "due"}, "due", "t000018")
-	wantErr(t, "AbortTasks",
-		errOf(store.AbortTasks(ctx, []stint.TaskID{owned[1].ID, "t000018"}, "")), nil)
+	aborted := []stint.TaskID{owned[1].ID, "t000018"}
+	wantErr(t, "DryRun", errOf(store.DryRun().AbortTasks(ctx, aborted, "")), nil)
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(ctx, aborted, "")), nil)
 	wantState(t, store, stint.StateAborted, "due", "join", "t000019")
 	wantErr(t, "InsertTasks", store.InsertTasks(ctx, numbered("t", 1)), stint.ErrTaskExists)
 	if _, err := store.Graph(ctx, "due"); err != nil {
@@ -442,9 +444,11 @@ func TestRoles_HaveWhatTheirStatementsNeedAndNoMore(t *testing.T) {
 		_, err := conn.Exec(t.Context(), statement)
 		wantErr(t, statement, err, nil)
 	}
+	run(copyTables(t))
+	run("GRANT ALL ON ALL TABLES IN SCHEMA pg_temp TO PUBLIC") // each makes its own
 	var all, working []string
 	for name, text := range statements(t) {
-		if name == "listen" { // has no plan and needs no privilege
+		if name == "listen" || name == "copy_tables" { // have no plan, and need no privilege
 			continue
 		}
 		all = append(all, name)

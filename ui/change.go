@@ -32,7 +32,7 @@ func change(h *Handler, w http.ResponseWriter, r *request) error {
 	if _, err := agreedAt(r); err != nil {
 		return err
 	}
-	done, err := h.awaitChanging(r.Context())
+	done, err := await(r.Context(), h.changing)
 	if err != nil {
 		return err
 	}

@@ -192,15 +192,16 @@ func (o *offer) called(text string) *offer {
 const (
 	// changeTimeout is how long a change may take, and what would become of it.
 	changeTimeout = time.Minute
-	// changesMax is how many are under way at once, which hold tasks and write to the database.
+	// changesMax is how many changes are under way at once, and how many previews.
 	changesMax = 2
 )
 
-// awaitChanging waits until a change may begin. Done says that it has ended.
-func (h *Handler) awaitChanging(ctx context.Context) (done func(), err error) {
+// await waits until a change, or a preview, may begin that takes a place among others. Done says
+// that it has ended.
+func await(ctx context.Context, places chan struct{}) (done func(), err error) {
 	select {
-	case h.changing <- struct{}{}:
-		return func() { <-h.changing }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

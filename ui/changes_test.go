@@ -123,6 +123,71 @@ func TestChange_DoesWhatWasSaid(t *testing.T) {
 	}
 }
 
+// What has begun since it was shown waiting is left out, and told as changed: from the page of the
+// task, of those selected in a list, and of all that pass a filter.
+// Proves G317.
+func TestChange_LeavesOutWhatHasBegunSinceItWasShown(t *testing.T) {
+	t.Parallel()
+	store, stores := bothStores(t)
+	for name, shown := range stores {
+		h := ui.New(shown, open())
+		begun, waits := stint.TaskID(name+"/begun"), stint.TaskID(name+"/waits")
+		insert(t, store, stint.Task{ID: begun, Action: name},
+			stint.Task{ID: waits, Action: name, NotBefore: time.Now().Add(time.Hour)})
+		list := text(t, h, "/tasks?action="+name)
+		ofAll := previewOf(t, h, formWith(t, list, "abort"), "of", "all")
+		selected := formWith(t, list, "abort")
+		selected.values["task"] = selected.boxes
+		ofSome := previewOf(t, h, selected)
+		ofOne := previewOf(t, h, formWith(t, text(t, h, "/"+address("task", begun)), "abort"))
+		if got := own(t, store, name); len(got) != 1 {
+			t.Fatalf("%d tasks are owned", len(got))
+		}
+		for of, page := range map[string]string{"one": ofOne, "all": ofAll, "some": ofSome} {
+			said := agree(t, h, page)
+			if !strings.Contains(said, "begun or changed since they were seen") {
+				t.Errorf("%s: abort of %s says\n%s", name, of, said)
+			}
+			wantStates(t, store, stint.StateInProgress, begun)
+		}
+		wantStates(t, store, stint.StateAborted, waits)
+		// The next preview shows it in progress, and whoever agrees to that aborts it.
+		page := previewOf(t, h, formWith(t, text(t, h, "/"+address("task", begun)), "abort"))
+		if got := sentenceOf(t, page); !strings.Contains(got, "in progress") {
+			t.Errorf("%s: the page says %q", name, got)
+		}
+		agree(t, h, page)
+		wantStates(t, store, stint.StateAborted, begun)
+	}
+}
+
+// Proves G316.
+func TestPreview_SaysWhatFollows(t *testing.T) {
+	t.Parallel()
+	store, stores := bothStores(t)
+	for name, shown := range stores {
+		h := ui.New(shown, open())
+		id := func(short string) stint.TaskID { return stint.TaskID(name + "/" + short) }
+		insert(t, store, stint.Task{ID: id("flight"), Action: name},
+			stint.Task{ID: id("hotel"), Action: "other"},
+			stint.Task{ID: id("trip"), Action: "other", FailFast: true,
+				After: []stint.TaskID{id("flight"), id("hotel")}},
+			stint.Task{ID: id("report"), Action: "other", OnAbort: stint.RunAnyway,
+				After: []stint.TaskID{id("flight")}},
+			stint.Task{ID: id("party"), Action: "other", OnAbort: stint.RunAnyway,
+				When: []stint.Condition{{After: id("flight"), Results: []string{"yes"}}}})
+		page := previewOf(t, h, formWith(t, text(t, h, "/"+address("task", id("flight"))), "abort"))
+		for _, want := range []string{
+			"1 task then waits for no others any more, and begins",
+			"1 task is skipped then", "1 task more is aborted within about a second",
+		} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: the preview lacks %q:\n%s", name, want, page)
+			}
+		}
+	}
+}
+
 // Tasks because of which a change is refused are named, and the others are changed.
 func TestChange_NamesWhatItLeavesOut(t *testing.T) {
 	t.Parallel()

@@ -77,8 +77,8 @@ func unpackText(packed string) (string, error) {
 	return text, nil
 }
 
-// packTasks writes tasks as they were seen: of each the length of its ID, the ID, and when it was
-// inserted and has finished, in microseconds.
+// packTasks writes tasks as they were seen: of each the length of its ID, the ID, when it was
+// inserted and has finished, in microseconds, and its state.
 func packTasks(tasks ...bulk.Task) string {
 	var packed []byte
 	micros := func(t time.Time) int64 {
@@ -92,6 +92,7 @@ func packTasks(tasks ...bulk.Task) string {
 		packed = append(packed, tasks[i].ID...)
 		packed = binary.AppendVarint(packed, micros(tasks[i].Inserted))
 		packed = binary.AppendVarint(packed, micros(tasks[i].Finished))
+		packed = append(packed, byte(slices.Index(states(), tasks[i].State)+1)) // 0: not known
 	}
 	return base64.RawURLEncoding.EncodeToString(packed)
 }
@@ -124,11 +125,17 @@ func unpackTasks(values []string) (tasks []bulk.Task, err error) {
 			if packed = packed[n+m:]; !isText(url.Values{"": {id}}) {
 				return nil, errNotText
 			}
+			if len(packed) == 0 || int(packed[0]) > len(states()) {
+				return nil, errBadForm
+			}
+			state := append([]stint.State{""}, states()...)[packed[0]]
+			packed = packed[1:]
 			if len(tasks) == tasksAtOnce {
 				return nil, errManyTasks
 			}
 			tasks = append(tasks, bulk.Task{
 				ID: stint.TaskID(id), Inserted: moment(inserted), Finished: moment(finished),
+				State: state,
 			})
 		}
 	}

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -75,7 +76,7 @@ func preview(h *Handler, w http.ResponseWriter, r *request) error {
 
 // previewOf is what a change would do.
 func (h *Handler) previewOf(r *request, k *kind) (previewData, error) {
-	done, err := h.awaitChanging(r.Context())
+	done, err := await(r.Context(), h.previewing)
 	if err != nil {
 		return previewData{}, err
 	}
@@ -100,7 +101,9 @@ func (h *Handler) chosen(
 ) (found bulk.Found, inStates []stint.State, filter url.Values, err error) {
 	form := r.PostForm
 	if form.Get("of") != "all" {
-		found.Tasks, err = unpackTasks(form["task"])
+		if found.Tasks, err = unpackTasks(form["task"]); err == nil {
+			h.seeAgain(r.Context(), found.Tasks)
+		}
 		return found, states(), nil, err
 	}
 	filter, err = url.ParseQuery(form.Get("filter"))
@@ -109,6 +112,22 @@ func (h *Handler) chosen(
 	}
 	found, inStates, err = h.findTasks(r.Context(), k, filter)
 	return found, inStates, filter, err
+}
+
+// seeAgain sets the states of tasks to what they are now. The preview shows these, and whoever
+// agrees to it agrees to them. Those that cannot be read are as the page before has shown them.
+func (h *Handler) seeAgain(ctx context.Context, tasks []bulk.Task) {
+	infos, err := h.asked.GetTasks(ctx, bulk.IDs(tasks))
+	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
+		return
+	}
+	now := make(map[stint.TaskID]stint.State, len(infos))
+	for i := range infos {
+		now[infos[i].ID] = infos[i].State
+	}
+	for i := range tasks {
+		tasks[i].State = cmp.Or(now[tasks[i].ID], tasks[i].State)
+	}
 }
 
 // previewTasks says what would become of tasks that were selected, or that pass a filter.
@@ -156,6 +175,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		data.Heading, data.Button = "Nothing to "+k.name, ""
 		data.Sentence = say("No task would be changed.")
 	}
+	data.Details = append(data.Details, followsOf(affected)...)
 	if found.Skipped > 0 {
 		data.Details = append(data.Details, say(display.Count(int64(found.Skipped), "task")+
 			" not counted here, aborted because of others: they are opened with these others."))
@@ -177,6 +197,30 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		data.Fields = append(data.Fields, field{"filter", filter.Encode()})
 	}
 	return data, nil
+}
+
+// followsOf says what else becomes of tasks when a change has been made.
+func followsOf(affected stint.Affected) (said []sentence) {
+	add := func(n int, one, many string) {
+		if n > 0 {
+			said = append(said, say(display.Count(int64(n), "task")+" "+plural(n, one, many)))
+		}
+	}
+	add(affected.Started, "then waits for no others any more, and begins, at once or at its time.",
+		"then wait for no others any more, and begin, at once or at their time.")
+	add(affected.Skipped, "is skipped then, since its conditions are not met.",
+		"are skipped then, since their conditions are not met.")
+	add(affected.Later, "more is aborted within about a second: only tasks that fail fast need "+
+		"it, or its deadline has passed.", "more are aborted within about a second: only tasks "+
+		"that fail fast need them, or their deadlines have passed.")
+	return said
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // countedOn says on which shards a preview counts what a change would do.
@@ -364,7 +408,7 @@ func whyLeft(word string) string {
 	case "silent":
 		return "on a shard that does not answer"
 	}
-	return "gone, or changed since they were seen"
+	return "gone, or begun or changed since they were seen"
 }
 
 // refusedBecause says why tasks are left out of a change, with the word for that.

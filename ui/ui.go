@@ -151,6 +151,7 @@ type Handler struct {
 	shard  string   // that one
 
 	changing   chan struct{} // has room for those that are under way
+	previewing chan struct{} // and for what they would do: no change waits for a look
 	triggering sync.Mutex
 }
 
@@ -189,8 +190,9 @@ func New(store Store, options Options) *Handler {
 	h := &Handler{
 		options: options, asked: newAsked(store, options), pages: map[string]page{},
 		changes: warnlog.Or(changes), changing: make(chan struct{}, changesMax),
-		shards:    shardPages{known: map[string]*Handler{}},
-		templates: templatesOf(options.CommandFlags),
+		previewing: make(chan struct{}, changesMax),
+		shards:     shardPages{known: map[string]*Handler{}},
+		templates:  templatesOf(options.CommandFlags),
 	}
 	for _, p := range allPages() {
 		if h.asked.has(p.name) {

@@ -291,7 +291,7 @@ func (g *gathering) perform() {
 	ctx, stop := g.context()
 	err := errExited
 	defer func() {
-		stop()
+		stop(err)
 		for _, t := range g.tasks {
 			t.close(err)
 		}
@@ -314,8 +314,8 @@ func (g *gathering) call(ctx context.Context) (err error) {
 	return g.handler(ctx, append([]*BatchTask(nil), g.tasks...))
 }
 
-// context returns the context of the call.
-func (g *gathering) context() (_ context.Context, stop func()) {
+// context returns the context of the call, and what ends it with the error of the handler.
+func (g *gathering) context() (_ context.Context, stop func(error)) {
 	ctx, span := g.telemetry.beginBatch(g.tasks)
 	ctx, end := context.WithCancelCause(ctx)
 	var left atomic.Int64
@@ -329,11 +329,11 @@ func (g *gathering) context() (_ context.Context, stop func()) {
 			}
 		})
 	}
-	return waits.WithAll(ctx, of), func() { // a call that waits keeps the slots of all
+	return waits.WithAll(ctx, of), func(err error) { // a call that waits keeps the slots of all
 		for _, stop := range stops {
 			stop()
 		}
 		end(nil)
-		g.telemetry.endBatch(span)
+		g.telemetry.endBatch(span, err)
 	}
 }

@@ -148,7 +148,10 @@
 // action, the actor and the link. Each step that is called ([Step], [StepIn]) is a span named
 // stint.step below it, with the attributes stint.task.id, stint.task.action and stint.step; a step
 // whose value is recorded already has none. A call for several tasks is a span named
-// stint.perform_batch, which links to those of the tasks.
+// stint.perform_batch, which links to those of the tasks. The spans of performances and calls also
+// have messaging.system, messaging.operation.name and .type, and messaging.destination.name, which
+// is the action; of a performance messaging.message.id, of a call messaging.batch.message_count.
+// A task that is put off, or given back since the worker stops, is no error.
 //
 // All instruments have the attribute stint.task.action, and all except the
 // last one have stint.outcome:

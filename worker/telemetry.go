@@ -105,7 +105,8 @@ func (t *telemetry) of(name string) telemetryOf {
 	action := actionKey.String(name)
 	all := telemetryOf{
 		span: []trace.SpanStartOption{
-			trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(action, t.actor),
+			trace.WithSpanKind(trace.SpanKindConsumer),
+			trace.WithAttributes(append(processing(name), action, t.actor)...),
 		},
 		running: []metric.AddOption{metric.WithAttributes(action)},
 		counted: map[Outcome][]metric.AddOption{}, timed: map[Outcome][]metric.RecordOption{},
@@ -135,6 +136,7 @@ func (t *telemetry) begin(begun []*performance) {
 		p.ctx, p.span = ctx, span
 		if span.IsRecording() {
 			span.SetAttributes(attribute.String("stint.task.id", string(p.task.ID)),
+				attribute.String("messaging.message.id", string(p.task.ID)),
 				attribute.Int("stint.task.try", p.task.Try))
 		}
 	})
@@ -181,7 +183,10 @@ func (t *telemetry) beginBatch(tasks []*BatchTask) (ctx context.Context, span tr
 			links[i] = trace.LinkFromContext(task.ctx)
 		}
 		of, begun := t.tracer.Start(ctx, "stint.perform_batch", trace.WithLinks(links...),
-			trace.WithAttributes(actionKey.String(tasks[0].Action), t.actor))
+			trace.WithSpanKind(trace.SpanKindConsumer),
+			trace.WithAttributes(append(processing(tasks[0].Action),
+				actionKey.String(tasks[0].Action), t.actor,
+				attribute.Int("messaging.batch.message_count", len(tasks)))...))
 		if of != nil && begun != nil {
 			ctx, span = of, begun
 		}
@@ -189,14 +194,43 @@ func (t *telemetry) beginBatch(tasks []*BatchTask) (ctx context.Context, span tr
 	return ctx, span
 }
 
-func (t *telemetry) endBatch(span trace.Span) {
-	t.tell(t.tracing, 1, func(int) { span.End() })
+// endBatch ends the span of a call for several tasks, which has failed if err is not nil.
+func (t *telemetry) endBatch(span trace.Span, err error) {
+	t.tell(t.tracing, 1, func(int) {
+		defer span.End()
+		failSpan(span, err)
+	})
+}
+
+// failSpan has a span tell of an error, unless it is one that puts a task off: that is no failure.
+func failSpan(span trace.Span, err error) {
+	if err == nil || !span.IsRecording() {
+		return
+	}
+	if _, putOff := find[*snoozeError](err); putOff {
+		return
+	}
+	span.RecordError(err)
+	span.SetStatus(codes.Error, err.Error())
+}
+
+// processing are what OpenTelemetry's conventions for messages say of all tasks of an action.
+func processing(action string) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		attribute.String("messaging.system", "stint"),
+		attribute.String("messaging.operation.name", "perform"),
+		attribute.String("messaging.operation.type", "process"),
+		attribute.String("messaging.destination.name", action),
+	}
 }
 
 func endSpan(p *performance) {
 	if p.span.IsRecording() {
 		p.span.SetAttributes(outcomeKey.String(string(p.outcome)))
-		if end := &p.ending; end.kind != endedWell {
+		// A task that is put off, or given back since the worker stops, has not failed.
+		wentOn := p.outcome == OutcomeSnoozed || p.outcome == OutcomeStopped
+		if end := &p.ending; end.kind != endedWell && !wentOn {
+			p.span.SetAttributes(attribute.String("error.type", end.class))
 			// What RecordError writes, which asks the error again.
 			p.span.AddEvent("exception", trace.WithAttributes(
 				attribute.String("exception.type", end.class),

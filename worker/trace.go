@@ -7,7 +7,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-tasks/stint/internal/traceheaders"
@@ -64,10 +63,7 @@ func (t *telemetry) beginStep(
 
 func (t *telemetry) endStep(span trace.Span, err error) {
 	t.tell(t.tracing, 1, func(int) {
-		if err != nil && span.IsRecording() {
-			span.RecordError(err)
-			span.SetStatus(codes.Error, err.Error())
-		}
-		span.End()
+		defer span.End()
+		failSpan(span, err)
 	})
 }

@@ -1310,7 +1310,15 @@ type Affected struct {
 	Tasks  []string               `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Others int64                  `protobuf:"varint,2,opt,name=others,proto3" json:"others,omitempty"`
 	// How many of the tasks were in progress when they were aborted.
-	InProgress    int64 `protobuf:"varint,3,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	InProgress int64 `protobuf:"varint,3,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	// The rest is told by a dry run only. How many other tasks wait for no others any more then, and
+	// begin, at once or at their time.
+	Started int64 `protobuf:"varint,4,opt,name=started,proto3" json:"started,omitempty"`
+	// How many end skipped, also of those that a retry opens.
+	Skipped int64 `protobuf:"varint,5,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// How many more are aborted within about a second: what only aborted tasks need that fail fast,
+	// and what a retry opens after its deadline.
+	Later         int64 `protobuf:"varint,6,opt,name=later,proto3" json:"later,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1362,6 +1370,27 @@ func (x *Affected) GetOthers() int64 {
 func (x *Affected) GetInProgress() int64 {
 	if x != nil {
 		return x.InProgress
+	}
+	return 0
+}
+
+func (x *Affected) GetStarted() int64 {
+	if x != nil {
+		return x.Started
+	}
+	return 0
+}
+
+func (x *Affected) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *Affected) GetLater() int64 {
+	if x != nil {
+		return x.Later
 	}
 	return 0
 }
@@ -1843,12 +1872,15 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\aoutcome\"P\n" +
 	"\aVerdict\x12+\n" +
 	"\x05error\x18\x01 \x01(\v2\x15.stint.v1.ErrorDetailR\x05error\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"Y\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xa3\x01\n" +
 	"\bAffected\x12\x14\n" +
 	"\x05tasks\x18\x01 \x03(\tR\x05tasks\x12\x16\n" +
 	"\x06others\x18\x02 \x01(\x03R\x06others\x12\x1f\n" +
 	"\vin_progress\x18\x03 \x01(\x03R\n" +
-	"inProgress\"\xd1\x01\n" +
+	"inProgress\x12\x18\n" +
+	"\astarted\x18\x04 \x01(\x03R\astarted\x12\x18\n" +
+	"\askipped\x18\x05 \x01(\x03R\askipped\x12\x14\n" +
+	"\x05later\x18\x06 \x01(\x03R\x05later\"\xd1\x01\n" +
 	"\x05Input\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x1f\n" +

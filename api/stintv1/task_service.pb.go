@@ -574,7 +574,7 @@ type AbortTasksRequest struct {
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	// Why, for people to read.
 	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
-	// Only say what the call would do. It does the work in a transaction, and undoes it.
+	// Only say what the call would do. It does the work on copies, so nobody waits for it.
 	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -775,7 +775,7 @@ func (x *AnswerTasksResponse) GetVerdicts() []*Verdict {
 type RetryTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
-	// Only say what the call would do. It does the work in a transaction, and undoes it.
+	// Only say what the call would do. It does the work on copies, so nobody waits for it.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -873,7 +873,7 @@ type ChangeTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	To    *TaskChanges           `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
-	// Only say what the call would do. It does the work in a transaction, and undoes it.
+	// Only say what the call would do. It does the work on copies, so nobody waits for it.
 	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1067,7 +1067,7 @@ func (x *ChangeTasksResponse) GetChanged() *Affected {
 type DeleteTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
-	// Only say what the call would do. It does the work in a transaction, and undoes it.
+	// Only say what the call would do. It does the work on copies, so nobody waits for it.
 	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1385,7 +1385,10 @@ type SeenTask struct {
 	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	InsertedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=inserted_at,json=insertedAt,proto3" json:"inserted_at,omitempty"`
 	// Missing if it had not finished.
-	FinishedAt    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
+	// In which state it was seen. If it has begun since, it counts as changed. Empty: that does not
+	// matter.
+	State         string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1439,6 +1442,13 @@ func (x *SeenTask) GetFinishedAt() *timestamppb.Timestamp {
 		return x.FinishedAt
 	}
 	return nil
+}
+
+func (x *SeenTask) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
 }
 
 type TransactResponse struct {
@@ -3982,13 +3992,14 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\tchange_to\x18\x0f \x01(\v2\x15.stint.v1.TaskChangesR\bchangeTo\"J\n" +
 	"\x06AsSeen\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12(\n" +
-	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.SeenTaskR\x05tasks\"\x94\x01\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.SeenTaskR\x05tasks\"\xaa\x01\n" +
 	"\bSeenTask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
 	"\vinserted_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"insertedAt\x12;\n" +
 	"\vfinished_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"finishedAt\"\xdc\x01\n" +
+	"finishedAt\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\"\xdc\x01\n" +
 	"\x10TransactResponse\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12,\n" +
 	"\aretried\x18\x02 \x01(\v2\x12.stint.v1.AffectedR\aretried\x12,\n" +

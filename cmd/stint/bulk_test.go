@@ -184,7 +184,8 @@ func TestChanges_SayWhatTheyWouldDo(t *testing.T) {
 		db.run(t, "", "abort", "--action", "mail", "--dry-run").wantExit(t, 0).wantOutput(t, said)
 	}
 	db.run(t, "", "abort", "--action", "mail", "--dry-run", "--json").wantExit(t, 0).
-		wantOutput(t, `{"found":2,"in_progress":1,"others":1,"would_abort":["a","owned"]}`)
+		wantOutput(t, `{"found":2,"in_progress":1,"later":0,"others":1,"skipped":0,"started":0,`+
+			`"would_abort":["a","owned"]}`)
 	db.run(t, "", "delete", "--action", "mail", "--dry-run").wantExit(t, 0).
 		wantOutput(t, "would delete 1 task\n")
 	db.run(t, "", "delete", "owned", "--dry-run").wantExit(t, 6, "in progress")
@@ -193,6 +194,44 @@ func TestChanges_SayWhatTheyWouldDo(t *testing.T) {
 	db.run(t, "", "retry", "--aborted", "--dry-run").wantExit(t, 0).
 		wantOutput(t, "would retry 2 tasks and 1 dependent\n")
 	db.run(t, "", "show", "behind").wantOutput(t, "aborted")
+}
+
+// Proves G316, G317.
+func TestAbort_LeavesWhatBeginsWhileItAsks(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "a", Action: "mail"},
+		stint.Task{ID: "later", Action: "mail", NotBefore: time.Now().Add(time.Hour)},
+		stint.Task{ID: "anyway", Action: "act", After: []stint.TaskID{"a"},
+			OnAbort: stint.RunAnyway})
+	terminal, err := pty.Start(newCommand(t, db.env, "abort", "--action", "mail"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []byte
+	for one := make([]byte, 1); !strings.HasSuffix(string(asked), "[y/N] "); {
+		if _, err := terminal.Read(one); err != nil {
+			t.Fatalf("it says %q, and then %v", asked, err)
+		}
+		asked = append(asked, one[0])
+	}
+	if !strings.Contains(string(asked), "; 1 task would wait for no others any more, and begin") {
+		t.Errorf("it asks %q", asked)
+	}
+	db.own(t, "mail")
+	if _, err := io.WriteString(terminal, "yes\n"); err != nil {
+		t.Fatal(err)
+	}
+	output, _ := io.ReadAll(terminal) // fails when the command has ended, as terminals do
+	for _, want := range []string{"aborted 1 task", "left out 1 task, begun or changed meanwhile"} {
+		if !strings.Contains(string(output), want) {
+			t.Errorf("it says %q, without %q", output, want)
+		}
+	}
+	db.run(t, "", "show", "a").wantExit(t, 0).wantOutput(t, "in-progress")
+	// Who is not asked has the task aborted, whatever became of it.
+	db.run(t, "", "abort", "--action", "mail", "--yes").wantExit(t, 0).
+		wantOutput(t, "aborted 1 task, 1 of them in progress")
 }
 
 func TestAbort_AsksOnATerminal(t *testing.T) {

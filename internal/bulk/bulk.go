@@ -57,10 +57,13 @@ func Retryable() []stint.State {
 type Task struct {
 	ID                 stint.TaskID
 	Inserted, Finished time.Time
+	State              stint.State // empty if it does not matter
 }
 
 // NewTask is a task as it was seen.
-func NewTask(info *stint.TaskInfo) Task { return Task{info.ID, info.InsertedAt, info.FinishedAt} }
+func NewTask(info *stint.TaskInfo) Task {
+	return Task{info.ID, info.InsertedAt, info.FinishedAt, info.State}
+}
 
 // IDs are those of tasks.
 func IDs(tasks []Task) []stint.TaskID {
@@ -76,7 +79,7 @@ func Infos(tasks []Task) []stint.TaskInfo {
 	infos := make([]stint.TaskInfo, len(tasks))
 	for i, task := range tasks {
 		infos[i] = stint.TaskInfo{
-			ID: task.ID, InsertedAt: task.Inserted, FinishedAt: task.Finished,
+			ID: task.ID, InsertedAt: task.Inserted, FinishedAt: task.Finished, State: task.State,
 		}
 	}
 	return infos

@@ -76,6 +76,8 @@ type DB struct {
 	pulse *pulse
 	// quiet says that nobody is notified.
 	quiet bool
+	// temporary are the statements on temporary tables; nil: on those of the schema.
+	temporary set
 	// idles says that the caller decides how long a transaction of the DB's own takes.
 	idles bool
 	// answers says that the database may take only so long to answer.
@@ -97,9 +99,11 @@ type shared struct {
 	Config
 
 	statements set
-	logs       logs
-	notifier   notifier
-	reserves   [2]reserve
+	// onTemporary returns the statements on temporary tables.
+	onTemporary func() (set, error)
+	logs        logs
+	notifier    notifier
+	reserves    [2]reserve
 	// silence is SilenceMax, except in tests.
 	silence time.Duration
 	closed  atomic.Bool
@@ -127,6 +131,10 @@ func New(config Config) (*DB, error) {
 	}
 	of := &shared{
 		Config: config, statements: statements, logs: newLogs(config.Logger), silence: SilenceMax,
+		onTemporary: sync.OnceValues(func() (set, error) {
+			config.Schema = "pg_temp"
+			return load(config)
+		}),
 		closing: make(chan struct{}), draining: newBackground(), background: newBackground(),
 	}
 	of.looked = fmt.Sprintf("stint %p", of) // others may work with the same pool

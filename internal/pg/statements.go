@@ -99,7 +99,12 @@ func load(config Config) (set, error) {
 }
 
 // text returns the text of a statement.
-func (db *DB) text(name string) string { return db.statements[name].text }
+func (db *DB) text(name string) string {
+	if db.temporary != nil {
+		return db.temporary[name].text
+	}
+	return db.statements[name].text
+}
 
 // Texts returns the texts of all statements, by their names.
 func (db *DB) Texts() map[string]string {

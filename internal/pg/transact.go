@@ -25,7 +25,7 @@ func (db *DB) TransactOnce(ctx context.Context, work func(*DB) error) error {
 	err := db.within(ctx, pgx.ReadCommitted, pgx.ReadWrite, func(tx pgx.Tx) error {
 		within := &DB{
 			shared: db.shared, tx: tx, callersTx: db.callersTx, pending: pending, quiet: db.quiet,
-			afterClose: db.afterClose, pulse: db.pulse,
+			afterClose: db.afterClose, pulse: db.pulse, temporary: db.temporary,
 		}
 		if db.tx == nil && !db.idles {
 			within.pulse = newPulse(tx.Conn())
@@ -49,7 +49,7 @@ func (db *DB) Read(ctx context.Context, level pgx.TxIsoLevel, look func(*DB) err
 	return db.within(ctx, level, "", func(tx pgx.Tx) error {
 		return look(&DB{
 			shared: db.shared, tx: tx, callersTx: db.callersTx, quiet: db.quiet,
-			afterClose: db.afterClose, pulse: db.pulse,
+			afterClose: db.afterClose, pulse: db.pulse, temporary: db.temporary,
 		})
 	})
 }
@@ -182,6 +182,29 @@ func (db *DB) set(ctx context.Context, tx pgx.Tx, names ...string) error {
 	}
 	defer db.pulse.hold()()
 	return tx.SendBatch(ctx, batch).Close()
+}
+
+// InTemporaryTables makes temporary tables in the transaction, by a statement that may be several,
+// and returns a DB whose statements work on these instead of on the tables of the schema with the
+// same names. Its calls notify nobody.
+func (db *DB) InTemporaryTables(ctx context.Context, create string) (*DB, error) {
+	temporary, err := db.onTemporary()
+	if err != nil {
+		return nil, err
+	}
+	if err := db.set(ctx, db.tx, "set_path"); err != nil {
+		return nil, err
+	}
+	release := db.pulse.hold()
+	_, err = db.tx.Exec(ctx, db.text(create))
+	release()
+	if err != nil {
+		return nil, advice.On(err)
+	}
+	return &DB{
+		shared: db.shared, tx: db.tx, pending: &Notices{}, quiet: true, afterClose: db.afterClose,
+		pulse: db.pulse, temporary: temporary,
+	}, nil
 }
 
 // Copy inserts rows into a table, in the transaction, by COPY.

@@ -14,7 +14,9 @@ import (
 const readAtOnce = 1000
 
 // Unchanged returns the IDs of those tasks that are in one of the states, and were inserted and
-// have finished at the times that tasks has; of a task in tasks only the ID and these times matter.
+// have finished at the times that tasks has; of a task in tasks only the ID, these times and the
+// state matter. One that was seen in another state than in progress must not have begun since: its
+// author may not have meant to interrupt it. With no state that does not matter.
 // The store is that of the transaction that will change the tasks.
 func Unchanged(
 	ctx context.Context, store *stint.Store, states []stint.State, tasks []stint.TaskInfo,
@@ -44,8 +46,10 @@ func unchangedSome(
 	ids = nil
 	for _, info := range infos {
 		was := found[info.ID]
+		hasBegun := info.State == stint.StateInProgress && was.State != "" &&
+			was.State != stint.StateInProgress
 		if slices.Contains(states, info.State) && info.InsertedAt.Equal(was.InsertedAt) &&
-			info.FinishedAt.Equal(was.FinishedAt) {
+			info.FinishedAt.Equal(was.FinishedAt) && !hasBegun {
 			ids = append(ids, info.ID)
 		}
 	}

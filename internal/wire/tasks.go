@@ -206,7 +206,7 @@ func FromSeen(states []stint.State, tasks []stint.TaskInfo) *stintv1.AsSeen {
 	for i := range tasks {
 		m.Tasks = append(m.Tasks, &stintv1.SeenTask{
 			Id: string(tasks[i].ID), InsertedAt: fromTime(tasks[i].InsertedAt),
-			FinishedAt: fromTime(tasks[i].FinishedAt),
+			FinishedAt: fromTime(tasks[i].FinishedAt), State: string(tasks[i].State),
 		})
 	}
 	return m
@@ -220,7 +220,7 @@ func ToSeen(m *stintv1.AsSeen) (states []stint.State, tasks []stint.TaskInfo) {
 	for _, task := range m.GetTasks() {
 		tasks = append(tasks, stint.TaskInfo{
 			ID: stint.TaskID(task.GetId()), InsertedAt: toTime(task.GetInsertedAt()),
-			FinishedAt: toTime(task.GetFinishedAt()),
+			FinishedAt: toTime(task.GetFinishedAt()), State: stint.State(task.GetState()),
 		})
 	}
 	return states, tasks
@@ -284,6 +284,7 @@ func ToDependencies(messages []*stintv1.Dependency) []stint.Dependency {
 func FromAffected(a stint.Affected) *stintv1.Affected {
 	return &stintv1.Affected{
 		Tasks: FromIDs(a.Tasks), Others: int64(a.Others), InProgress: int64(a.InProgress),
+		Started: int64(a.Started), Skipped: int64(a.Skipped), Later: int64(a.Later),
 	}
 }
 
@@ -291,6 +292,7 @@ func FromAffected(a stint.Affected) *stintv1.Affected {
 func ToAffected(m *stintv1.Affected) stint.Affected {
 	return stint.Affected{
 		Tasks: ToIDs(m.GetTasks()), Others: int(m.GetOthers()), InProgress: int(m.GetInProgress()),
+		Started: int(m.GetStarted()), Skipped: int(m.GetSkipped()), Later: int(m.GetLater()),
 	}
 }
 

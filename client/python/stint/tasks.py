@@ -204,11 +204,16 @@ class Affected:
     """Which tasks a call changed: those that it named, and how many with them.
 
     in_progress: how many of tasks were in progress when they were aborted.
+    started, skipped, later: only with dry_run, how many others then wait for no tasks any more and
+    begin; how many end skipped; and how many more are aborted within about a second.
     """
 
     tasks: Sequence[str] = ()
     others: int = 0
     in_progress: int = 0
+    started: int = 0
+    skipped: int = 0
+    later: int = 0
 
 
 @dataclass
@@ -762,7 +767,8 @@ def to_dependencies(messages: Iterable[Message]) -> List[Dependency]:
 def to_affected(m: Optional[Mapping[str, Any]]) -> Affected:
     m = m or {}
     return Affected(tuple(m.get("tasks", ())), int(m.get("others", 0)),
-                    int(m.get("in_progress", 0)))
+                    int(m.get("in_progress", 0)), int(m.get("started", 0)),
+                    int(m.get("skipped", 0)), int(m.get("later", 0)))
 
 
 _TIMES = ("deadline", "inserted_at", "not_before", "finished_at", "owned_at", "lease_until")

@@ -222,7 +222,7 @@ export class Client {
       } catch (error) {
         const gone = error instanceof TaskNotFound && error.total === distinct.length;
         if (dryRun || !ambiguous || !gone) throw error;
-        return { tasks: distinct, others: 0, inProgress: 0 };
+        return { tasks: distinct, others: 0, inProgress: 0, started: 0, skipped: 0, later: 0 };
       }
     }, options.signal);
   }

@@ -216,7 +216,10 @@ const returnFields: Fields = {
 };
 const answerFields: Fields = { id: text, code: text, status, result, key: text };
 const dependencyFields: Fields = { predecessor: text, dependent: text };
-const affectedFields: Fields = { tasks: texts, others: number, inProgress: number };
+const affectedFields: Fields = {
+  tasks: texts, others: number, inProgress: number, started: number, skipped: number,
+  later: number,
+};
 const changesFields: Fields = {
   notBefore: time, startAfter: duration, startNow: flag, maxTries: number,
   priority: always(number), key: always(text),

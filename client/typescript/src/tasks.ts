@@ -195,6 +195,12 @@ export interface Affected {
   others: number;
   /** How many of the tasks were in progress when they were aborted. */
   inProgress: number;
+  /** Only with dryRun: how many others then wait for no tasks any more, and begin. */
+  started: number;
+  /** Only with dryRun: how many end skipped. */
+  skipped: number;
+  /** Only with dryRun: how many more are aborted within about a second. */
+  later: number;
 }
 
 /** The IDs of the tasks of a call, and of those that were there before. */

@@ -233,7 +233,7 @@ test("tasks are aborted, retried and deleted", async (t) => {
   const s = new Service(t);
   const [a, b] = [s.name("a"), s.name("b")];
   await s.client.insert([s.task("a"), s.task("b", null, { after: [a] })]);
-  const both = { tasks: [a], others: 1, inProgress: 0 };
+  const both = { tasks: [a], others: 1, inProgress: 0, started: 0, skipped: 0, later: 0 };
   for (let times = 0; times < 2; times++) {
     assert.deepEqual(await s.client.abort(a, "", { dryRun: true }), both);
     assert.deepEqual(await s.client.delete(a, { dryRun: true }), both);
@@ -258,7 +258,7 @@ test("tasks that wait are changed", async (t) => {
   const [at, later] = [new Date("2099-12-24T18:00:00Z"), new Date("2099-12-25T18:00:00Z")];
   await s.client.insert([s.task("a", null, { notBefore: at }), s.task("b", null, { after: [a] })]);
   const to = { notBefore: later, priority: 5, key: "k", maxTries: -1 };
-  const none = { others: 0, inProgress: 0 };
+  const none = { others: 0, inProgress: 0, started: 0, skipped: 0, later: 0 };
   assert.deepEqual(await s.client.change(a, to, { dryRun: true }), { tasks: [a], ...none });
   for (const tasks of [[a, b], []]) {
     assert.deepEqual(await s.client.change([a, b], to), { tasks, ...none });
@@ -372,7 +372,7 @@ test("a transaction does all or nothing", async (t) => {
     hold: [task!], mustExist: other!.id, insert: s.task("b"), abort: [other!.id],
     abortStatus: "why", return: returnOf(task!),
   });
-  const nothing = { tasks: [], others: 0, inProgress: 0 };
+  const nothing = { tasks: [], others: 0, inProgress: 0, started: 0, skipped: 0, later: 0 };
   assert.deepEqual(done, {
     ids: [s.name("b")], retried: nothing, aborted: { tasks: [other!.id], others: 0, inProgress: 1 },
     deleted: nothing, changesKnown: true,

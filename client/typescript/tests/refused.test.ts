@@ -56,7 +56,8 @@ test("64 bits and what a later release adds come through", async (t) => {
   const client = new Client(service.url);
   await client.own("actor", "act");
   assert.deepEqual(await client.abort("a"),
-    { tasks: ["a"], others: Number.MAX_SAFE_INTEGER, inProgress: 0 });
+    { tasks: ["a"], others: Number.MAX_SAFE_INTEGER, inProgress: 0,
+      started: 0, skipped: 0, later: 0 });
   const { session, claim } = service.calls[0]!.body;
   assert(BigInt(session) > 0n && BigInt(session) < 1n << 63n);
   assert(BigInt(claim) > 0n && BigInt(claim) < 1n << 64n);

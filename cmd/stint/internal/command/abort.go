@@ -33,9 +33,10 @@ command says how many they are and asks for confirmation, unless --yes is given.
 it is interrupted, these stay aborted; run it again for the rest. With --server all are in
 one request.
 
---dry-run does the work in one transaction and undoes it: it writes as much and, while it
-runs, holds the tasks. So does the question, of up to 10,000 tasks, to say how many go with
-them.
+--dry-run does the work on copies of the tasks: nobody waits for it. So does the question, of
+up to 10,000 tasks, to say how many go with them, and what follows: which others begin, are
+skipped, or are aborted a second later. Tasks that begin or end before you answer stay as
+they are, and the command says how many.
 
 With --json: aborted, the IDs of the tasks; in_progress, how many of them were in
 progress; others, how many dependents were aborted with them; and unchanged, the IDs given

@@ -1,8 +1,8 @@
 package command
 
 import (
-	"fmt"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 

@@ -35,10 +35,8 @@ type change struct {
 	filter   filterFlags
 	yes      bool
 	batchMax int
-	// dryRun says that it is only to say what it would do. Within is then the transaction that is
-	// undone afterwards, where there is a database.
+	// dryRun says that it is only to say what it would do.
 	dryRun bool
-	within pgx.Tx
 }
 
 // errPartly says that a change by filters has stopped on the way.
@@ -140,8 +138,14 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 			return p.tryFiltered(ctx, c, db, filter, tasks)
 		}
 		if len(tasks) > 0 && !c.yes {
-			if err := p.confirm(ctx, c.question(ctx, db, filter, tasks)+p.where(db)); err != nil {
+			// Those are changed of which the user was told: not what has begun since.
+			if err := p.confirm(ctx, c.question(ctx, db, filter, tasks, p.where(db))); err != nil {
 				return err
+			}
+		}
+		if c.yes { // nobody was told in which states they are
+			for i := range tasks {
+				tasks[i].State = ""
 			}
 		}
 		affected, refusal, err := c.inBatches(ctx, db, filter, tasks, func(done int) {
@@ -165,7 +169,7 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 			if db.client != nil { // which cannot tell
 				by = "by others, or by this command where an answer was lost"
 			}
-			fmt.Fprintf(p.stderr, "left out %s, changed meanwhile %s\n",
+			fmt.Fprintf(p.stderr, "left out %s, begun or changed meanwhile %s\n",
 				display.Count(int64(left), "task"), by)
 		}
 		return errors.Join(printErr, err)
@@ -225,6 +229,9 @@ func (c *change) inBatches(
 		all.Tasks = append(all.Tasks, affected.Tasks...)
 		all.Others += affected.Others
 		all.InProgress += affected.InProgress
+		all.Started += affected.Started
+		all.Skipped += affected.Skipped
+		all.Later += affected.Later
 	}
 	return all, refusal, nil
 }
@@ -238,7 +245,13 @@ func (c *change) changeBatch(
 		seen := db.client.AsSeen(filter.States, bulk.Infos(batch), c.dryRun)
 		return c.do(ctx, seen, bulk.IDs(batch))
 	}
-	tx, err := c.begin(ctx, db)
+	if c.dryRun {
+		dry := db.direct.DryRun()
+		return bulk.Unchanged(ctx, db.direct, dry, filter.States, batch, c.do)
+	}
+	tx, err := db.pool.BeginTx(ctx, pgx.TxOptions{
+		IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
+	})
 	if err != nil {
 		return affected, err
 	}
@@ -310,6 +323,20 @@ func (p *program) printFiltered(c *change, affected stint.Affected, found int) e
 	return p.printAffected(c, affected)
 }
 
+// follows says what else becomes of tasks then.
+func follows(affected stint.Affected) string {
+	text := ""
+	add := func(n int, what string) {
+		if n > 0 {
+			text += "; " + display.Count(int64(n), "task") + " " + what
+		}
+	}
+	add(affected.Started, "would wait for no others any more, and begin")
+	add(affected.Skipped, "would be skipped")
+	add(affected.Later, "more would be aborted a second later")
+	return text
+}
+
 // document is what was changed, for --json.
 func (c *change) document(affected stint.Affected) map[string]any {
 	name := c.done
@@ -320,6 +347,10 @@ func (c *change) document(affected stint.Affected) map[string]any {
 	if c.interrupts {
 		document["in_progress"] = affected.InProgress
 	}
+	if c.dryRun {
+		document["started"], document["skipped"] = affected.Started, affected.Skipped
+		document["later"] = affected.Later
+	}
 	return document
 }
 
@@ -328,7 +359,7 @@ func (p *program) printAffected(c *change, affected stint.Affected) error {
 	if c.dryRun {
 		said = "would " + c.verb
 	}
-	return p.printf("%s %s\n", said, countOf(affected))
+	return p.printf("%s %s%s\n", said, countOf(affected), follows(affected))
 }
 
 // countOf says how many tasks are changed.

@@ -98,8 +98,8 @@ how many they are and asks for confirmation, unless --yes is given. It changes 1
 them at a time and says how many so far; those that have begun meanwhile are left out. If it
 is interrupted, these stay changed; run it again for the rest.
 
---dry-run does the work in one transaction and undoes it: it writes as much and, while it
-runs, holds the tasks. So does the question, of up to 10,000 tasks.
+--dry-run does the work on copies of the tasks: nobody waits for it. So does the question, of
+up to 10,000 tasks.
 
 With --json: changed, the IDs of the tasks; and unchanged, the IDs given whose tasks were so
 already. With --dry-run it is would_change instead of changed.`,

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
@@ -26,16 +24,6 @@ func (c *change) changer(db *database) (changer, error) {
 	return db.direct.DryRun(), nil
 }
 
-// begin begins a transaction for a batch.
-func (c *change) begin(ctx context.Context, db *database) (pgx.Tx, error) {
-	if c.within != nil {
-		return c.within.Begin(ctx)
-	}
-	return db.pool.BeginTx(ctx, pgx.TxOptions{
-		IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
-	})
-}
-
 // tryFiltered says what the change of the tasks found would do.
 func (p *program) tryFiltered(
 	ctx context.Context, c *change, db *database, filter stint.Filter, tasks []bulk.Task,
@@ -52,31 +40,25 @@ func (p *program) tryFiltered(
 	return err
 }
 
-// try makes the change of the tasks found, all in one transaction, and undoes it.
+// try says what the change of the tasks found would do.
 func (c *change) try(
 	ctx context.Context, db *database, filter stint.Filter, tasks []bulk.Task,
 ) (affected stint.Affected, refusal, err error) {
 	trial := *c
 	trial.dryRun = true
-	if db.client == nil {
-		trial.within, err = trial.begin(ctx, db)
-		if err != nil {
-			return affected, nil, err
-		}
-		defer func() { err = errors.Join(err, trial.within.Rollback(context.WithoutCancel(ctx))) }()
-	}
 	return trial.inBatches(ctx, db, filter, tasks, func(int) {})
 }
 
-// question asks whether to change the tasks found. Of few it says what would change with them.
+// question asks whether to change the tasks found, which are where it says. Of few it says what
+// would change with them, and what follows.
 func (c *change) question(
-	ctx context.Context, db *database, filter stint.Filter, tasks []bulk.Task,
+	ctx context.Context, db *database, filter stint.Filter, tasks []bulk.Task, where string,
 ) string {
 	count := display.Count(int64(len(tasks)), "task")
 	if len(tasks) <= batchTasksMax {
 		if affected, _, err := c.try(ctx, db, filter, tasks); err == nil {
-			count = countOf(affected)
+			count, where = countOf(affected), where+follows(affected)
 		}
 	}
-	return fmt.Sprintf("%s %s ", c.verb, count)
+	return fmt.Sprintf("%s %s %s", c.verb, count, where)
 }
