@@ -173,8 +173,8 @@ func (e Explanation) describeSilence(text *strings.Builder) {
 	case e.Task.Action == Spontaneous, e.Task.Action == External: // nobody is given these
 	case e.IsAsked(), e.Actors > 0 && e.Task.State != StateReady:
 	case e.Actors > 0:
-		fmt.Fprintf(text, "\nactors that are registered for %q: %d, but none has asked for more%s: "+
-			"no slot is free, such as if all their handlers wait for other tasks",
+		fmt.Fprintf(text, "\nactors that are registered for %q: %d, but none has asked for more"+
+			"%s: no slot is free, such as if all their handlers wait for other tasks",
 			e.Task.Action, e.Actors, since)
 	case since == "":
 		fmt.Fprintf(text, "\nnobody asks for %q", e.Task.Action)

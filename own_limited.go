@@ -20,9 +20,9 @@ const (
 	scanFirst = 64
 	scanMax   = 1024
 
-	// How many such looks a call makes in a row, which park some 1,300 tasks, before it looks
-	// for a task behind these whose key has room, at how many tasks one statement looks for that, and
-	// how many times it does, before others have a turn.
+	// How many such looks a call makes in a row, which park some 1,300 tasks, before it looks for a
+	// task behind these whose key has room; at how many tasks one statement looks for that; and how
+	// many times it does, before others have a turn.
 	parkingMax   = 4
 	roomTasks    = 5000
 	roomLooksMax = 20
@@ -255,7 +255,8 @@ func (h *handOut) handOutBehind(ctx context.Context, steps func() []pg.Step) err
 	for _, action := range slices.Sorted(maps.Keys(h.bounds)) {
 		known := &h.store.limits.Known
 		begin := known.Place(action)
-		next, begun := &place{action: action, rank: begin}, time.Now() //nolint:forbidigo // how long
+		next := &place{action: action, rank: begin}
+		begun := time.Now() //nolint:forbidigo // how long
 		for looks := 0; next != nil && looks < roomLooksMax; looks++ {
 			var found *place
 			var err error
@@ -276,8 +277,8 @@ func (h *handOut) handOutBehind(ctx context.Context, steps func() []pg.Step) err
 	return nil
 }
 
-// findRoom looks at some tasks behind a place, and returns the place of the first whose key may have
-// room, nil if none has, and where to look next, nil if there are no more.
+// findRoom looks at some tasks behind a place, and returns the place of the first whose key may
+// have room, nil if none has, and where to look next, nil if there are no more.
 func (h *handOut) findRoom(ctx context.Context, behind place) (found, next *place, err error) {
 	err = h.store.db.Run(ctx, pg.Step{
 		Name: "find_room", Args: []any{behind.action, behind.rank, behind.hi, roomTasks},

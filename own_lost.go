@@ -171,7 +171,7 @@ func (s *Store) abandoning(c claim, actor ActorID) func(context.Context) error {
 
 // untilDone makes an attempt to give tasks back. If it fails, the store goes on in the background.
 func (s *Store) untilDone(lease time.Duration, attempt func(context.Context) error) {
-	if err := undo(attempt); err != nil {
+	if err := undo(context.Background(), attempt); err != nil {
 		s.goOn(lease, attempt)
 	}
 }
@@ -182,24 +182,24 @@ func (s *Store) goOn(lease time.Duration, attempt func(context.Context) error) {
 	work := func() {
 		over, end := context.WithTimeout(context.Background(), lease)
 		defer end()
-		for closing, pause := s.db.Closing(), awayFirst; ; pause = min(2*pause, awayMax) {
+		go func() {
+			select {
+			case <-s.givenUp:
+				end()
+			case <-over.Done():
+			}
+		}()
+		for pause := awayFirst; ; pause = min(2*pause, awayMax) {
 			select {
 			case s.goingOn <- struct{}{}: // so an outage costs the same however many go on
-			case <-closing:
-				time.AfterFunc(closeMax, end)
-				closing = nil
-				continue
 			case <-over.Done():
 				return
 			}
-			err := undo(attempt)
-			failed := pg.Failed(over, s.logs.abandoned, err)
+			err := undo(over, attempt)
+			failed := pg.Failed(context.Background(), s.logs.abandoned, err)
 			if failed {
 				select {
 				case <-time.After(pg.Around(pause)):
-				case <-closing:
-					time.AfterFunc(closeMax, end)
-					closing = nil
 				case <-over.Done():
 				}
 			}
@@ -214,10 +214,11 @@ func (s *Store) goOn(lease time.Duration, attempt func(context.Context) error) {
 	}
 }
 
-// undo makes an attempt to give tasks back.
-func undo(attempt func(context.Context) error) error {
+// undo makes an attempt to give tasks back, for as long as over has not ended.
+func undo(over context.Context, attempt func(context.Context) error) error {
 	ctx, cancel := pg.Undoing(context.Background())
 	defer cancel()
+	defer context.AfterFunc(over, cancel)()
 	return attempt(ctx)
 }
 

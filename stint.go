@@ -88,6 +88,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -247,7 +248,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		handOutBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault, headers: opts.Headers,
 		keep: keep.toEngine(), triesKept: opts.History.Tries, triesAge: opts.History.Age,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
-		goingOn: make(chan struct{}, 1),
+		goingOn: make(chan struct{}, 1), givenUp: make(chan struct{}),
 	}}
 	store.stats = actionstats.New(db)
 	store.limits = limit.New(limit.Config{
@@ -272,6 +273,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 			return pg.Failed(ctx, store.logs.polled, err)
 		},
 	}
+	store.giveUp = sync.OnceFunc(func() { close(store.givenUp) })
 	db.Inside = inside{store}
 	store.groups = store.newGroups()
 	store.waiting.Prepare()
@@ -314,8 +316,8 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
 		Statements: []*pg.Statements{
 			statements, actionstats.Statements, changes.Statements, clock.Statements,
-			counts.Statements, duty.Statements, limit.Statements, prune.Statements, schedule.Statements,
-			session.Statements,
+			counts.Statements, duty.Statements, limit.Statements, prune.Statements,
+			schedule.Statements, session.Statements,
 		},
 		Literals:    []string{Spontaneous, External, gatePrefix},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,

@@ -72,6 +72,9 @@ type core struct {
 	owners   owners
 	// goingOn is full while a goroutine tries to give back what its caller has left behind.
 	goingOn chan struct{}
+	// givenUp is closed some time after Close has begun: then nobody goes on any more.
+	givenUp chan struct{}
+	giveUp  func()
 	groups
 	queues queuefloors.Floors
 	sizes  bodies.Sizes
@@ -210,6 +213,8 @@ func (s *Store) PoolSize() int { return int(s.db.Pool.Stat().MaxConns()) }
 // are under way. Tasks that registered actors still own are handed on: see [Store.RegisterActor].
 // Close may be called more than once.
 func (s *Store) Close(ctx context.Context) error {
+	defer time.AfterFunc(closeMax, s.giveUp).Stop()
+	defer s.giveUp()
 	// Tasks that are being handed out at this moment are owned before the session ends and hands
 	// them on.
 	if err := s.db.Close(ctx); err != nil {

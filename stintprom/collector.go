@@ -36,8 +36,8 @@
 // back for another try), snoozed (given back until later, without a try), aborted (also when no
 // tries are left), stopped (given back because the worker stops), lost (nothing was returned) and
 // overdue (given back because the handler had not returned within the grace of its time-out).
-// Failed performances are retried, aborted or overdue. The duration is a native histogram where the server
-// asks for one, else one with buckets from 1 ms to 10 min.
+// Failed performances are retried, aborted or overdue. The duration is a native histogram where the
+// server asks for one, else one with buckets from 1 ms to 10 min.
 //
 // [NewServiceMetrics] counts in the process as well, for a service:
 //

@@ -65,7 +65,8 @@ func heldBy(t *testing.T, tx pgx.Tx) []string {
 		WHERE pid = pg_backend_pid() AND mode <> 'AccessShareLock'
 		  AND (class.relnamespace = 'stint'::regnamespace
 		       OR locktype = 'advisory' AND objsubid = 2
-		          AND classid IN (SELECT oid FROM pg_class WHERE relnamespace = 'stint'::regnamespace))`)
+		          AND classid IN (SELECT oid FROM pg_class
+		                          WHERE relnamespace = 'stint'::regnamespace))`)
 	wantErr(t, "Query", err, nil)
 	held, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	wantErr(t, "CollectRows", err, nil)

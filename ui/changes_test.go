@@ -170,12 +170,18 @@ func TestPreview_SaysWhatFollows(t *testing.T) {
 		id := func(short string) stint.TaskID { return stint.TaskID(name + "/" + short) }
 		insert(t, store, stint.Task{ID: id("flight"), Action: name},
 			stint.Task{ID: id("hotel"), Action: "other"},
-			stint.Task{ID: id("trip"), Action: "other", FailFast: true,
-				After: []stint.TaskID{id("flight"), id("hotel")}},
-			stint.Task{ID: id("report"), Action: "other", OnAbort: stint.RunAnyway,
-				After: []stint.TaskID{id("flight")}},
-			stint.Task{ID: id("party"), Action: "other", OnAbort: stint.RunAnyway,
-				When: []stint.Condition{{After: id("flight"), Results: []string{"yes"}}}})
+			stint.Task{
+				ID: id("trip"), Action: "other", FailFast: true,
+				After: []stint.TaskID{id("flight"), id("hotel")},
+			},
+			stint.Task{
+				ID: id("report"), Action: "other", OnAbort: stint.RunAnyway,
+				After: []stint.TaskID{id("flight")},
+			},
+			stint.Task{
+				ID: id("party"), Action: "other", OnAbort: stint.RunAnyway,
+				When: []stint.Condition{{After: id("flight"), Results: []string{"yes"}}},
+			})
 		page := previewOf(t, h, formWith(t, text(t, h, "/"+address("task", id("flight"))), "abort"))
 		for _, want := range []string{
 			"1 task then waits for no others any more, and begins",

@@ -75,9 +75,11 @@ func TestForms_RefuseOtherFieldsByName(t *testing.T) {
 	wantStates(t, store, stint.StateReady, "a", "ask")
 	wantStates(t, store, stint.StateAborted, "failed")
 	wantStates(t, store, stint.StateScheduled, "later")
-	for _, query := range []string{"/tasks?colour=red", "/tasks?status=ready", "/changes?colour=red",
+	for _, query := range []string{
+		"/tasks?colour=red", "/tasks?status=ready", "/changes?colour=red",
 		"/tasks?action=a&action=b", "/tasks?state=redy", "/tasks?age=2d", "/tasks?order=oldest",
-		"/tasks?size=7", "/tasks?header=tenant"} {
+		"/tasks?size=7", "/tasks?header=tenant",
+	} {
 		response := get(t, h, query)
 		name, value, _ := strings.Cut(query[strings.Index(query, "?")+1:], "=")
 		said := body(t, response)

@@ -92,7 +92,8 @@ func packTasks(tasks ...bulk.Task) string {
 		packed = append(packed, tasks[i].ID...)
 		packed = binary.AppendVarint(packed, micros(tasks[i].Inserted))
 		packed = binary.AppendVarint(packed, micros(tasks[i].Finished))
-		packed = append(packed, byte(slices.Index(states(), tasks[i].State)+1)) // 0: not known
+		state := slices.Index(states(), tasks[i].State) + 1 // 0: not known
+		packed = append(packed, byte(state))                //nolint:gosec // one of a few
 	}
 	return base64.RawURLEncoding.EncodeToString(packed)
 }

@@ -46,7 +46,7 @@ func askTroubles(ctx context.Context, store Store) (troubles, error) {
 	return t, err
 }
 
-var digits = regexp.MustCompile(`[0-9]+`) //nolint:gochecknoglobals // never changes
+var digits = regexp.MustCompile(`[0-9]+`)
 
 // groupOf names the group of errors that a task is of; empty if nothing was said of it.
 func groupOf(action, status string) string {

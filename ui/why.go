@@ -171,6 +171,7 @@ func (r *reason) lease(e *stint.Explanation) {
 	case stint.PresenceGone:
 		r.Bad = true
 		r.add("The process of its owner is gone: a store that maintains hands it on.")
+	case stint.PresenceLives:
 	case stint.PresenceUnknown:
 		r.add("Nobody watches the process of its owner: if that is gone, the task stays with it.")
 	}

@@ -41,9 +41,10 @@ func sessionsEnded(
 		}
 		t.Cleanup(pool.Close)
 		return pool, repeatedly(time.Second/time.Duration(times), 5*times, func() {
-			_, err := spared.Exec(context.WithoutCancel(t.Context()), "SELECT pg_terminate_backend(pid) "+
-				"FROM pg_stat_activity WHERE datname = current_database() "+
-				"AND application_name = 'stormy'")
+			_, err := spared.Exec(context.WithoutCancel(t.Context()),
+				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
+					"WHERE datname = current_database() "+
+					"AND application_name = 'stormy'")
 			if err != nil {
 				t.Errorf("pg_terminate_backend: %v", err)
 			}
@@ -112,8 +113,8 @@ func TestWorker_LosesNoTryInAStorm(t *testing.T) { //nolint:paralleltest // need
 		{"16 connections, ended 10 times a second", 16, sessionsEnded(10)},
 		{"4 connections, one answer in 20 lost", 4, answersLost(20)},
 	}
-	for _, storm := range testrun.Some(storms) {
-		t.Run(storm.name, func(t *testing.T) { //nolint:paralleltest // as above
+	for _, storm := range testrun.Some(storms) { //nolint:paralleltest // as above
+		t.Run(storm.name, func(t *testing.T) {
 			weather(t, storm)
 		})
 	}
@@ -156,7 +157,7 @@ func weather(t *testing.T, storm storm) {
 			return worker.Result{}, nil
 		}))
 	wantErr(t, "New", err, nil)
-	since := time.Now() //nolint:forbidigo // for the log
+	since := time.Now()
 	end := run(t, w)
 	late := time.After(patience)
 	for count(t, direct, 1, 2, 3) > 0 {

@@ -65,7 +65,7 @@ func TestWorker_TracesWhatPeopleLookFor(t *testing.T) {
 	for _, span := range spans.Ended() {
 		got := map[attribute.Key]string{}
 		for _, a := range span.Attributes() {
-			got[a.Key] = a.Value.Emit()
+			got[a.Key] = a.Value.String()
 		}
 		action := got["messaging.destination.name"]
 		name := span.Name() + " " + action

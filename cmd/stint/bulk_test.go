@@ -202,8 +202,10 @@ func TestAbort_LeavesWhatBeginsWhileItAsks(t *testing.T) {
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "mail"},
 		stint.Task{ID: "later", Action: "mail", NotBefore: time.Now().Add(time.Hour)},
-		stint.Task{ID: "anyway", Action: "act", After: []stint.TaskID{"a"},
-			OnAbort: stint.RunAnyway})
+		stint.Task{
+			ID: "anyway", Action: "act", After: []stint.TaskID{"a"},
+			OnAbort: stint.RunAnyway,
+		})
 	terminal, err := pty.Start(newCommand(t, db.env, "abort", "--action", "mail"))
 	if err != nil {
 		t.Fatal(err)

@@ -73,8 +73,9 @@ func TestServe_SaysWhatIsHidden(t *testing.T) {
 	for name, token := range bearer {
 		all := name == "root" || name == "reader"
 		for _, page := range []string{
-			"", "problems", "tasks", "tasks?prefix=x", "tasks?action=mail", "waiting", "actions", "actors",
-			"limits", "schedules", "changes", "changes?action=mail", "changes?id=mail/1", "check",
+			"", "problems", "tasks", "tasks?prefix=x", "tasks?action=mail", "waiting", "actions",
+			"actors", "limits", "schedules", "changes", "changes?action=mail",
+			"changes?id=mail/1", "check",
 			"task?id=mail/1", "task?id=approve/1", "action?name=mail", "action?name=pay",
 			"network?id=mail/1",
 		} {
@@ -89,7 +90,8 @@ func TestServe_SaysWhatIsHidden(t *testing.T) {
 				t.Errorf("%s of %s says otherwise who may see it:\n%s", page, name, got)
 			}
 			for _, text := range emptyTexts(got) {
-				if !all && !strings.Contains(text, "may see") && !strings.Contains(text, "for you to see") {
+				if !all && !strings.Contains(text, "may see") &&
+					!strings.Contains(text, "for you to see") {
 					t.Errorf("%s of %s says %q", page, name, text)
 				}
 				if all && strings.Contains(text, "may see") {
@@ -164,7 +166,8 @@ func TestServe_ShowsNothingByAGrantThatIsGone(t *testing.T) {
 		}
 	}
 	// She still reads bodies, of other tasks.
-	write(t, grants, `ann: [{verbs: [read-bodies], actions: [pay]}, {verbs: [read], actions: ["*"]}]`)
+	write(t, grants,
+		`ann: [{verbs: [read-bodies], actions: [pay]}, {verbs: [read], actions: ["*"]}]`)
 	eventually(t, "the new grants", func() bool {
 		code, _, _ := s.page(t, ann, "/ui/value?id=mail/1&of=body")
 		return code == http.StatusForbidden

@@ -53,6 +53,7 @@ func (w *truth) unmet(task *taskTruth) (unmet, skipped int) {
 			bit = 1
 		case stint.StateSkipped:
 			bit = 4
+		default:
 		}
 		met := before.state == stint.StateCompleted
 		if edge.accepts != nil {
@@ -137,7 +138,7 @@ const (
 
 // spoken are the claims of the lines of an explanation.
 func spoken() []claim {
-	readyAt := func(w *truth, task *taskTruth, said []string) bool {
+	readyAt := func(_ *truth, task *taskTruth, said []string) bool {
 		return stamped(task.at, said[1])
 	}
 	both := func(all ...func(*truth, *taskTruth, []string) bool) func(

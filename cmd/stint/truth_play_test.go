@@ -41,7 +41,8 @@ func (p *play) chance(percent int) bool { return p.random.IntN(100) < percent }
 func (p *play) ok(err error) {
 	p.t.Helper()
 	for _, expected := range []error{
-		stint.ErrTaskFinished, stint.ErrInvalidToken, stint.ErrAlreadyReturned, stint.ErrTaskNotFound,
+		stint.ErrTaskFinished, stint.ErrInvalidToken, stint.ErrAlreadyReturned,
+		stint.ErrTaskNotFound,
 		stint.ErrTaskInProgress, stint.ErrPredecessorAborted,
 	} {
 		if errors.Is(err, expected) {
@@ -113,7 +114,7 @@ func (p *play) insertOne(ctx context.Context) {
 	if p.chance(70) && task.Action != stint.External {
 		task.Key = fmt.Sprintf("k%d", p.random.IntN(2))
 	}
-	now := time.Now() //nolint:forbidigo // what is inserted is aged later
+	now := time.Now()
 	if p.chance(20) {
 		task.NotBefore = now.Add(time.Hour)
 	}

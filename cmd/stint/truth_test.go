@@ -42,7 +42,7 @@ func shown() []claim {
 	held := func(name, form string, is func(*truth, *taskTruth, []string) bool) claim {
 		return claimOf(name, "(?:Ready, but )?"+form, is)
 	}
-	external := func(w *truth, task *taskTruth, said []string) bool {
+	external := func(w *truth, task *taskTruth, _ []string) bool {
 		return task.action == stint.External && !w.isOverdue(task)
 	}
 	return []claim{
@@ -107,12 +107,17 @@ func shown() []claim {
 				return isFree(w, task) && !w.isAsked(task.action) && w.actors[task.action] > 0
 			}),
 		claimOf("parked", "Ready, but parked, though nothing holds it up any more\\.",
-			func(w *truth, task *taskTruth, _ []string) bool { return isFree(w, task) && task.parked }),
+			func(w *truth, task *taskTruth, _ []string) bool {
+				return isFree(w, task) && task.parked
+			}),
 		claimOf("put back", "A store that maintains puts it back into the queue\\.",
-			func(w *truth, task *taskTruth, _ []string) bool { return isFree(w, task) && task.parked }),
+			func(w *truth, task *taskTruth, _ []string) bool {
+				return isFree(w, task) && task.parked
+			}),
 		held("nobody asks", "[nN]obody asks for .*\\.", silent),
 		held("nobody has asked", "[nN]obody has asked for .* for .*\\.", silent),
-		claimOf("no worker", "There is no worker for this action, or none with a free slot\\.", silent),
+		claimOf("no worker",
+			"There is no worker for this action, or none with a free slot\\.", silent),
 		claimOf("no slot", `No slot is free of (\d+) actors? registered for .*`, busy),
 		held("paused", "the action .* was paused .* ago\\.", holding("paused")),
 		held("key paused", "the key .* was paused .* ago\\.", holding("key paused")),
@@ -222,7 +227,7 @@ func TestExplain_SaysWhatIsSoByTheTables(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	met := map[string]int{}
-	for range testrun.Rounds(40) {
+	for range testrun.Rounds(40) { //nolint:paralleltest // one world at a time
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			db := newDatabase(t)

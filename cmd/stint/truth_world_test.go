@@ -55,7 +55,6 @@ type taskTruth struct {
 	counted              bool // towards the limit of its action
 	missing              int
 	before               []edgeTruth
-	steps                int
 }
 
 type edgeTruth struct {
@@ -127,8 +126,10 @@ func (w *truth) readTasks(t *testing.T, pool *pgxpool.Pool) {
 	var one taskTruth
 	var deadline *time.Time
 	scanAll(t, pool, `SELECT key, id, action, coalesce(limit_key, ''), deadline, max_tries, priority
-		FROM stint.tasks`, []any{&one.key, &one.id, &one.action, &one.limitKey, &deadline,
-		&one.maxTries, &one.priority}, func() {
+		FROM stint.tasks`, []any{
+		&one.key, &one.id, &one.action, &one.limitKey, &deadline,
+		&one.maxTries, &one.priority,
+	}, func() {
 		task := one
 		if deadline != nil {
 			task.deadline = *deadline

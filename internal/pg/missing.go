@@ -22,6 +22,7 @@ func isMissing(tx reflect.Value) bool {
 				return true
 			}
 		}
+	default:
 	}
 	return false
 }

@@ -293,7 +293,8 @@ func (s *Session) keep(ctx context.Context) {
 		}
 		if errors.Is(err, errPooled) {
 			s.DB.Logger.WarnContext(ctx, "a pooler stands between the store and the database, so "+
-				"the store polls; set Options.PollOnly (--poll-only) if this is intended", slog.Any("error", err))
+				"the store polls; set Options.PollOnly (--poll-only) if this is intended",
+				slog.Any("error", err))
 			s.giveUp()
 			return
 		}

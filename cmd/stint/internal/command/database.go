@@ -249,8 +249,10 @@ func (p *program) flagsLine() string {
 	case p.remote.address != "" && p.remote.address != os.Getenv(serverVariable):
 		line += " --server " + display.Word(p.remote.address)
 		for _, flag := range []struct{ name, value string }{
-			{"token-file", p.remote.tokenFile}, {"server-ca", p.remote.authority},
-			{"client-cert", p.remote.cert}, {"client-key", p.remote.key},
+			{"token-file", p.remote.tokenFile},
+			{"server-ca", p.remote.authority},
+			{"client-cert", p.remote.cert},
+			{"client-key", p.remote.key},
 		} {
 			if flag.value != "" {
 				line += " --" + flag.name + " " + display.Word(flag.value)

@@ -103,7 +103,8 @@ func (s Store) Open(
 	}
 	task := explanation.Task
 	settled := task.State == stint.StateInProgress || !task.FinishedAt.IsZero()
-	if known != nil && settled && known.Task.State == task.State && known.Task.InsertedAt.Equal(task.InsertedAt) &&
+	if known != nil && settled && known.Task.State == task.State &&
+		known.Task.InsertedAt.Equal(task.InsertedAt) &&
 		known.Task.FinishedAt.Equal(task.FinishedAt) {
 		task.Body, task.Result = known.Task.Body, known.Task.Result
 		return &Details{task, explanation}, nil
