@@ -20,6 +20,7 @@ import (
 // Proves G140.
 func TestInsertTasks_OverTwoShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})
@@ -73,6 +74,7 @@ func TestWaitForTask_OfAnyShard(t *testing.T) {
 // Proves G140.
 func TestInsertTasks_AfterStoredTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})
@@ -94,6 +96,7 @@ func TestInsertTasks_AfterStoredTasks(t *testing.T) {
 // Proves G141.
 func TestAborts_GoFromShardToShard(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})
@@ -260,6 +263,7 @@ func (f *faulty) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 // A retry is not overlooked, whatever fails while the abort before is reported.
 func TestAborts_ARetryWhileTheyAreReportedIsNotLost(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	fails := &atomic.Bool{}
 	fails.Store(true)

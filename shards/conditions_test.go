@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -28,6 +29,7 @@ func ends(after string, states ...stint.State) shards.Condition {
 // Proves R23, G270.
 func TestInsertTasks_CarriesConditionsFromShardToShard(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	d.relay(t, shards.Options{})
 	cluster := d.cluster(t, shards.Options{})
@@ -99,6 +101,7 @@ func TestInsertTasks_RefusesConditionsThatCannotBeKept(t *testing.T) {
 // Proves R23, G270.
 func TestRetryTasks_OpensWhatWasSkippedOnOtherShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	d.relay(t, shards.Options{})
 	cluster := d.cluster(t, shards.Options{})

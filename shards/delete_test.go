@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -74,6 +75,7 @@ func TestDeleteTasks_LeavesWhatItDoesInOneDatabase(t *testing.T) {
 // The dependents of a task that has finished stay, and are told how it ended.
 func TestDeleteTasks_OfAFinishedTaskKeepsItsDependents(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b", "1/a")})
@@ -91,6 +93,7 @@ func TestDeleteTasks_OfAFinishedTaskKeepsItsDependents(t *testing.T) {
 // What is refused on one shard is deleted on none, also if a shard with dependents is away.
 func TestDeleteTasks_DeletesNothingIfItCannot(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	insertAll(t, c, "2/owned")
@@ -130,6 +133,7 @@ func TestDeleteTasks_DeletesNothingIfItCannot(t *testing.T) {
 // Proves G146.
 func TestDeleteTasks_RepairsWhatCheckFinds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	c := d.cluster(t, shards.Options{})
 	err := c.InsertTasks(t.Context(), []shards.Task{
@@ -161,6 +165,7 @@ func TestDeleteTasks_RepairsWhatCheckFinds(t *testing.T) {
 // Proves G146.
 func TestCheck_FindsPlaceholdersThatWereRetried(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})

@@ -40,6 +40,7 @@ func insertAll(t *testing.T, c *shards.Cluster, ids ...string) {
 
 func TestAddDependencies_BetweenStoredTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})
@@ -73,6 +74,7 @@ func TestAddDependencies_BetweenStoredTasks(t *testing.T) {
 // Proves G145.
 func TestAddDependencies_RefusesCyclesAcrossShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})
@@ -101,6 +103,7 @@ func TestAddDependencies_RefusesCyclesAcrossShards(t *testing.T) {
 // What was refused may be added when it closes no cycle any more.
 func TestAddDependencies_AgainAfterARefusal(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})
@@ -214,6 +217,7 @@ func TestAddDependencies_KilledAnywhere(t *testing.T) {
 // Proves G146.
 func TestCheck_FindsPlaceholdersThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b", "1/a")})
@@ -234,6 +238,7 @@ func TestCheck_FindsPlaceholdersThatNobodyAnswers(t *testing.T) {
 // A dependency of a task that was replaced is gone, and may be added again.
 func TestAddDependencies_AgainToATaskThatWasReplaced(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})
@@ -257,6 +262,7 @@ func TestAddDependencies_AgainToATaskThatWasReplaced(t *testing.T) {
 // place.
 func TestInsertTasks_KeepsTheGateOfWhatFailsFast(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	d.relay(t, shards.Options{})
@@ -284,6 +290,7 @@ func TestInsertTasks_KeepsTheGateOfWhatFailsFast(t *testing.T) {
 // Proves G212.
 func TestChangeTasks_MovesTasksOfSeveralShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})

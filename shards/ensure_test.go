@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -13,6 +14,7 @@ import (
 // Proves G228, G230.
 func TestStore_EnsuresTasksOfItsShard(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	inserted := []shards.Task{task("1/a"), task("2/b", "1/a"), task("1/c", "2/b")}

@@ -39,6 +39,7 @@ func graphOf(t *testing.T, c *shards.Cluster, id string) string {
 // The network of a task is the same from wherever one looks at it.
 func TestGraph_GoesFromShardToShard(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	c := d.cluster(t, shards.Options{})
 	err := c.InsertTasks(t.Context(), []shards.Task{
@@ -72,6 +73,7 @@ func TestGraph_GoesFromShardToShard(t *testing.T) {
 // What has ended stays in the network, and an edge that was refused is not in it.
 func TestGraph_ShowsWhatStands(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})
@@ -93,6 +95,7 @@ func TestGraph_ShowsWhatStands(t *testing.T) {
 // Proves G153.
 func TestGraph_NamesAShardThatIsAway(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	c := d.cluster(t, shards.Options{})
 	err := c.InsertTasks(t.Context(), []shards.Task{

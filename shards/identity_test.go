@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -98,6 +99,7 @@ func wantWrong(t *testing.T, err error, name, found string) {
 // Proves G150.
 func TestCluster_TakesARenamedShardOnceItsNameIsDeleted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	wantErr(t, "InsertTasks", d.cluster(t, shards.Options{}).InsertTasks(t.Context(),
 		[]shards.Task{task("us/save"), task("eu/mail", "us/save")}), nil)

@@ -254,6 +254,7 @@ func (d *databases) dying(t *testing.T, at int32) *shards.Cluster {
 // Proves G147.
 func TestInsertTasks_RepeatedBeforeADecision(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	tasks := []shards.Task{task("1/a"), task("2/b", "1/a"), task("2/b2", "2/b")}
 	err := d.dying(t, 2).InsertTasks(t.Context(), tasks)
@@ -277,6 +278,7 @@ func TestInsertTasks_RepeatedBeforeADecision(t *testing.T) {
 // kept for a moment only.
 func TestInsertTasks_DecisionsAreKept(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	keepNone := func(ctx context.Context, shard, url string) (shards.Store, error) {
 		return shards.ConnectWith(stint.Options{Retention: stint.Retention{

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -29,6 +30,7 @@ func list(t *testing.T, c *shards.Cluster, filter stint.Filter) (string, shards.
 
 func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	c := d.cluster(t, shards.Options{})
 	for _, id := range []string{"1/a", "1/b", "1/c", "2/a", "3/a", "3/b/c"} {
@@ -97,6 +99,7 @@ func pagesOf(t *testing.T, c *shards.Cluster, filter stint.Filter, limit int) st
 // The tasks of all shards come in one order, wherever a page ends.
 func TestListTasks_OrdersTheTasksOfAllShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	c := d.cluster(t, shards.Options{})
 	for _, id := range []string{"2/a", "1/a", "1/b", "3/a", "2/b", "1/c", "3/b", "3/c"} {
@@ -143,6 +146,7 @@ func TestListTasks_OrdersTheTasksOfAllShards(t *testing.T) {
 // A network over several shards has other tasks in it, which have no key.
 func TestInsertTasks_KeepsKeysOnEveryShard(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})
@@ -170,6 +174,7 @@ func TestInsertTasks_KeepsKeysOnEveryShard(t *testing.T) {
 // Proves G153.
 func TestListTasks_NamesAShardThatIsAway(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	c := d.cluster(t, shards.Options{})
 	insertAll(t, c, "1/a")
@@ -187,6 +192,7 @@ func TestListTasks_NamesAShardThatIsAway(t *testing.T) {
 // Proves G153.
 func TestStats_CountsOnEachShard(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2", "3")
 	c := d.cluster(t, shards.Options{})
 	insertAll(t, c, "1/a", "1/b")
@@ -215,6 +221,7 @@ func TestStats_CountsOnEachShard(t *testing.T) {
 
 func TestWaitForTasks_OfSeveralShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	d.relay(t, shards.Options{})
@@ -240,6 +247,7 @@ func TestWaitForTasks_OfSeveralShards(t *testing.T) {
 // Proves G225.
 func TestListChanges_TellsWhoHasChangedTasksOfEachShard(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), []shards.Task{

@@ -38,6 +38,7 @@ func everyState() []stint.State {
 // nothing.
 func TestMerged_ChangesWhatWasSeen(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	c := d.cluster(t, shards.Options{Connect: shards.Connect})
 	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), []shards.Task{
@@ -111,6 +112,7 @@ func TestMerged_RetriesOverShards(t *testing.T) {
 // An answer goes to the shard of its task, and each has its own verdict.
 func TestMerged_AnswersEachTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	m := d.cluster(t, shards.Options{}).Merged()
 	for _, store := range d.stores {

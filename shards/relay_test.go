@@ -152,6 +152,7 @@ func TestRelay_ReportsTheTaskThatWasWaitedFor(t *testing.T) {
 // What relays obey is inserted by clusters alone.
 func TestInsertTasks_RefusesWhatIsTheClustersOwn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	for id, action := range map[stint.TaskID]string{

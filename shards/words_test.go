@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -28,6 +29,7 @@ func wantInWords(t *testing.T, call string, answer any, err error) {
 // Proves G151.
 func TestCluster_SpeaksOfTheCallersTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})

@@ -181,6 +181,7 @@ func TestAddTask_ComparesBytes(t *testing.T) {
 // Proves G14.
 func TestAddTask_RefusesBadArgumentsAndSaysWhy(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newAddStore(t)
 	for arguments, want := range map[string][2]string{
 		"NULL":                {"STI02", "action: must not be empty"},
@@ -279,6 +280,7 @@ func TestAddTask_AnIDTakenBehindAStrictSnapshotIsASerializationFailure(t *testin
 // Proves G15, R21.
 func TestAddTask_TakesPartInTheTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newAddStore(t)
 	exec(t, pool, "CREATE TABLE mine (id text)")
 	for _, level := range append(strictLevels, pgx.ReadCommitted) {
@@ -324,6 +326,7 @@ func TestAddTask_TakesPartInTheTransaction(t *testing.T) {
 // Proves G15.
 func TestAddTask_WakesWhoWaitsAtTheCommit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newHeardStore(t, stint.Options{})
 	exec(t, store.pool, functions(t))
 	for _, level := range append(strictLevels, pgx.ReadCommitted) {
@@ -371,6 +374,7 @@ func TestAddTask_NotifiesOnlyThoseWhoWaitAndUnlessToldNotTo(t *testing.T) {
 // Proves G17.
 func TestAddTask_ReadsAsMuchHoweverManyTasksThereAre(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const tasks, pagesMax = 20_000, 60
 	pool := testdb.New(t)
 	exec(t, pool, functions(t))
@@ -536,6 +540,7 @@ func wantNothingElse(t *testing.T, roles *roles, pool *pgxpool.Pool) {
 // Who has another schema replaces its name in both files, as they say.
 func TestRoles_AndFunctionsFitASchemaOfAnotherName(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
 	schema := "other_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	err := pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // guarded is an external task with a key of its own.
@@ -95,6 +96,7 @@ func TestAnswerKey_AnswersItsTaskAndNoOther(t *testing.T) {
 // A key for a task that has none is wrong, and one that is no key is refused.
 func TestAnswerKey_RefusesWhatIsNoKey(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, external("a"))
 	wantTasks(t, "AnswerTasks", answerWith(t, store, "a", stint.NewAnswerKey()),
@@ -128,6 +130,7 @@ func TestAnswerKey_RefusesWhatIsNoKey(t *testing.T) {
 // Proves G200.
 func TestAnswerKey_AnswersAgainAfterARetry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	task := guarded("a")
 	insert(t, store, task)
@@ -142,6 +145,7 @@ func TestAnswerKey_AnswersAgainAfterARetry(t *testing.T) {
 // Proves G202.
 func TestAnswerKey_GoesWithTheTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, pruning)
 	stays := guarded("stays")
 	insert(t, store, guarded("deleted"), guarded("pruned"), stays)
@@ -168,6 +172,7 @@ func TestAnswerKey_GoesWithTheTask(t *testing.T) {
 // Proves G67, G197.
 func TestAnswerKey_OneOfManyWins(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const tasks, each = 100, 10
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	all := make([]stint.Task, tasks)

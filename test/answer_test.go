@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // external is a task that is performed outside, and waits for others.
@@ -178,6 +179,7 @@ func TestAnswerTasks_InATransaction(t *testing.T) {
 // Nobody is given an external task, and it waits no longer than its deadline.
 func TestExternal_WaitsForItsAnswerOrItsDeadline(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	task := external("a")
 	task.Deadline = time.Now().Add(time.Hour)

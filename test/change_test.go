@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // tomorrow is later than any test.
@@ -37,6 +38,7 @@ func change(
 // Proves G212.
 func TestChangeTasks_MovesATaskWithItsEdges(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("before"), stint.Task{
 		ID: "mail", Action: "act", NotBefore: tomorrow(), After: []stint.TaskID{"before"},
@@ -70,6 +72,7 @@ func TestChangeTasks_MovesATaskWithItsEdges(t *testing.T) {
 // Proves G212, G214.
 func TestChangeTasks_ChangesWhatAFilterFinds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, slices.Concat(ofKey("a", 300), ofKey("b", 300))...)
 	page, err := store.ListTasks(t.Context(), stint.Filter{Key: "a", Limit: 1000})
@@ -92,6 +95,7 @@ func TestChangeTasks_ChangesWhatAFilterFinds(t *testing.T) {
 // Proves G212, G213.
 func TestChangeTasks_ChangesEachStateThatWaits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	retried := func() stint.OwnedTask {
 		insert(t, store, after("retried"))
@@ -180,6 +184,7 @@ func TestChangeTasks_KeepsTheAgeOfATask(t *testing.T) {
 // Tasks that are alike stay spans, so that a hand-out of many stays one of few rows.
 func TestChangeTasks_KeepsSpans(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tasks := numbered("t", 2000)
 	insert(t, store, tasks...)
@@ -203,6 +208,7 @@ func TestChangeTasks_KeepsSpans(t *testing.T) {
 // Proves G213.
 func TestChangeTasks_RefusesWhatHasStarted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	running := oneInEachState(t, store)
 	insert(t, store, stint.Task{ID: "late", Action: "lapsing"})
@@ -306,6 +312,7 @@ func TestChangeTasks_WakesWhoWaits(t *testing.T) {
 // Proves G212.
 func TestChangeTasks_StartsTasksThatNobodyIsGiven(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store,
 		stint.Task{ID: "end", Action: stint.Spontaneous, NotBefore: tomorrow()},
@@ -325,6 +332,7 @@ func TestChangeTasks_StartsTasksThatNobodyIsGiven(t *testing.T) {
 // Proves G217, L4.
 func TestChangeTasks_ObeysTheLimitsOfKeys(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "a", "b", "c", "d")...)
 	insert(t, store, withKey("l", "x", "y")...)
@@ -346,6 +354,7 @@ func TestChangeTasks_ObeysTheLimitsOfKeys(t *testing.T) {
 // Proves G217.
 func TestChangeTasks_LeavesRoomToTheNextOfItsKey(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "a", "b", "c")...)
 	a := wantHandOut(t, store, 10, "a")
@@ -358,6 +367,7 @@ func TestChangeTasks_LeavesRoomToTheNextOfItsKey(t *testing.T) {
 // Proves G217.
 func TestChangeTasks_ObeysTurns(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := unmaintained(t, stint.Limits{Fair: true})
 	insert(t, store, slices.Concat(ofKey("a", 100), ofKey("b", 100))...)
 	if got := byKey(own(t, store, 64)); got["a"] != 32 || got["b"] != 32 {
@@ -424,6 +434,7 @@ func TestChangeTasks_WaitsForWhoTakesATask(t *testing.T) {
 // Proves G218.
 func TestChangeTasks_LosesNoChangeOfAnother(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, after("first"), after("a", "first"),
 		stint.Task{ID: "b", Action: "act", NotBefore: tomorrow()})
@@ -452,6 +463,7 @@ func TestChangeTasks_LosesNoChangeOfAnother(t *testing.T) {
 // Proves G218.
 func TestChangeTasks_MeetsEverybodyElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	const tasks = 300
 	all := numbered("t", tasks)

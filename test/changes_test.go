@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // byAnn is a context in which ann changes something.
@@ -58,6 +59,7 @@ func ofTasks(verb, action string, others int, names ...string) stint.Change {
 // Proves G225.
 func TestListChanges_TellsWhoHasChangedTasksAlsoWhenTheyAreGone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, ann := newStore(t), byAnn(t)
 	insert(t, store, after("a"), after("b"), after("c", "a"), after("d", "c"),
 		stint.Task{ID: "x", Action: "other"}, stint.Task{ID: "ask", Action: stint.External})
@@ -245,6 +247,7 @@ func wantSettings(t *testing.T, store *stint.Store) {
 // Proves G225.
 func TestListChanges_GoesThroughPages(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	const n = 25
 	insert(t, store, numbered("t", n)...)
@@ -321,6 +324,7 @@ func TestWithAuthor_TakesAnyText(t *testing.T) {
 // Proves G225.
 func TestListChanges_NamesTenOfManyTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, ann := newStore(t), byAnn(t)
 	const n = 3000
 	tasks := numbered("t", n)
@@ -346,6 +350,7 @@ func ageChanges(t *testing.T, pool *pgxpool.Pool) {
 // Proves G225.
 func TestPrune_ForgetsOldChanges(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{
 		Maintenance: stint.MaintainNever,
 		Retention: stint.Retention{
@@ -388,6 +393,7 @@ func TestPrune_ForgetsOldChanges(t *testing.T) {
 // Proves G226.
 func TestWithAuthor_CostsNothingWithoutAnAuthor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newStoreAndPool(t, stint.Options{})
 	spied, spy := spyOn(t, pool, 2)
 	store := openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever})

@@ -160,6 +160,7 @@ func TestCheck_FindsTasksThatNothingHoldsUp(t *testing.T) {
 // Proves G43.
 func TestCheck_FindsNothingWrongWithLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store := openStore(t, testdb.New(t), stint.Options{Maintenance: stint.MaintainNever})
 	rate := stint.Rate{Tasks: 1, Per: time.Hour}

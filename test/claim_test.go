@@ -46,6 +46,7 @@ func wantClaimed(
 // Proves G29.
 func TestClaimTasks_RepeatedGivesTheSameTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	other := openStore(t, pool, stint.Options{})
 	insert(t, store, after("a"), after("b"), after("c"))
@@ -174,6 +175,7 @@ func TestClaimTasks_RepeatedGivesWhatIsAskedFor(t *testing.T) {
 // Proves G29.
 func TestClaimTasks_AtOnceHandsOutOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	other := openStore(t, pool, stint.Options{})
 	for range 20 {
@@ -253,6 +255,7 @@ func TestReleaseClaim_GivesBackAndBars(t *testing.T) {
 // Proves G29.
 func TestClaimTasks_CutAnywhereGivesTheTasksOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	for _, when := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
 		insert(t, c.truth, after("a"), after("b"))
@@ -271,6 +274,7 @@ func TestClaimTasks_CutAnywhereGivesTheTasksOnce(t *testing.T) {
 // Proves G29.
 func TestClaimTasks_ACallerThatLeavesIsGivenNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, after("a"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -307,6 +311,7 @@ func leaveClaim(t *testing.T, c *cutStore, claim stint.Claim) *pgcut.Trap {
 // What a caller has left behind is its repetition's: the first call must not give it back.
 func TestClaimTasks_ACallThatWasRepeatedElsewhereGivesNothingBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, after("a"))
 	claim := newClaim(t)
@@ -381,6 +386,7 @@ func TestClaimTasks_RefusesBadArguments(t *testing.T) {
 // asked for again.
 func TestClaimTasks_UnderLimitsTakesNoMoreRoundTrips(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, kind := range handOutKinds()[1:] {
 		c := newCutStore(t, stint.Options{})
 		trips := func(own func() ([]stint.OwnedTask, error)) (n int) {

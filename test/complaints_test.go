@@ -302,6 +302,7 @@ func TestComplaint_NoWakeUpIsLostBetweenParkingAndReturn(t *testing.T) {
 // oban#792: tasks without a key share a limit that nobody meant.
 func TestComplaint_TasksWithoutAKeyShareNoLimit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, fair := range []bool{false, true} {
 		store := unmaintained(t, stint.Limits{
 			ConcurrencyPerKey: 1, Fair: fair,
@@ -325,6 +326,7 @@ func TestComplaint_TasksWithoutAKeyShareNoLimit(t *testing.T) {
 // Proves G45.
 func TestComplaint_AWaitBelowALimitIsNoTry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, name := range testrun.Third(slices.Sorted(maps.Keys(ofOne())), 0) {
 		store := unmaintained(t, ofOne()[name])
 		tasks := ofKey("a", 2)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // when is a task with action "act" that starts when all conditions are met.
@@ -355,6 +356,7 @@ func TestConditions_CompareLargeAndEmptyResults(t *testing.T) {
 // Proves R20, R23.
 func TestConditions_AreDecidedAnewByARetry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("flip"), when("heads", answers("flip", "heads")),
 		when("tails", answers("flip", "tails")), after("next", "heads"),
@@ -470,6 +472,7 @@ func TestConditions_OfDeletedTasks(t *testing.T) {
 // Proves G275, R16.
 func TestAddDependencies_CostsTheSameBehindManyTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const few, many = 10, 5000
 	read := map[int]int64{}
 	for _, n := range []int{few, many} {
@@ -492,6 +495,7 @@ func TestAddDependencies_CostsTheSameBehindManyTasks(t *testing.T) {
 // Proves G275, R3, R12.
 func TestConditions_TellHowPredecessorsEnded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("a"), after("b"), when("early", ended("a", isAborted)),
 		when("early too", ended("b", isCompleted), ended("a", isAborted, isCompleted)))

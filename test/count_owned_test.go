@@ -190,6 +190,7 @@ func TestSetLimits_ComesBackToTasksThatSomebodyLocks(t *testing.T) {
 // Proves L1.
 func TestSetLimits_WaitsForHandOutsThatFoundNothingToLock(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool, spy := spiedStore(t)
 	insert(t, store, numbered("t", 3)...)
 	tx := begin(t, pool)
@@ -210,6 +211,7 @@ func TestSetLimits_WaitsForHandOutsThatFoundNothingToLock(t *testing.T) {
 // Two calls at once give each task one slot, though tasks get slots between their looks.
 func TestSetLimits_AtOnceGivesEachTaskOneSlot(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, ofKey("a", 3)...)
 	own(t, c.truth, 3)

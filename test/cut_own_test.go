@@ -249,6 +249,7 @@ func TestOwnTasks_RecoversAHandOutThatIsStillUnderWay(t *testing.T) {
 // Proves G47.
 func TestReturnTask_RepeatedAfterTheNextHandOutIsRefused(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
 	task := ownOne(t, c.truth)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // expiring is an external task whose deadline is still to come.
@@ -167,6 +168,7 @@ func TestDeadline_LeavesATaskToItsOwnerUntilSomebodyMaintains(t *testing.T) {
 // A retried task whose deadline has passed is not given to anybody, and cannot be answered.
 func TestDeadline_HoldsForWhatIsRetried(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, expiring("asked"),
 		stint.Task{ID: "a", Action: "act", Deadline: time.Now().Add(time.Hour)})

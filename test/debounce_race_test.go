@@ -15,6 +15,7 @@ import (
 
 func TestDebounce_MakesOneTaskOfCallsAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	for _, states := range []string{"scheduled", "in progress"} {
 		var calling []func() error
@@ -39,6 +40,7 @@ func TestDebounce_MakesOneTaskOfCallsAtOnce(t *testing.T) {
 // Proves G9.
 func TestDebounce_SeesAFollowUpThatWasInsertedMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, debounced("0"))
 	running := ownOne(t, store)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // debounced is a task with the ID a, told from others by its body.
@@ -65,6 +66,7 @@ func ownBodies(t *testing.T, store *stint.Store) []string {
 // Proves G9.
 func TestDebounce_StartsQuietAfterTheLastCall(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	debounce(t, store, "1")
 	first := info(t, store, "a")
@@ -85,6 +87,7 @@ func TestDebounce_StartsQuietAfterTheLastCall(t *testing.T) {
 // Proves G9.
 func TestDebounce_StartsAtMostThatLongAfterTheFirstCall(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	debounce(t, store, "0")
 	for call := range 6 { // one each 29 minutes
@@ -102,6 +105,7 @@ func TestDebounce_StartsAtMostThatLongAfterTheFirstCall(t *testing.T) {
 
 func TestDebounce_LeavesAReadyTaskItsPlaceInTheQueue(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tasks := numbered("t", 98) // one span
 	tasks[50].ID = "a"
@@ -186,6 +190,7 @@ func TestDebounce_RunsOneTaskMoreAfterOneInProgress(t *testing.T) {
 // Proves G11.
 func TestDebounce_LeavesTheEdgeOfAFollowUpAsItIs(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, debounced("0"))
 	running := ownOne(t, store)
@@ -208,6 +213,7 @@ func TestDebounce_LeavesTheEdgeOfAFollowUpAsItIs(t *testing.T) {
 
 func TestDebounce_RunsAfterAFollowUpInProgress(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, debounced("0"))
 	running := ownOne(t, store)
@@ -243,6 +249,7 @@ func TestDebounce_RefusesWhenTasksOfBothIDsAreInProgress(t *testing.T) {
 
 func TestDebounce_ReplacesAFinishedTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newStoreAndPool(t, stint.Options{})
 	spied, spy := spyOn(t, pool, 4)
 	store := openStore(t, spied, stint.Options{})
@@ -284,6 +291,7 @@ func TestDebounce_LeavesATaskTheTimeOfItsNextTry(t *testing.T) {
 
 func TestDebounce_TakesATaskFromALateOwner(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, debounced("0"))
 	running := ownOne(t, store)
@@ -298,6 +306,7 @@ func TestDebounce_TakesATaskFromALateOwner(t *testing.T) {
 
 func TestDebounce_IsUndoneWithTheCallersTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, debounced("0"))
 	for _, state := range []string{"a ready 0", "a in-progress try 1 0"} {

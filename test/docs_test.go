@@ -9,11 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Whoever looks for a test that a document names finds it.
 func TestDocs_NameTestsThatExist(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	exists := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\([tb] \*testing\.[TB]\)`)
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
@@ -43,6 +46,7 @@ func TestDocs_NameTestsThatExist(t *testing.T) {
 // Whoever reads R8 in a comment finds R8 in rules.md.
 func TestDocs_RulesAreWhereTheyAreCited(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	page := filepath.Join("docs", "design", "rules.md")
 	text, err := os.ReadFile(page)
 	wantErr(t, "ReadFile", err, nil)

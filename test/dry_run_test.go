@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A dryRunner has the verbs that change tasks of others.
@@ -113,6 +114,7 @@ func byState(tasks []stint.TaskInfo) map[stint.State]int {
 // Proves G210.
 func TestDryRun_TellsWhatAVerbDoes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, after("owned"), after("b", "owned"), after("c", "b"), anyway("d", "b"))
 	owned := ownOne(t, store)
@@ -232,6 +234,7 @@ func TestDryRun_LeavesTheCallersTransactionAsItWas(t *testing.T) {
 // Proves G210.
 func TestDryRun_TellsWhatVerbsDoToRandomNetworks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const tasks, rounds = 40, 30
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -257,6 +257,7 @@ func TestMaintain_LooksAtAllKindsBehindABacklogOfOne(t *testing.T) {
 // Proves G35.
 func TestLooks_DoNotWalkLeasesThatEndedLongAgo(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newUncheckedStore(t, stint.Options{Maintenance: stint.MaintainNever})
 	pinned, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	wantErr(t, "Begin", err, nil)

@@ -184,6 +184,7 @@ func wantMaintained(t *testing.T, pool *pgxpool.Pool, name string) {
 // Proves G81, R19.
 func TestStores_TellOneAnotherOfWhatWasNotToldOf(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{PollInterval: pollNever})
 	openStore(t, h.pool, stint.Options{Maintenance: stint.MaintainAlways})
 	for _, limits := range []stint.Limits{{}, {Concurrency: 2}, {Fair: true}} {

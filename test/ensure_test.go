@@ -43,6 +43,7 @@ func ensuredWith(name string) map[string][]stint.Task {
 // Proves G228, R1.
 func TestEnsureTasks_AddsWhatIsMissingAndNamesTheRest(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	owned := oneInEachState(t, store)
 	there := []stint.TaskID{
@@ -80,6 +81,7 @@ func TestEnsureTasks_AddsWhatIsMissingAndNamesTheRest(t *testing.T) {
 // Proves G1, G3, G228.
 func TestEnsureTasks_AddsWhatInsertTasksAdds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("stored"))
 	start := time.Date(2100, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -128,6 +130,7 @@ func TestEnsureTasks_AddsWhatInsertTasksAdds(t *testing.T) {
 // The tasks of a call are handed out in its order, in whichever order they were written.
 func TestEnsureTasks_KeepsTheOrderOfTheCall(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, n := range []int{20, 200} {
 		store := newStore(t)
 		tasks := numbered("t", n)
@@ -229,6 +232,7 @@ var ensuredBesideOne = map[string]struct {
 // Proves G230, R2, R3.
 func TestEnsureTasks_LeadsDependenciesToWhatIsThere(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, c := range ensuredBesideOne {
 		for _, more := range []int{0, 100} {
 			store := newStore(t)

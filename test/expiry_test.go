@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A task whose lease has expired says so, on which try, and how often; and who owned it last.
@@ -70,6 +71,7 @@ func TestMaintain_SaysInTheStatusThatTheLeaseHasExpired(t *testing.T) {
 // Proves G25.
 func TestMaintain_SaysThatTheLeaseHasExpiredWhateverTheStatus(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, status := range []string{
 		strings.Repeat("\u20ac", 20<<10), "lease expired on try x", "a\nb",
 		"lease expired on try 1, 99999999999999999999 times by now",

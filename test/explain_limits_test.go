@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func keyTask(id stint.TaskID, key string) stint.Task {
@@ -204,6 +205,7 @@ func TestExplain_SaysHowManyTurnsComeFirst(t *testing.T) {
 // Proves G42.
 func TestExplain_StopsCounting(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newUncheckedStore(t, stint.Options{})
 	const many = 10_500
 	setLimits(t, store, stint.Limits{ConcurrencyPerKey: 150, Fair: true})

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 	"github.com/stint-tasks/stint/structures"
 )
 
@@ -33,6 +34,7 @@ func insertFastThree(t *testing.T, store *stint.Store) {
 // Proves G68.
 func TestFailFast_AbortsWhatOnlyTheAbortedNeed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	posted := after("posted", "first")
 	posted.PostResult = true
@@ -173,6 +175,7 @@ func TestFailFast_ComesBeforePruning(t *testing.T) {
 // Several maintainers find an aborted task at once, while tasks of its network are returned.
 func TestFailFast_OfManyMaintainersDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	const n = 200
 	wide := numbered("w", n)
@@ -234,6 +237,7 @@ func TestFailFast_SparesWhatSomebodyComesToNeed(t *testing.T) {
 // A task that somebody locks holds up neither the others nor other work, and goes later.
 func TestFailFast_PassesOverWhatSomebodyLocks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	siblings := numbered("t", 20)
 	insert(t, store, append(siblings, stint.Task{ID: "bad", Action: "bad"},
@@ -252,6 +256,7 @@ func TestFailFast_PassesOverWhatSomebodyLocks(t *testing.T) {
 // Nor do many such tasks hold up the networks behind theirs.
 func TestFailFast_GoesOnBehindNetworksThatSomebodyLocks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	const n = 10 // more than a look waits for
 	held := numbered("t", n)
@@ -279,6 +284,7 @@ func TestFailFast_GoesOnBehindNetworksThatSomebodyLocks(t *testing.T) {
 // Proves G68.
 func TestFailFast_ReachesAllOfALargeNetwork(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	const n = 1500
 	tasks := append(numbered("wide", n), stint.Task{ID: "bad", Action: "bad"},
@@ -304,6 +310,7 @@ func TestFailFast_ReachesAllOfALargeNetwork(t *testing.T) {
 // A part of a network fails fast, and what runs anyway behind it begins at once.
 func TestFailFast_OfAStructure(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	part := func(id stint.TaskID) structures.Task { return structures.Task{ID: id, Action: "act"} }
 	report := part("report")
@@ -429,6 +436,7 @@ func (n fastNetwork) doomed() []stint.TaskID {
 // Proves G68.
 func TestFailFast_AbortsWhatTheWordsSay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	ctx := context.WithoutCancel(t.Context())
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // notCompared are what differs between two tasks that are alike: keys, IDs, places and times.
@@ -189,6 +190,7 @@ func TestReplacement_IsAsNew(t *testing.T) {
 // Proves G10.
 func TestDebounce_GivesAFollowUpItsTries(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newKeepingStore(t)
 	worn(t, store, "a+")
 	insert(t, store, stint.Task{ID: "a", Action: "act", Priority: 99})
@@ -218,6 +220,7 @@ func TestDebounce_GivesAFollowUpItsTries(t *testing.T) {
 // A retried task begins anew, with what was asked of it, and what its steps returned.
 func TestRetryTasks_KeepsWhatWasAskedAndWhatWasDone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newKeepingStore(t)
 	worn(t, store, "a")
 	insert(t, store, stint.Task{

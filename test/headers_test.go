@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // headed gives each of tasks headers of its own, but for every third.
@@ -66,6 +67,7 @@ func wantOwnedHeaders(t *testing.T, owned []stint.OwnedTask, tasks ...stint.Task
 // Proves G232.
 func TestHeaders_ComeToTheOwnerHoweverTheTaskIsInserted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	linked := func(prefix string, n int) []stint.Task {
 		tasks := numbered(prefix, n)
@@ -115,6 +117,7 @@ func TestHeaders_ComeToTheOwnerHoweverTheTaskIsInserted(t *testing.T) {
 // Proves G232.
 func TestHeaders_StayWithTheTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	task := headed(numbered("t", 1))[0]

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // tries are the tries of a task in a line each: number, outcome, actor, status and log.
@@ -301,6 +302,7 @@ func TestHistory_KeepsTheLogsOfASpan(t *testing.T) {
 // A late owner's task has not ended after all, and its try is one, however often it was late.
 func TestHistory_OfALateOwnerIsOneTry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	opts := keepsTries
 	opts.History.Tries = 2
 	store, pool := newStoreAndPool(t, opts)

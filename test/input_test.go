@@ -59,6 +59,7 @@ func TestVerbs_ReturnErrClosedAfterClose(t *testing.T) {
 // Beside Citus, a schema that it does not distribute is one like any other.
 func TestVerbs_WorkInASchemaThatCitusDoesNotDistribute(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	testdb.FakeCitus(t, pool, "")
 	wholeLife(t, openStore(t, pool, stint.Options{}), nil)
@@ -75,6 +76,7 @@ func TestVerbs_WorkWithANewerSchemaThatSupportsThem(t *testing.T) {
 // Proves G164.
 func TestVerbs_ReturnErrSchemaVersionWithoutOrWithAnotherSchema(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	newer := testdb.New(t)
 	exec(t, newer, "UPDATE stint.stint_schema_version SET version = version + 1")
 	exec(t, newer, "UPDATE stint.supported SET since = 3")

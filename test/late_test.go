@@ -31,6 +31,7 @@ func lateTask(t *testing.T) (*stint.Store, stint.OwnedTask) {
 // The extension waits for an expiry that hands the task on, and must not speak of the time before.
 func TestExtendTasksOwnership_SeesWhatWasHandedOnWhileItWaited(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 2)...)
 	owned := own(t, store, 2)
@@ -85,6 +86,7 @@ func TestExtendTasksOwnership_TakesALateTaskTwice(t *testing.T) {
 // An actor that does not own a task must not get it out of the queue.
 func TestExtendTasksOwnership_ByAnotherActorLeavesALateTaskReady(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, task := lateTask(t)
 	kept, err := store.ExtendTasksOwnership(
 		t.Context(), "another", []stint.OwnedTask{task}, time.Hour)
@@ -158,6 +160,7 @@ func TestReturnTasks_ReleaseAfterTheLastTryIsRefused(t *testing.T) {
 
 func TestMaintain_PromotesInTheOrderOfTime(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "zero", Action: "none"})
 	exec(t, pool, "ANALYZE stint.tasks")
@@ -245,6 +248,7 @@ func TestReturnTask_AsPendingBehindTheExpiryOfTheLastTrySaysWhy(t *testing.T) {
 // Proves G24.
 func TestReturnTask_BehindTheExpiryOfTheLastTryIsRefusedUnlessPending(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _, task := lostLastTry(t)
 	forged := task.Token
 	forged[0] ^= 1
@@ -304,6 +308,7 @@ func TestReturnTask_BehindTheExpiryOfTheLastTryIsAcceptedOnce(t *testing.T) {
 // good as new, leaves nothing of the owner before.
 func TestReturnTask_BehindTheExpiryOfTheLastTryIsUndoneAndForgotten(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool, task := lostLastTry(t)
 	giveBack := func(s *stint.Store) error {
 		return s.ReturnTask(t.Context(), "a", task.Token, "said", stint.StatusPending)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // A key whose bucket is empty below a slow rate gets tokens as they come by a faster one, as soon
@@ -12,6 +13,7 @@ import (
 // Proves L3.
 func TestSetLimits_KeysNeedNotWaitAsLongAsTheRateBeforeSaid(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, fair := range []bool{false, true} {
 		store, pool := newLimitedStore(t, stint.Limits{
 			RatePerKey: stint.Rate{Tasks: 1, Per: 24 * time.Hour, Burst: 1}, Fair: fair,
@@ -52,6 +54,7 @@ func TestSetLimits_BucketsOfKeysBeginFull(t *testing.T) {
 // A bucket that takes very long to fill is refused: the database cannot hold when it is full.
 func TestSetLimits_RefusesBucketsThatFillTooSlowly(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	year := 366 * 24 * time.Hour
 	for _, rate := range []stint.Rate{
@@ -113,6 +116,7 @@ func TestMaintain_BringsBackAllThatNoLimitHoldsUp(t *testing.T) {
 // Proves L2.
 func TestReturn_InALongTransactionMakesRoomForWhatIsParkedMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, fair := range []bool{false, true} {
 		store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: fair})
 		first := ofKey("k", 2)
@@ -134,6 +138,7 @@ func TestReturn_InALongTransactionMakesRoomForWhatIsParkedMeanwhile(t *testing.T
 // Proves L2.
 func TestAddDependencies_LeaveTheRoomToTheNextOfTheKey(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, insertsEdge := range []bool{false, true} {
 		store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 		insert(t, store, withKey("k", "k0", "k1", "k2")...)

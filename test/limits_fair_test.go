@@ -93,6 +93,7 @@ func TestFair_HandsOutATaskWhoseLeaseHasExpired(t *testing.T) {
 // A key saves nothing up while it is paused.
 func TestFair_GivesAResumedKeyNoMoreThanItsShare(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := unmaintained(t, stint.Limits{Fair: true})
 	insert(t, store, ofKey("a", 600)...)
 	insert(t, store, ofKey("b", 1200)...)
@@ -120,6 +121,7 @@ func TestFair_GivesAResumedKeyNoMoreThanItsShare(t *testing.T) {
 // A key whose tasks come one by one does not keep others from their turn.
 func TestFair_AKeyWhoseTasksComeOneByOneGetsNoMoreThanItsShare(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := unmaintained(t, stint.Limits{Fair: true})
 	insert(t, store, ofKey("b", 100)...)
 	got := map[string]int{}
@@ -137,6 +139,7 @@ func TestFair_AKeyWhoseTasksComeOneByOneGetsNoMoreThanItsShare(t *testing.T) {
 // Room below the limit of a key is used by tasks with a lower priority, too.
 func TestFair_FillsTheRoomOfAKeyWithTasksOfAllPriorities(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := unmaintained(t, stint.Limits{Fair: true, ConcurrencyPerKey: 2})
 	insert(t, store, ofKey("a", 4)...)
 	first := own(t, store, 10)
@@ -305,6 +308,7 @@ func wantShares(t *testing.T, given, weights map[string]int, round int) {
 // Proves L5.
 func TestFair_AKeyWithoutRoomSavesUpOneTurn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: true})
 	insert(t, store, ofKey("a", 100)...)
 	insert(t, store, ofKey("b", 100)...)
@@ -332,6 +336,7 @@ func TestFair_AKeyWithoutRoomSavesUpOneTurn(t *testing.T) {
 // Proves L5.
 func TestFair_CostsNothingWhereNobodyWaits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	limited, pool := newLimitedStore(t, stint.Limits{Fair: true, Concurrency: 20})
 	h := newHeardStoreOn(t, pool, stint.Options{})
 	dealt := func() int { return h.spy.count("queue_turns") + h.spy.count("deal_turns") }

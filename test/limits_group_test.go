@@ -64,6 +64,7 @@ func ownOf(t *testing.T, store *stint.Store, n int, actions ...string) []stint.O
 // Proves G260.
 func TestFairGroup_ATenantGetsOneShareOfSeveralActions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newGroupStore(t)
 	for _, action := range groupActions() {
 		insert(t, store, tasksOf(action, "a", 400)...)
@@ -193,6 +194,7 @@ func ownSomeOf(t *testing.T, store *stint.Store, actions []string) []stint.Owned
 // Proves G261.
 func TestFairGroup_WhatAKeyGotOfOneActionCountsInTheOthers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newGroupStore(t)
 	for _, key := range []string{"a", "b"} {
 		insert(t, store, tasksOf("sync", key, 400)...)
@@ -218,6 +220,7 @@ func TestFairGroup_WhatAKeyGotOfOneActionCountsInTheOthers(t *testing.T) {
 // Proves G261.
 func TestFairGroup_AKeyGoesOnWhereItIsInOtherActions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newGroupStore(t)
 	insert(t, store, tasksOf("sync", "a", 600)...)
 	insert(t, store, tasksOf("mail", "b", 600)...)
@@ -237,6 +240,7 @@ func TestFairGroup_AKeyGoesOnWhereItIsInOtherActions(t *testing.T) {
 // Proves G262.
 func TestFairGroup_OfAKeyTheOldestTaskComesFirst(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newGroupStore(t)
 	var want []stint.TaskID
 	for i := range 30 {
@@ -300,6 +304,7 @@ func TestFairGroup_WhatIsAtItsLimitHoldsUpNobody(t *testing.T) {
 // Proves G263.
 func TestFairGroup_APausedKeySavesUpNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newGroupStore(t)
 	insert(t, store, tasksOf("mail", "a", 600)...)
 	insert(t, store, tasksOf("sync", "b", 1200)...)
@@ -381,6 +386,7 @@ func wantThirds(t *testing.T, got map[string]int) {
 // Proves G260.
 func TestFairGroup_HoldsForAStoreThatDoesNotKnowOfItYet(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newGroupStore(t)
 	other := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
 	for _, action := range groupActions() {
@@ -401,6 +407,7 @@ func TestFairGroup_HoldsForAStoreThatDoesNotKnowOfItYet(t *testing.T) {
 // Proves G42.
 func TestExplain_CountsTheTurnsOfAGroup(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newGroupStore(t)
 	for _, action := range groupActions() {
 		insert(t, store, tasksOf(action, "a", 64)...)
@@ -421,6 +428,7 @@ func TestExplain_CountsTheTurnsOfAGroup(t *testing.T) {
 // A fair action beside those of a group takes turns by itself.
 func TestFairGroup_OtherFairActionsTakeTurnsByThemselves(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newGroupStore(t)
 	setGroup(t, store, "sync", "")
 	for _, action := range groupActions() {

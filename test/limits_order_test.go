@@ -247,6 +247,7 @@ func (m *orderModel) own(n int) int {
 // Proves L4.
 func TestOwnTasks_ParksNoTaskAheadOfAnOlderOne(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "k0")...)
 	running := wantHandOut(t, store, 1, "k0")

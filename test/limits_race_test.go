@@ -78,6 +78,7 @@ const ownAll = "7, 'paused', 10, '{act}', '1 h', NULL, '{0}', '{9223372036854775
 // Proves L1, L3.
 func TestOwnTasks_CountsWhatWasHandedOutMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, used := range map[string]bool{
 		"concurrency per key": false, "concurrency per key, used": true, "rate per key": false,
 	} {
@@ -107,6 +108,7 @@ func TestOwnTasks_CountsWhatWasHandedOutMeanwhile(t *testing.T) {
 // left of it.
 func TestOwnTasks_ParksASpanThatIsCutMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, ofKey("a", 1)...)
 	own(t, store, 1)
@@ -147,6 +149,7 @@ func TestReturn_BringsBackWhatIsParkedAnewMeanwhile(t *testing.T) {
 // Hand-outs that have begun while an action is paused count each other when it is resumed.
 func TestResume_LetsNoTwoHandOutsCountAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Concurrency: 1})
 	insert(t, store, ofKey("a", 3)...)
 	own(t, openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever}), 1)

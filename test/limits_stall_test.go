@@ -133,6 +133,7 @@ func turnOver(t *testing.T, store *stint.Store, name string, first int) {
 // Proves L4.
 func TestOwnTasks_OfLockedActionsDoesNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newUncheckedStore(t, stint.Options{})
 	for _, action := range []string{"act", "other"} {
 		wantErr(t, "SetLimits", store.SetLimits(
@@ -168,6 +169,7 @@ func TestOwnTasks_OfLockedActionsDoesNotHoldUpOthers(t *testing.T) {
 // Proves L4.
 func TestFair_ExpiredTasksTakeNoTurn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newUncheckedStore(t, stint.Options{Maintenance: stint.MaintainNever})
 	setLimits(t, store, stint.Limits{Fair: true})
 	late := withKey("a", "a0")
@@ -191,6 +193,7 @@ func TestFair_ExpiredTasksTakeNoTurn(t *testing.T) {
 // Proves L4.
 func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Fair: true})
 	insert(t, store, withKey("a", "a0")...)
 	insert(t, store, withKey("b", "b0")...)
@@ -215,6 +218,7 @@ func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
 // Proves L2.
 func TestWithTx_ReturnsMakeRoomBehindTheEnd(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, limits := range []stint.Limits{
 		{ConcurrencyPerKey: 1, Fair: true},
 		{ConcurrencyPerKey: 1, RatePerKey: stint.Rate{Tasks: 1, Per: time.Second, Burst: 1}},
@@ -237,6 +241,7 @@ func TestWithTx_ReturnsMakeRoomBehindTheEnd(t *testing.T) {
 // Proves L4.
 func TestFair_LockedTasksWhoseTurnHasComeHoldUpNobody(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Fair: true})
 	insert(t, store, withKey("a", "a0")...)
 	insert(t, store, withKey("b", "b0")...)
@@ -256,6 +261,7 @@ func TestFair_LockedTasksWhoseTurnHasComeHoldUpNobody(t *testing.T) {
 // Proves L2.
 func TestReturn_ThatWaitsForATurnMakesRoomForWhatIsParkedMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: true})
 	insert(t, store, withKey("a", "a0", "a1")...)
 	insert(t, store, withKey("b", "b0")...)
@@ -289,6 +295,7 @@ func TestReturn_ThatWaitsForATurnMakesRoomForWhatIsParkedMeanwhile(t *testing.T)
 // and not more of them with each look of a maintainer.
 func TestMaintain_BringsNoMoreBackThanAKeyHasRoomFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Concurrency: 2, ConcurrencyPerKey: 2})
 	insert(t, store, ofKey("k", 10)...)
 	owned := own(t, store, 2)
@@ -315,6 +322,7 @@ func wantStillParked(t *testing.T, store *stint.Store, pool *pgxpool.Pool, want 
 // Nor does a key with a rate get more of them back than it has tokens.
 func TestMaintain_BringsNoMoreBackThanAKeyHasTokensFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{
 		Concurrency: 3, RatePerKey: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 2},
 	})
@@ -332,6 +340,7 @@ func TestMaintain_BringsNoMoreBackThanAKeyHasTokensFor(t *testing.T) {
 // tasks of its hand-out are taken back.
 func TestOwnTasks_CountsWhatCannotEndYet(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Concurrency: 2})
 	tasks := numbered("t", 1600) // in spans
 	tasks[0].MaxTries = 1
@@ -356,6 +365,7 @@ func TestOwnTasks_CountsWhatCannotEndYet(t *testing.T) {
 // A task that is tried again has the slot of this try, and no other.
 func TestOwnTasks_CountsATaskThatIsTriedAgainOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, parked := range []bool{false, true} {
 		store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 2})
 		insert(t, store, withKey("k", "a", "b")...)

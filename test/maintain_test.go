@@ -54,6 +54,7 @@ func TestMaintain_AbortsWhatExpiredOnItsLastTry(t *testing.T) {
 // Proves G50, R6.
 func TestMaintain_AbortsWhatIsPastItsDeadline(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tasks := withDeadlines(4)
 	tasks[3].NotBefore = time.Now().Add(time.Minute)
@@ -92,6 +93,7 @@ func TestMaintain_AbortsWhatIsPastItsDeadline(t *testing.T) {
 
 func TestMaintain_AbortsATaskInsertedPastItsDeadline(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "act", Deadline: time.Unix(0, 0)})
 	if got := own(t, store, 1); len(got) != 0 {
@@ -241,6 +243,7 @@ func TestMaintain_WorksThroughMoreThanOneBatch(t *testing.T) {
 // A lease goes with its last task, or when its deadline passes, or is swept if it has none.
 func TestMaintain_DropsLeasesThatHoldNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	leases := func() (n int) {
 		t.Helper()

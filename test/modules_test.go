@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // serviceModules are what a service links that imports the store, also on database/sql, the worker
@@ -47,6 +49,7 @@ var ternModules = []string{
 // Proves G203.
 func TestModules_AServiceThatMigratesByTheCommandTakesInFew(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	got := modulesOf(t, ".", "./stintsql", "./worker", "./structures")
 	if !slices.Equal(got, serviceModules) {
 		t.Errorf("a service links %q, want %q", got, serviceModules)
@@ -57,6 +60,7 @@ func TestModules_AServiceThatMigratesByTheCommandTakesInFew(t *testing.T) {
 // Proves G203.
 func TestModules_AServiceThatMigratesItselfTakesInTern(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	got := modulesOf(t, ".", "./stintsql", "./worker", "./structures", "./migrations")
 	want := slices.Sorted(slices.Values(slices.Concat(serviceModules, ternModules)))
 	if !slices.Equal(got, want) {
@@ -68,6 +72,7 @@ func TestModules_AServiceThatMigratesItselfTakesInTern(t *testing.T) {
 // Proves G203.
 func TestModules_TheStoreTakesInPgxAndUUID(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, module := range modulesOf(t, ".", "./stintsql") {
 		owner, _, _ := strings.Cut(strings.TrimPrefix(module, "github.com/"), "/")
 		if !slices.Contains([]string{"google", "jackc", "stint-tasks", "golang.org"}, owner) {
@@ -80,6 +85,7 @@ func TestModules_TheStoreTakesInPgxAndUUID(t *testing.T) {
 // Proves G203.
 func TestModules_ThePagesTakeInWhatTheStoreDoes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	if got, want := modulesOf(t, "./ui"), modulesOf(t, "."); !slices.Equal(got, want) {
 		t.Errorf("package ui links %q, and the store %q", got, want)
 	}
@@ -88,6 +94,7 @@ func TestModules_ThePagesTakeInWhatTheStoreDoes(t *testing.T) {
 // A service that is scraped does not take in what exports by OpenTelemetry.
 func TestModules_MetricsForPrometheusNeedNoSDKOfOpenTelemetry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	got := modulesOf(t, "./stintprom")
 	if !slices.Contains(got, "github.com/prometheus/client_golang") {
 		t.Errorf("package stintprom links %q", got)
@@ -104,6 +111,7 @@ func TestModules_MetricsForPrometheusNeedNoSDKOfOpenTelemetry(t *testing.T) {
 // Proves G203.
 func TestModules_OnlyOurOwnTestsTakeInContainers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	output, err := process.CommandContext(t.Context(), "go", "list", "./...").Output()
 	if err != nil {
 		t.Fatal(err)

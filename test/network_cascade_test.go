@@ -193,6 +193,7 @@ func TestCascades_CountSignalsFromFarApart(t *testing.T) {
 // Proves G65.
 func TestCascades_SeeDependentsAddedMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
 	a := ownOne(t, store)

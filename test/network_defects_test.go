@@ -21,6 +21,7 @@ import (
 // final, and b has its signal.
 func TestAddDependencies_FindsNoCycleThroughFinishedTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("x"), after("a", "x"), anyway("b", "a"))
 	wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "")), nil)
@@ -30,6 +31,7 @@ func TestAddDependencies_FindsNoCycleThroughFinishedTasks(t *testing.T) {
 
 func TestInsertTasks_FindsNoCycleThroughFinishedTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("x"), after("a", "x"), anyway("b", "a"))
 	wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "")), nil)
@@ -41,6 +43,7 @@ func TestInsertTasks_FindsNoCycleThroughFinishedTasks(t *testing.T) {
 // What a join stands for does not depend on when one began to wait for it.
 func TestOwnTasks_TellsTheSameOfAJoinBeforeAndAfterItEnded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("a"), join("left", "a"), join("right", "a"),
 		join("both", "left", "right"), after("early", "both"))
@@ -159,6 +162,7 @@ func TestOwnTasks_DoesNotWaitForADependent(t *testing.T) {
 // Proves R13.
 func TestMaintain_HandsOnWhatNobodyHolds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := expiredBehindTransaction(t)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
@@ -194,6 +198,7 @@ func requireNoDeadlock(
 // The dependents of a join are locked in a round of their own, behind those of the task.
 func TestReturnTask_ThroughAJoinDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"), after("c"), after("r"), join("j", "a"), after("m", "j", "r"),
 		after("z", "j", "c"), after("k", "a", "c"))
@@ -337,6 +342,7 @@ func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
 // Layers of joins multiply what they pass on, beyond what a column holds.
 func TestReturnTask_PassesOnNoMoreThanANumberHolds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	tasks := []stint.Task{after("a")}
 	below := []stint.TaskID{"a"}

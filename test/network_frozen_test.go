@@ -119,6 +119,7 @@ func (c *stallingConn) Write(b []byte) (int, error) {
 // Proves G102.
 func TestFrozenProcess_HoldsNobodyUpWhileItCopies(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	truth, pool := newStoreAndPool(t, stint.Options{})
 	stalled, resumed := make(chan struct{}), make(chan struct{})
 	store := openStore(t, poolOf(t, pool, func(config *pgxpool.Config) {
@@ -171,6 +172,7 @@ func TestInsertTasksFrom_MayRest(t *testing.T) {
 // Proves G102.
 func TestIdling_IsLimitedWhereTheSettingsDoNot(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tx := begin(t, pool)
 	show := func() (limit string) {

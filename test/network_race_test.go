@@ -380,6 +380,7 @@ func drainAtOnce(
 // signal thousands.
 func TestOwnTasks_HandsOutNumbersBehindTheirDivisors(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	last := testrun.Rounds(5000)
 	store := newStore(t)
 	id := func(n int) stint.TaskID { return stint.TaskID(fmt.Sprintf("number%d", n)) }

@@ -32,6 +32,7 @@ func goOn(ctx context.Context, store *stint.Store, owned stint.OwnedTask) error 
 
 func TestWithTx_ARunningTaskGrowsItsNetworkAndReturnsInOneCommit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("start"), join("done", "start"), after("next", "done"))
 	owned := ownOne(t, store)
@@ -56,6 +57,7 @@ func TestWithTx_ARunningTaskGrowsItsNetworkAndReturnsInOneCommit(t *testing.T) {
 // Proves G73.
 func TestWithTx_AnOwnerThatLostItsTokenCommitsNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("start"), join("done", "start"))
 	late := ownOne(t, store)
@@ -75,6 +77,7 @@ func TestWithTx_AnOwnerThatLostItsTokenCommitsNothing(t *testing.T) {
 // Proves G75.
 func TestHoldOwnership_KeepsTheTaskUntilTheCommit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
 	owned := own(t, store, 1)
@@ -135,6 +138,7 @@ func TestInputs_AreForTheOwner(t *testing.T) {
 // Pages have as many inputs as fit, but at least one, and each input is on one page.
 func TestInputsPage_EndsBeforeItIsTooLarge(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	const few, many = 1000, 5000
 	sizes := map[stint.TaskID]int{"a": few, "b": few, "c": few, "d": many, "e": 0, "f": few}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Proves G12.
@@ -52,6 +53,7 @@ func TestOncePer_PanicsWithoutAPeriod(t *testing.T) {
 // Proves G12.
 func TestOncePer_InsertsOneTaskPerPeriodHoweverManyAskAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	var asking []func() error

@@ -32,6 +32,7 @@ func lockTask(t *testing.T, pool *pgxpool.Pool, id stint.TaskID) (unlock func())
 // Proves G251.
 func TestOrdered_WhatIsLockedIsNotOvertaken(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "first")...)
 	insert(t, store, ofKey("k", 300)...)
@@ -52,6 +53,7 @@ func TestOrdered_WhatIsLockedIsNotOvertaken(t *testing.T) {
 // Proves G251.
 func TestOrdered_ALockIsTriedOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "first")...)
 	insert(t, store, ofKey("k", 100)...)
@@ -70,6 +72,7 @@ func TestOrdered_ALockIsTriedOnce(t *testing.T) {
 // Proves G251.
 func TestOrdered_WhatIsLockedWhileItIsParkedIsNotOvertaken(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "a")...)
 	insert(t, store, withKey("k", "b")...)
@@ -98,6 +101,7 @@ func handedOut(t *testing.T, pool *pgxpool.Pool) []string {
 // Proves G251.
 func TestOrdered_WhatIsCutMeanwhileIsNotOvertaken(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	tasks := ofKey("t", 160) // rows of ten
 	for i := range tasks {
@@ -125,6 +129,7 @@ func TestOrdered_WhatIsCutMeanwhileIsNotOvertaken(t *testing.T) {
 // Proves G251.
 func TestOrdered_WhatIsCommittedLateIsNotOvertaken(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	tx := begin(t, pool)
 	insert(t, store.WithTx(tx), withKey("k", "late")...)
@@ -146,6 +151,7 @@ func TestOrdered_WhatIsCommittedLateIsNotOvertaken(t *testing.T) {
 // Proves G251.
 func TestOrdered_WhatIsParkedIsNotOvertaken(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "a")...)
 	insert(t, store, withKey("k", "b")...)
@@ -161,6 +167,7 @@ func TestOrdered_WhatIsParkedIsNotOvertaken(t *testing.T) {
 // Proves G251.
 func TestOrdered_WhatComesBackInVainIsNotAhead(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	c := withKey("k", "c")
 	c[0].NotBefore = time.Now().Add(time.Hour)
@@ -229,6 +236,7 @@ func TestOrdered_WaitingTasksCostNothing(t *testing.T) {
 // Proves G255.
 func TestOrdered_CostsOtherActionsNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, ordered := range []bool{false, true} {
 		store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1, Ordered: ordered})
 		insert(t, store, keyed(numbered("t", 40), "a", "b", "c", "d")...)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Whatever an owner does with a task but end it, no later task of its key begins.
@@ -86,6 +87,7 @@ func TestOrdered_ATaskHoldsItsKeyUntilItEnds(t *testing.T) {
 // Proves G250.
 func TestOrdered_AFailureStopsTheTasksOfItsKeyOnly(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Ordered: true})
 	for i := range 3 {
 		insert(t, store, withKey("ann", stint.TaskID(fmt.Sprintf("ann %d", i)))...)
@@ -208,6 +210,7 @@ func TestOrdered_MaintainersBringTheNextOneBack(t *testing.T) {
 // The slot of a task that holds its key stays, and goes when it has ended.
 func TestOrdered_MaintainersDropOnlySlotsOfEndedTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "a", "b")...)
 	owned := wantHandOut(t, store, 1, "a")
@@ -229,6 +232,7 @@ func TestOrdered_MaintainersDropOnlySlotsOfEndedTasks(t *testing.T) {
 // Proves G250.
 func TestOrdered_IsThatOfPriorityAndAge(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "a", "b")...)
 	owned := wantHandOut(t, store, 10, "a")
@@ -247,6 +251,7 @@ func TestOrdered_IsThatOfPriorityAndAge(t *testing.T) {
 // Proves G250.
 func TestOrdered_IsThatOfTheInserts(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Ordered: true})
 	var want []stint.TaskID
 	add := func(n int) []stint.Task {
@@ -362,6 +367,7 @@ func TestOrdered_CountsWhatWasHandedOutBefore(t *testing.T) {
 // Proves G250.
 func TestOrdered_SeveralThatWereHandedOutBeforeHoldTheirKey(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 3})
 	insert(t, store, withKey("k", "a", "b", "c", "d")...)
 	owned := wantHandOut(t, store, 3, "a", "b", "c")
@@ -382,6 +388,7 @@ func TestOrdered_SeveralThatWereHandedOutBeforeHoldTheirKey(t *testing.T) {
 // One exchange ends a task and owns the next one of its key.
 func TestOrdered_AnExchangeReturnsATaskForTheNext(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "a", "b")...)
 	owned := wantHandOut(t, store, 10, "a")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/ahead"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 var errCrowded = errors.New("no room")
@@ -26,6 +27,7 @@ func noRoom(t *testing.T, asked *int64) context.Context {
 // lasts until then.
 func TestClaimTasks_AsksForRoomAheadOfLongBodies(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const lease, size = time.Second, 60 << 10
 	c := newCutStore(t, stint.Options{})
 	body := bytes.Repeat([]byte("body"), size/4)
@@ -56,6 +58,7 @@ func TestClaimTasks_AsksForRoomAheadOfLongBodies(t *testing.T) {
 // Bodies that are small together come with the hand-out, in one round trip.
 func TestClaimTasks_AsksForNoRoomForSmallTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	for name, of := range map[string]struct{ tasks, bytes int }{
 		"few": {1, 100 << 10}, "some": {60, 2 << 10}, "many": {1000, 256},
@@ -83,6 +86,7 @@ func TestClaimTasks_AsksForNoRoomForSmallTasks(t *testing.T) {
 // A hand-out that gets no room is undone, also under limits, and its claim is spent.
 func TestClaimTasks_WithoutRoomGivesTheTasksBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	body := make([]byte, 1<<20)
 	insert(t, store, stint.Task{ID: "a", Action: "act", Body: body, MaxTries: 1},

@@ -52,6 +52,7 @@ func withKey(key string, ids ...stint.TaskID) []stint.Task {
 // Proves L1.
 func TestOwnTasks_TakesNoMoreThanMayBeInProgress(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Concurrency: 3})
 	insert(t, store, numbered("t", 200)...)
 	owned := wantHandOut(t, store, 10, "t000000", "t000001", "t000002")
@@ -72,6 +73,7 @@ func TestOwnTasks_TakesNoMoreThanMayBeInProgress(t *testing.T) {
 // Proves L1.
 func TestOwnTasks_GivesEachKeyItsSlots(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, keyed(numbered("t", 102), "a", "b", "a", "c", "a", "a")...)
 	if got := yields[int](t, pool, `SELECT count(*) FROM stint.ready`); got > 20 {
@@ -96,6 +98,7 @@ func TestOwnTasks_GivesEachKeyItsSlots(t *testing.T) {
 
 func TestOwnTasks_WithoutKeysHaveNoLimitPerKey(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{
 		ConcurrencyPerKey: 1, RatePerKey: stint.Rate{Tasks: 1, Per: time.Hour},
 	})
@@ -108,6 +111,7 @@ func TestOwnTasks_WithoutKeysHaveNoLimitPerKey(t *testing.T) {
 // The rest of a span whose key is known is parked in one piece, however long it is.
 func TestOwnTasks_ParksTheRestOfASpanAsOne(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 2})
 	insert(t, store, keyed(numbered("t", 20_000), "a")...)
 	insert(t, store, withKey("b", "other")...)
@@ -180,6 +184,7 @@ func TestOwnTasks_UsesTheRoomThatIsMade(t *testing.T) {
 // Proves L2.
 func TestOwnTasks_UsesTheRoomOfExpiredLeases(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, limits := range []stint.Limits{
 		{ConcurrencyPerKey: 1}, {Concurrency: 1}, {ConcurrencyPerKey: 1, Fair: true},
 	} {
@@ -198,6 +203,7 @@ func TestOwnTasks_UsesTheRoomOfExpiredLeases(t *testing.T) {
 // Once an expired lease has been taken back, others may have its room.
 func TestExtend_CannotTakeTheRoomBackThatALeaseLeft(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "first")...)
 	late := wantHandOut(t, store, 1, "first")[0]
@@ -273,6 +279,7 @@ func TestOwnTasks_HandsOutNoMoreThanTheRate(t *testing.T) {
 // Proves L3.
 func TestOwnTasks_HandsOutNoMoreThanTheRateOfAKey(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, fair := range []bool{false, true} {
 		store, pool := newLimitedStore(t, stint.Limits{
 			RatePerKey: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 2}, Fair: fair,
@@ -291,6 +298,7 @@ func TestOwnTasks_HandsOutNoMoreThanTheRateOfAKey(t *testing.T) {
 // Tokens may come faster than the clock ticks.
 func TestOwnTasks_ObeysTheHighestRates(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	highest := stint.Rate{Tasks: 1_000_000_000, Per: time.Microsecond, Burst: 3}
 	for _, limits := range []stint.Limits{
 		{Rate: highest},
@@ -340,6 +348,7 @@ func TestWaitToOwnTasks_KnowsWhenTheNextTokenComes(t *testing.T) {
 // A return wakes who waits for room.
 func TestWaitToOwnTasks_IsWokenByTheReturnThatMakesRoom(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, limits := range []stint.Limits{
 		{Concurrency: 1}, {ConcurrencyPerKey: 1}, {ConcurrencyPerKey: 1, Fair: true},
 	} {
@@ -365,6 +374,7 @@ func TestWaitToOwnTasks_IsWokenByTheReturnThatMakesRoom(t *testing.T) {
 // Proves L5.
 func TestOwnTasks_GivesKeysSharesByWeight(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Fair: true})
 	wantErr(t, "SetWeights", store.SetWeights(t.Context(), "act", map[string]int{"b": 3}), nil)
 	insert(t, store, keyed(numbered("a", 5000), "a")...)
@@ -406,6 +416,7 @@ func TestOwnTasks_TakesTurnsWithinAPriority(t *testing.T) {
 // Proves L6.
 func TestPause_StopsHandOuts(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, limits := range []stint.Limits{{}, {Concurrency: 10}, {Fair: true}} {
 		store, _ := newLimitedStore(t, limits)
 		insert(t, store, withKey("a", "a0", "a1")...)
@@ -424,6 +435,7 @@ func TestPause_StopsHandOuts(t *testing.T) {
 // Proves L2.
 func TestMaintain_BringsBackParkedTasksForWhichThereIsRoom(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, fair := range []bool{false, true} {
 		parker, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: fair})
 		insert(t, parker, withKey("k", "first", "second")...)
@@ -446,6 +458,7 @@ func TestMaintain_BringsBackParkedTasksForWhichThereIsRoom(t *testing.T) {
 // Services set their limits whenever they start.
 func TestSetLimits_LeavesParkedTasksAloneIfNothingChanges(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, fair := range []bool{false, true} {
 		limits := stint.Limits{ConcurrencyPerKey: 1, Fair: fair}
 		store, pool := newLimitedStore(t, limits)

@@ -134,6 +134,7 @@ func TestOwnTasks_GivesEachTaskATokenOfItsOwn(t *testing.T) {
 // Proves G22, R7.
 func TestReturnTask_RefusesTokensThatAreNone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "act"})
 	task := ownOne(t, store)
@@ -398,6 +399,7 @@ func TestExtendTasksOwnership_NeverShortensAndAnswersPerTask(t *testing.T) {
 
 func TestExtendTasksOwnership_LetsTheTasksThatAreNotNamedExpire(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 100)...)
 	owned := own(t, store, 100)

@@ -59,6 +59,7 @@ func TestOwnershipContext_EndsWithinMillisecondsWhenTheTaskIsAborted(t *testing.
 // Proves R6.
 func TestOwnershipContext_EndsWhenTheDeadlineOfTheTaskPasses(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{PollInterval: 10 * time.Millisecond})
 	insert(t, store, stint.Task{ID: "a", Action: "act", Deadline: time.Now().Add(time.Hour)})
 	ctx, done := store.OwnershipContext(t.Context(), ownOne(t, store))
@@ -281,6 +282,7 @@ func wantTold(t *testing.T, set ownedSet, token stint.Token, cause error) {
 // An owner that takes long to say what it performs holds up nobody who waits for other news.
 func TestWatchOwnership_HoldsUpNoNotifications(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{})
 	hearLosses(t, h.Store, h.pool)
 	insert(t, h.Store, after("a"), after("b"))

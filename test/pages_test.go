@@ -453,6 +453,7 @@ func TestListTasks_EndsAPageOfLongTexts(t *testing.T) {
 // Proves G44.
 func TestListTasks_ListsParkedTasksAsReady(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, keyTask("a", "k"), keyTask("b", "k"), keyTask("c", "k"))

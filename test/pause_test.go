@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestPause_KeepsSinceWhenAndTheLimits(t *testing.T) {
@@ -167,6 +168,7 @@ func parked(t *testing.T, store *stint.Store) int {
 // Proves G38, L4.
 func TestSetLimits_PutsParkedTasksBackToWhereTheyWere(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	const n = 2500 // more than two statements move
 	tasks := keyedTasks(n, "a", "b", "c")

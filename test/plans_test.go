@@ -317,6 +317,7 @@ func variants() map[string]string {
 // Proves G205.
 func TestStatements_HaveFewNodesWhereLittleIsAskedFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	conn, err := testdb.New(t).Acquire(t.Context())
 	wantErr(t, "Acquire", err, nil)
 	defer conn.Release()
@@ -338,6 +339,7 @@ func TestStatements_HaveFewNodesWhereLittleIsAskedFor(t *testing.T) {
 // Statements live in sql/, so that each can be read, run and explained by itself.
 func TestStatements_AreNotInGoFiles(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pattern := regexp.MustCompile("(?i)[`\"](select|insert into|update|delete from|" +
 		`with (recursive )?\w+ (as|\()) `)
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -364,6 +366,7 @@ func copyTables(t *testing.T) string {
 
 func TestStatements_FitTheMigrations(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	if got, want := migrations.Version(), pg.Of(store).Version; got != want {

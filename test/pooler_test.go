@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // behindPooler starts pgbouncer and returns a pool of up to conns connections through it to the
@@ -253,6 +254,7 @@ func TestPooler_ConnectionsStayAsTheyWere(t *testing.T) {
 // Proves G89.
 func TestPooler_WithoutPreparedStatementsIsNamed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct := testdb.New(t)
 	t.Cleanup(func() { checkStore(t, direct) })
 	pool := behindPooler(t, direct, "transaction", 4)

@@ -14,6 +14,7 @@ import (
 // Nobody looks for sessions here, and the grace is long.
 func TestClose_HandsOnAtOnceWhatItsActorsOwn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newPresent(t, pool, time.Hour, "a", "b")
 	h := newHeardStoreOn(t, pool, stint.Options{})

@@ -15,6 +15,7 @@ import (
 
 func TestRegisterActor_ShowsWhoIsThere(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	first := newPresent(t, pool, time.Hour, "a", "b")
 	second := newPresent(t, pool, time.Hour, "b")

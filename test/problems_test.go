@@ -7,10 +7,12 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 func TestProblems_NamesSlowFailingAndFailedTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	ctx := t.Context()
@@ -78,6 +80,7 @@ func TestProblems_RefusesLimitsThatAreNone(t *testing.T) {
 // Errors that differ in numbers only are the same, and only their first lines count.
 func TestProblems_GroupsErrors(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, numbered("t", 9)...)
 	insert(t, store, stint.Task{ID: "other", Action: "other"})

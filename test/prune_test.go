@@ -64,6 +64,7 @@ func wantPruned(tb testing.TB, store *stint.Store, want int64) {
 // Proves G54, R18.
 func TestPrune_TakesANetworkWithItsLastTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, pruning)
 	chord(t, store, "apart", 300)
 	completeEach(t, store, 300)
@@ -188,6 +189,7 @@ func TestPrune_MayRunManyTimesAtOnce(t *testing.T) {
 // Proves G55.
 func TestStats_TellsHowFarPruningIsBehind(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, pruning)
 	behind := func() time.Duration {
 		t.Helper()
@@ -324,6 +326,7 @@ func TestPrune_TakesWhatACompletedTaskWaitedFor(t *testing.T) {
 // Proves G54.
 func TestPrune_EndsThoughTasksFinishMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{
 		Maintenance: stint.MaintainNever,
 		Retention:   stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepNone},
@@ -429,6 +432,7 @@ func TestWithTx_AStricterTransactionPrunesNothing(t *testing.T) {
 // Proves R5, R18.
 func TestPrune_LeavesAReplacedTaskToThoseWhoWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{
 		Retention: stint.Retention{Completed: stint.KeepNone, Aborted: time.Microsecond},
 	})

@@ -180,6 +180,7 @@ func TestOwnTasks_KeepsTheOrderAcrossManyQueues(t *testing.T) {
 // Of many queues no more is held than what is handed out.
 func TestOwnTasks_HoldsOfManyQueuesWhatItHandsOut(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	actions := []string{"a", "b", "c", "d"}
 	for _, action := range actions {

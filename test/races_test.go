@@ -54,6 +54,7 @@ func pausedAt(t *testing.T, pool *pgxpool.Pool, name, part, args string, meanwhi
 // Proves G28.
 func TestMaintain_LeavesTheLeaseOfWhatIsChangedMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
 	owned := ownOne(t, store)
@@ -74,6 +75,7 @@ func TestMaintain_LeavesTheLeaseOfWhatIsChangedMeanwhile(t *testing.T) {
 // A lease that is extended while its actor is given up is one that is passed over.
 func TestRegisterActor_CountsWhatIsExtendedMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
 	owned := ownOne(t, store)
@@ -145,6 +147,7 @@ func TestRetryTasks_WatchesADeadlineThatIsAboutToBeForgotten(t *testing.T) {
 // cannot see the edge: it would end without a signal, and the other would wait for ever.
 func TestReturnTasks_PassesOverWhatSomebodyIsMadeToWaitForMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
 	owned := ownOne(t, store)

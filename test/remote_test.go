@@ -53,6 +53,7 @@ func actorsOf(t *testing.T, store *stint.Store) []string {
 // Proves G30.
 func TestDismissActor_HandsOnAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	other := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	last := after("last")
@@ -86,6 +87,7 @@ func TestDismissActor_HandsOnAtOnce(t *testing.T) {
 // Proves G30.
 func TestDismissActor_LeavesAnActorThatIsAttendedAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	other := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, after("a"), after("b"), after("c"))
@@ -169,6 +171,7 @@ func ready(t *testing.T, pool *pgxpool.Pool) []int64 {
 // Leases that somebody is extending are handed on when that is done.
 func TestDismissActor_WaitsForALeaseThatIsBeingExtended(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, after("a"))
 	attend(t, store, far(), true)
@@ -258,6 +261,7 @@ func TestAttendActor_WithPollOnlyIsForgotten(t *testing.T) {
 // A remote actor that was late, and owns its tasks again, is handed on at once when it dies.
 func TestExtendRemoteOwnership_BindsLateTasksAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := openStore(t, testdb.New(t), stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, after("a"), after("b"), after("c"))
 	first, second, third := far(), far(), far()

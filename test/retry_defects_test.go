@@ -68,6 +68,7 @@ func TestRetryTasks_KeepsWhatTheTaskMayAskFor(t *testing.T) {
 // that one, stays down.
 func TestRetryTasks_LeavesDownWhatACompletedTaskDidNotBringDown(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("a"), after("b"), after("both", "a", "b"))
 	fail(t, store, "b")

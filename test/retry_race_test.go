@@ -239,6 +239,7 @@ func racerID(i int) stint.TaskID { return stint.TaskID(fmt.Sprintf("t%03d", i)) 
 // What ends between the look for the tasks to open and the locks on them is opened, too.
 func TestRetryTasks_LooksAgainAtWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"), after("b"))
 	abort := func(id stint.TaskID) {

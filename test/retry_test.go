@@ -14,6 +14,7 @@ import (
 // Proves G62.
 func TestRetryTasks_OpensATaskAndWhatItBroughtDown(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("a"), after("b", "a"), after("c", "b", "other"), after("other"),
 		join("join", "b", "c"),
@@ -59,6 +60,7 @@ func TestRetryTasks_GivesAllTriesAgain(t *testing.T) {
 // Proves G62.
 func TestRetryTasks_MakesPendingDependentsWaitAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("a"), after("b"), after("open"),
 		anyway("ready", "a"), anyway("later", "a", "b"), anyway("blocked", "a", "open"),
@@ -93,6 +95,7 @@ func TestRetryTasks_MakesPendingDependentsWaitAgain(t *testing.T) {
 // Proves G62.
 func TestRetryTasks_LeavesDependentsAloneThatHaveBegun(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("a"), anyway("done", "a"), anyway("begun", "a"), anyway("late", "a"))
 	fail(t, store, "a")
@@ -111,6 +114,7 @@ func TestRetryTasks_LeavesDependentsAloneThatHaveBegun(t *testing.T) {
 
 func TestRetryTasks_LeavesDownWhatAnotherPredecessorKeepsDown(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("a"), after("b"), after("both", "a", "b"), after("end", "both"))
 	fail(t, store, "a", "b")
@@ -266,6 +270,7 @@ func TestRetryTasks_IsUndoneWithTheCallersTransaction(t *testing.T) {
 // Proves G62.
 func TestRetryTasks_WaitsForThoseWhoCountOnAnEnd(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	ctx := t.Context()
 	insert(t, store, after("a"))

@@ -229,6 +229,7 @@ func TestReturnAndOwnTasks_HandsOutWhatTheReturnsMakeReady(t *testing.T) {
 // Proves G204.
 func TestReturnAndOwnTasks_OwnsWhateverBecomesOfTheReturns(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 3)...)
 	insert(t, store, after("dependent", numbered("t", 1)[0].ID))
@@ -309,6 +310,7 @@ func TestReturnAndOwnTasks_RecoversWhatGotLost(t *testing.T) {
 // Proves G204.
 func TestReturnAndOwnTasks_ServesManyCallers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const callers, tasks = 16, 400
 	store := newStore(t)
 	insert(t, store, numbered("t", tasks)...)

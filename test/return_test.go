@@ -266,6 +266,7 @@ func TestReturnTasks_KeepsResults(t *testing.T) {
 // Proves G48, R11.
 func TestReturnTask_AcceptsAnyStatusText(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	for text, want := range map[string]string{
 		"nul\x00byte":                             "nul\ufffdbyte",
@@ -294,6 +295,7 @@ func TestReturnTask_AcceptsAnyStatusText(t *testing.T) {
 // Proves R18.
 func TestReturnTask_WithKeepNoneLeavesNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t, stint.Options{
 		Retention: stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepForever},
 	})
@@ -320,6 +322,7 @@ func TestReturnTask_WithKeepNoneLeavesNothing(t *testing.T) {
 
 func TestReturnTasks_ReleasedKeepsTheStatusOfTheTryBefore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, later := range []time.Duration{0, time.Hour} {
 		store := newStore(t)
 		insert(t, store, stint.Task{ID: "a", Action: "act"})

@@ -364,6 +364,7 @@ func TestRoles_MonitorReadsAndNothingElse(t *testing.T) {
 
 func TestRoles_OwnerMigratesAndAppliesTheRolesAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	roles := newRoles(t)
 	owning := poolOf(t, roles.login(t, "owner"), func(config *pgxpool.Config) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // The clocks of processes do not matter: one whose clock shows the year 2000 fires what is due by
@@ -59,6 +60,7 @@ func TestSchedules_OccurByTheClockOfTheDatabase(t *testing.T) {
 // missed is counted in all.
 func TestSchedules_ExpireAndCountEachOccurrence(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newSchedules(t)
 	all, last := scheduleOf("all", "@daily"), scheduleOf("last", "@daily")
 	all.CatchUp, all.Expire, all.Window = stint.CatchUpAll, true, 100*time.Hour

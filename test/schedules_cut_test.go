@@ -5,12 +5,14 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // They are put, triggered and deleted with the caller's transaction, or not at all.
 // Proves G179.
 func TestWithTx_SchedulesAreChangedWithTheTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newSchedules(t)
 	ctx := t.Context()
 	putSchedules(t, store, scheduleOf("old", "@daily"))

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Five maintainers, which know the schedules as different releases do, begin after nobody was there
@@ -17,6 +18,7 @@ import (
 // Proves G173.
 func TestSchedules_OccurOnceWhileMaintainersDie(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newSchedules(t)
 	const hours = 3
 	midnight := today(t, pool)

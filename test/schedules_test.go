@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // scheduleOf is a schedule with one task.
@@ -96,6 +97,7 @@ func TestSchedules_InsertTheirTasksOnceWhenTheyAreDue(t *testing.T) {
 // Proves G175.
 func TestSchedules_OccurWhereverAStoreMaintains(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newSchedules(t)
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainAlways})
 	putSchedules(t, store, scheduleOf("often", "every 1s"))
@@ -238,6 +240,7 @@ func TestPutSchedules_ChangesNothingThatStaysAsItIs(t *testing.T) {
 // Proves G178.
 func TestSchedules_ArePausedResumedTriggeredAndDeleted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newSchedules(t)
 	ctx := t.Context()
 	putSchedules(t, store, scheduleOf("s", "@daily"))
@@ -281,6 +284,7 @@ func TestSchedules_ArePausedResumedTriggeredAndDeleted(t *testing.T) {
 // Proves G173.
 func TestSchedules_OccurOnceHoweverManyMaintain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newSchedules(t)
 	midnight := today(t, pool)
 	var schedules []stint.Schedule
@@ -350,6 +354,7 @@ func TestSchedules_ThatFailHoldUpNoOtherOne(t *testing.T) {
 // Proves G177.
 func TestSchedules_WaitForNobodyForLong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newSchedules(t)
 	midnight := today(t, pool)
 	putSchedules(t, store, scheduleOf("a", "@daily"), scheduleOf("b", "@daily"))

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // limitsOf returns the limits and pauses of action "act", if it has any.
@@ -282,6 +283,7 @@ func TestLimiting_AtOnceLeavesWhatTheLastOneSays(t *testing.T) {
 // Proves G40.
 func TestLimiting_TakesTurns(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for i := range limiting(nil) {
 		store, pool := newStoreAndPool(t, stint.Options{})
 		other := begin(t, pool)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // skipOne inserts a network of which the tasks "mend" and "behind" are skipped, and "bad" is
@@ -101,6 +102,7 @@ func TestStats_TellSkippedFromAborted(t *testing.T) {
 // Where there are many, they are estimated.
 func TestStats_EstimateSkippedTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	tasks := []stint.Task{after("work")}
 	for _, task := range numbered("t", 3000) {

@@ -213,6 +213,7 @@ func TestWithTx_LeavesTheNeighboursOfAHandOutAloneHoweverSlowThePool(t *testing.
 // Where no other connection can be had, the transaction does it all.
 func TestWithTx_NeedsNoSecondConnection(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool, full, _, _ := reserved(t, testdb.New(t))
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
 	owned := ownShared(t, store, pool)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // recorded are the steps of a task as its owner is given them.
@@ -116,6 +117,7 @@ func TestRecordStep_IsGivenToTheNextTry(t *testing.T) {
 
 func TestRecordStep_RefusesWhatIsTooMuch(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, numbered("a", 1)...)
 	task := ownOne(t, store)
@@ -218,6 +220,7 @@ func TestRecordStep_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 // Proves G191.
 func TestRecordStep_KeepsTheTaskUntilItsTransactionEnds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("a", 1)...)
 	task := ownOne(t, store)
@@ -312,6 +315,7 @@ func TestRecordStep_GoesWithTheTask(t *testing.T) {
 // Proves G196.
 func TestMaintain_DropsTheStepsOfManyTasksThatAreGone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("a", 1)...)
 	task := ownOne(t, store)

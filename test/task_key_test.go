@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // keyed gives keys to tasks, in turn; the empty one is none.
@@ -45,6 +46,7 @@ func wantKeys(t *testing.T, store *stint.Store, tasks []stint.Task) {
 
 func TestTaskKey_IsKeptHoweverTheTaskIsInserted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	linked := func(prefix string, n int) []stint.Task {
 		tasks := numbered(prefix, n)
@@ -83,6 +85,7 @@ func TestTaskKey_IsKeptHoweverTheTaskIsInserted(t *testing.T) {
 
 func TestTaskKey_IsToldByEveryLook(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	first, second := after("first"), after("second", "first")
 	first.Key, second.Key = "a", "b"
@@ -228,6 +231,7 @@ func TestTaskKey_NamesTheFieldIfItIsRefused(t *testing.T) {
 
 func TestListTasks_PicksAKeyPageByPage(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, keyed(numbered("t", 300), "a", "", "b")...)
 	insert(t, store, stint.Task{ID: "other", Action: "other", Key: "a"})

@@ -82,6 +82,7 @@ func TestWithTx_TellsAnOwnerThatLostItsTask(t *testing.T) {
 // Proves G76, G159.
 func TestWithTx_SparesTheCallersTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	ctx := t.Context()
 	insert(t, store, numbered("t", 3)...)

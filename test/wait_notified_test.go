@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // Who waits again after a hand-out that took all that was ready looks at the queues again only if
@@ -70,6 +71,7 @@ func wantFewLooks(t *testing.T, h *heardStore) {
 // Proves G207.
 func TestWaitToOwnTasks_IsWokenByTheCommitOfItsOwnProcess(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const rounds = 20
 	h := newHeardStore(t, stint.Options{})
 	conn, err := pgx.ConnectConfig(t.Context(), h.pool.Config().ConnConfig)
