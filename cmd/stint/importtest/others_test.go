@@ -183,7 +183,7 @@ func TestImport_SaysWhatIsWrong(t *testing.T) {
 		"no action":      {[]string{"river", "--action", "email"}, "KIND=ACTION"},
 		"two actions":    {[]string{"river", "--action", "a=b", "--action", "a=c"}, "two actions"},
 		"not that kind":  {[]string{"river", "--kind", "a", "--action", "b=c"}, "--kind does not"},
-		"unknown source": {[]string{"sidekiq"}, "sidekiq"},
+		"unknown source": {[]string{"sidekiq"}, "stint import --help"},
 	} {
 		_, stderr, code := db.stint(t, append([]string{"import"}, wrong.args...)...)
 		if code != 2 || !strings.Contains(stderr, wrong.says) {
