@@ -276,7 +276,7 @@ func TestWorker_SurvivesValuesOfAHandler(t *testing.T) {
 	want := map[stint.TaskID]string{
 		"json": "panic: boom", "json exit": "handler called runtime.Goexit",
 		"step": "panic: boom", "step value": "panic: boom",
-		"tx": "panic: runtime error", "middleware": "panic: boom",
+		"tx": "without a transaction", "middleware": "panic: boom",
 	}
 	for id := range want {
 		action := "a"

@@ -219,7 +219,7 @@ func TestRun_EndsInTimeBesideASilentServer(t *testing.T) {
 		ignores bool          // its context
 		most    time.Duration
 	}{
-		"idle":                {0, 0, false, 5 * time.Second}, // or as long as others
+		"idle":                {0, 0, false, 7 * time.Second}, // or as long as others
 		"tasks to return":     {10_000, time.Millisecond, false, grace + 6*time.Second},
 		"handlers in grace":   {4, 3 * time.Second, false, grace + 6*time.Second},
 		"handlers that hang":  {4, time.Hour, true, grace + 6*time.Second},

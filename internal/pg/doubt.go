@@ -28,15 +28,28 @@ func (db *DB) acquirePooled(ctx context.Context) (*pgxpool.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if dead = db.look(ctx, conn.Conn()); dead == nil {
+		if dead = db.keepIfAlive(ctx, conn); dead == nil {
 			return conn, nil
 		}
-		conn.Release() // the pool drops what is closed
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
 	return nil, fmt.Errorf("%w: %w", errDead, dead)
+}
+
+// keepIfAlive looks at a connection of the pool, and releases it unless it is alive: also if a
+// tracer of the caller's does not return from the look. The pool drops what is closed.
+func (db *DB) keepIfAlive(ctx context.Context, conn *pgxpool.Conn) (err error) {
+	isAlive := false
+	defer func() {
+		if !isAlive {
+			conn.Release()
+		}
+	}()
+	err = db.look(ctx, conn.Conn())
+	isAlive = err == nil
+	return err
 }
 
 // look looks at a connection of the pool, unless it was looked at since the last one that was found

@@ -110,16 +110,21 @@ func (db *DB) begin(
 	if err != nil {
 		return begun{}, false, err
 	}
+	isBegun := false
+	defer func() { // also if a tracer of the caller's does not return
+		if !isBegun {
+			conn.release()
+		}
+	}()
 	begin := db.beginQuery(level, mode)
 	if !readsTexts(conn.Conn, conn.Conn) {
 		begin += "; " + db.text("read_texts")
 	}
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
-		again = db.giveUp(ctx, conn.Conn, err) && db.conn == nil
-		conn.release()
-		return begun{}, again, err
+		return begun{}, db.giveUp(ctx, conn.Conn, err) && db.conn == nil, err
 	}
+	isBegun = true
 	return begun{tx, conn.release}, false, nil
 }
 

@@ -101,6 +101,15 @@ WITH RECURSIVE named AS MATERIALIZED (
         SELECT edges.* FROM stint.edges WHERE edges.run = behind.key OFFSET 0
     ) AS edge
     WHERE span.hi >= behind.key
+    UNION
+    SELECT edge.*
+    FROM (
+        -- What becomes of a task whose last predecessor is deleted depends on how the others ended.
+        SELECT DISTINCT reached.key FROM reached WHERE $2::integer = 2
+    ) AS left_over
+    CROSS JOIN LATERAL (
+        SELECT edges.* FROM stint.edges WHERE edges.run = left_over.key OFFSET 0
+    ) AS edge
 ), near AS MATERIALIZED (
     SELECT task.*
     FROM (

@@ -28,8 +28,9 @@ WITH watched AS MATERIALIZED (
         -- Leases are read from end to end, as in list_problems.
         SELECT leases.claim, leases.part, leases.deadline, leases.spans
         FROM stint.leases
-        WHERE ((leases.session, leases.actor)
-               IN (SELECT watched.session, watched.actor FROM watched)) IS NOT TRUE
+        WHERE NOT EXISTS (SELECT FROM watched
+                          WHERE watched.session = leases.session
+                            AND watched.actor = leases.actor)
         ORDER BY leases.deadline DESC, leases.claim, leases.part
     ) AS lease
     -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
