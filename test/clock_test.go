@@ -78,6 +78,13 @@ func TestOwnTasks_GivesTokensAfterTheClockWasAhead(t *testing.T) {
 						insert(t, store, withKey("k", "")...)
 					}
 					drain(4)
+					eventually(t, soon, "the last tasks end", func() bool {
+						complete(t, store, own(t, store, 1)...)
+						infos, err := listTasks(t.Context(), store, stint.Filter{
+							States: []stint.State{stint.StateReady},
+						})
+						return err == nil && len(infos) == 0
+					})
 				})
 			}
 		}
