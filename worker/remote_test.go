@@ -41,6 +41,7 @@ var storeOnly = []string{
 	"TestWorker_KeepsLeasesWhileHandlersHoldThePool", "TestRun_WarnsOfMoreSlots",
 	"TestRun_WarnsOfHandlersThatWaitForASlot", "TestRun_WarnsOfNoOtherWaits",
 	"TestHandleBatch_ReturnsTasksInItsTransaction", "TestHandleBatch_WarnsWhereItWaitsForASlot",
+	"TestWithTimeoutGrace_LeavesAnOpenTransactionToTheLease", "TestWorker_LosesNoTryInAStorm",
 }
 
 func isRemote() bool { return os.Getenv(remoteVariable) != "" }
