@@ -34,7 +34,9 @@ func waitIdle(t *testing.T, store *stint.Store, action string) (stop func()) {
 // held is a ready task that is not handed out, so that those who wait for its action stay idle.
 func held(t *testing.T, store *stint.Store, action string) stint.TaskID {
 	t.Helper()
-	task := stint.Task{ID: stint.TaskID(action), Action: action, NotBefore: time.Now().Add(time.Hour)}
+	task := stint.Task{
+		ID: stint.TaskID(action), Action: action, NotBefore: time.Now().Add(time.Hour),
+	}
 	insert(t, store, task)
 	return task.ID
 }

@@ -318,7 +318,8 @@ func TestMaintain_HandsOnTasksOfAProcessThatWentWhileTheClockWasAhead(t *testing
 	})
 }
 
-// docs/operations/clock.md says of each instant in the tables what a clock that was ahead does to it.
+// docs/operations/clock.md says of each instant in the tables what a clock that was ahead does to
+// it.
 func TestClock_EachInstantIsDecided(t *testing.T) {
 	t.Parallel()
 	_, pool := newStoreAndPool(t, stint.Options{})

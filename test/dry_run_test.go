@@ -179,7 +179,8 @@ func TestDryRun_TellsWhatFollows(t *testing.T) {
 			first: func(t *testing.T, store *stint.Store) {
 				t.Helper()
 				code := stint.StatusCompleted
-				returnWith(t, store, ownOne(t, store), stint.Return{Code: code, Result: []byte("no")})
+				returnWith(t, store, ownOne(t, store),
+					stint.Return{Code: code, Result: []byte("no")})
 			},
 			do: "retry", ids: []stint.TaskID{"b"}, want: stint.Affected{Skipped: 1},
 		},

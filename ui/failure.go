@@ -146,7 +146,9 @@ func (h *Handler) serveError(w http.ResponseWriter, r *request, err error) {
 			"a page of the web interface failed", slog.String("page", r.page.name),
 			slog.Any("error", err))
 	}
-	data := failureData{Heading: why.heading, Sentence: why.sentence, Folder: r.up, Partly: r.partly}
+	data := failureData{
+		Heading: why.heading, Sentence: why.sentence, Folder: r.up, Partly: r.partly,
+	}
 	var missing *stint.TaskError
 	if errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) && len(missing.IDs) > 0 {
 		data.ID = missing.IDs[0]

@@ -140,7 +140,8 @@ func badValue(of, name, value string) *refusal {
 		value = strings.ToValidUTF8(value[:longest], "") + "…"
 	}
 	return &refusal{
-		http.StatusBadRequest, "Not understood", "The field " + display.Text(name) + " of the " + of +
+		http.StatusBadRequest, "Not understood",
+		"The field " + display.Text(name) + " of the " + of +
 			" cannot be “" + display.Text(value) + "”.",
 	}
 }

@@ -138,7 +138,7 @@ func (h *Handler) glimpses(
 	if h.asked.schedules == nil {
 		return all
 	}
-	if found, err := h.asked.schedules.get(r.Context()); err == nil { // otherwise their page says why
+	if found, err := h.asked.schedules.get(r.Context()); err == nil {
 		add("Schedules", "schedules", schedulesInShort(found, none, r.now)...)
 	}
 	return all

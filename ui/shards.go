@@ -368,7 +368,8 @@ func (h *Handler) shardNotices(
 	found []sharding.Stats, actors []stint.ActorInfo,
 ) (all []notice) {
 	for i := range found {
-		for _, n := range notices(found[i].Stats, stint.Problems{}, actors, h.answersFrom(), false) {
+		for _, n := range notices(found[i].Stats, stint.Problems{},
+			actors, h.answersFrom(), false) {
 			n.What = append(say(display.Text(found[i].Shard)+": "), n.What...)
 			n.Key = found[i].Shard + " " + n.Key
 			if n.Where != "" {

@@ -102,7 +102,8 @@ func TestRetry_BeginsWhereItBegan(t *testing.T) {
 	store, stores := bothStores(t)
 	for name, shown := range stores {
 		id := func(short string) stint.TaskID { return stint.TaskID(name + "/" + short) }
-		insert(t, store, stint.Task{ID: id("a"), Action: name}, stint.Task{ID: id("b"), Action: name},
+		insert(t, store, stint.Task{ID: id("a"), Action: name},
+			stint.Task{ID: id("b"), Action: name},
 			stint.Task{ID: id("c"), Action: "x", After: []stint.TaskID{id("a"), id("b")}},
 			stint.Task{ID: id("d"), Action: "x", After: []stint.TaskID{id("c")}})
 		fail(t, store, name, func(int) string { return "no" })

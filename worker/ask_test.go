@@ -184,10 +184,12 @@ func TestSlotGroup_AsksAheadWhereHandlersAreShort(t *testing.T) {
 		want  int
 	}{
 		"as long as a question": {slotGroup{crowd: four, more: true, takes: ms}, 16},
-		"a tenth":               {slotGroup{crowd: four, more: true, takes: ms / 10}, 4 + aheadMore},
-		"a second":              {slotGroup{crowd: four, more: true, takes: time.Second}, 0},
-		"a second, many slots":  {slotGroup{crowd: many, more: true, takes: time.Second}, 4},
-		"not known":             {slotGroup{crowd: four, more: true}, 0},
+		"a tenth": {
+			slotGroup{crowd: four, more: true, takes: ms / 10}, 4 + aheadMore,
+		},
+		"a second":             {slotGroup{crowd: four, more: true, takes: time.Second}, 0},
+		"a second, many slots": {slotGroup{crowd: many, more: true, takes: time.Second}, 4},
+		"not known":            {slotGroup{crowd: four, more: true}, 0},
 		"on their last try": {
 			slotGroup{crowd: four, more: true, takes: ms, last: true}, 0,
 		},

@@ -202,7 +202,8 @@ func TestNew_RefusesAGraceWithoutATimeout(t *testing.T) {
 		"none":        timeouts(time.Second, 0),
 		"negative":    timeouts(time.Second, -1),
 	} {
-		_, err := worker.New(newPaperQueue(), worker.Options{}, worker.Handle("a", done, options...))
+		_, err := worker.New(newPaperQueue(), worker.Options{},
+			worker.Handle("a", done, options...))
 		if !errors.Is(err, stint.ErrInvalidArgument) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -370,10 +370,12 @@ func TestPrinted_PagesNameTheirSchema(t *testing.T) {
 	address := regexp.MustCompile(`http://\S+/`).FindString(showing.output.String())
 	seen := 0
 	for _, page := range []string{
-		"task?id=a+b", "tasks?prefix=a", "network?id=behind", "action?name=it%27s", "check", "limits",
+		"task?id=a+b", "tasks?prefix=a", "network?id=behind", "action?name=it%27s", "check",
+		"limits",
 		"schedules", "changes", "actors", "tasks?prefix=nothing",
 	} {
-		request, err := http.NewRequestWithContext(testContext(t), http.MethodGet, address+page, nil)
+		request, err := http.NewRequestWithContext(testContext(t), http.MethodGet,
+			address+page, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

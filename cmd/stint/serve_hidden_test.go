@@ -61,7 +61,8 @@ func TestServe_SaysWhatIsHidden(t *testing.T) {
 		"mailer": `[{verbs: [read], actions: ["mail"]}, {verbs: [read-bodies], actions: ["x"]}]`,
 		"some":   `[{verbs: [read-bodies], actions: ["mail*"], ids: ["mail/*"]}]`,
 		"by-id":  `[{verbs: [read], actions: ["*"], ids: ["mail/*"]}]`,
-		"worker": `[{verbs: [own, control, insert], actions: ["*"]}, {verbs: [read], actions: [x]}]`,
+		"worker": `[{verbs: [own, control, insert], actions: ["*"]}, ` +
+			`{verbs: [read], actions: [x]}]`,
 	}
 	text, bearer := "", map[string]string{}
 	for name, of := range who {

@@ -276,7 +276,8 @@ func spoken() []claim {
 			func(w *truth, task *taskTruth, _ []string) bool {
 				return isSilent(w, task) && w.asked[task.action].IsZero()
 			}),
-		claimOf("nobody has asked", "nobody has asked for "+quoted+" since "+at+"(?:: no worker.*)?",
+		claimOf("nobody has asked",
+			"nobody has asked for "+quoted+" since "+at+"(?:: no worker.*)?",
 			func(w *truth, task *taskTruth, said []string) bool {
 				return isSilent(w, task) && stamped(w.asked[task.action], said[2])
 			}),

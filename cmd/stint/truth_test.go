@@ -30,7 +30,9 @@ func shown() []claim {
 			return task.state == of && is(w, task, said)
 		}
 	}
-	ended := func(w *truth, task *taskTruth, said []string) bool { return endedBy(w, task, said[1]) }
+	ended := func(w *truth, task *taskTruth, said []string) bool {
+		return endedBy(w, task, said[1])
+	}
 	free := func(w *truth, task *taskTruth, _ []string) bool {
 		return isFree(w, task) && !task.parked && w.isAsked(task.action)
 	}
@@ -99,7 +101,8 @@ func shown() []claim {
 		claimOf("aborts", "A store that maintains aborts it\\.", overdue),
 		claimOf("deadline", "It is aborted unless it has ended by its deadline, in .*\\.",
 			func(w *truth, task *taskTruth, _ []string) bool { return task.deadline.After(w.now) }),
-		claimOf("external", "Ready: it waits for an answer from outside(?:, which must come .*)?\\.",
+		claimOf("external",
+			"Ready: it waits for an answer from outside(?:, which must come .*)?\\.",
 			state(stint.StateReady, external)),
 		claimOf("waits", "Ready: it waits for an actor\\.", free),
 		claimOf("free slot", "Ready: it waits for a free slot\\.",
@@ -122,7 +125,8 @@ func shown() []claim {
 		held("paused", "the action .* was paused .* ago\\.", holding("paused")),
 		held("key paused", "the key .* was paused .* ago\\.", holding("key paused")),
 		held("limit", `the limit is full: .* tasks of .* are in progress\.`, holding("limit")),
-		held("order", "tasks with the key .* come one at a time, in order, and one has not ended\\.",
+		held("order",
+			"tasks with the key .* come one at a time, in order, and one has not ended\\.",
 			holding("order")),
 		held("key limit", "the limit of its key is full: .*", holding("key limit")),
 		held("rate", "the rate of .* is used up: the next task may begin (?:in .*|now)\\.",

@@ -14,7 +14,8 @@ import (
 // mendPage is how many schedules are looked at in one statement.
 const mendPage = 1000
 
-// A Mender makes schedules occur that a clock that was ahead has left waiting: their next occurrence
+// A Mender makes schedules occur that a clock that was ahead has left waiting: their next
+// occurrence
 // was reckoned from an instant that has not come yet. It remembers how far it has come.
 type Mender struct {
 	db    *pg.DB
@@ -33,7 +34,8 @@ type reckoned struct {
 	ahead  bool
 }
 
-// Mend looks at the next schedules, or at all, and returns how many it made occur earlier. The tasks
+// Mend looks at the next schedules, or at all, and returns how many it made occur earlier.
+// The tasks
 // of occurrences that were inserted ahead of their time exist, so they are not inserted again.
 func (m *Mender) Mend(ctx context.Context, all bool) (mended int64, err error) {
 	if all {

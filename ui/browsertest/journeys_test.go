@@ -101,7 +101,8 @@ func (sc *scope) insertSettings(t *testing.T) {
 	var all []stint.Schedule
 	for _, name := range sc.settable() {
 		if strings.HasPrefix(name, "list") || strings.HasPrefix(name, "task") {
-			wantNil(t, sc.store.SetLimits(t.Context(), sc.action(name), stint.Limits{Concurrency: 5}))
+			wantNil(t, sc.store.SetLimits(t.Context(), sc.action(name),
+				stint.Limits{Concurrency: 5}))
 		}
 		if strings.HasSuffix(name, "-resume") {
 			wantNil(t, sc.store.Pause(t.Context(), sc.action(name)))
@@ -172,7 +173,8 @@ func (sc *scope) lists() []journey {
 		got := eval[string](tab, `[...document.querySelectorAll("main tbody tr")].
 			map((row) => row.dataset.key).sort().join("\n")`)
 		if got != strings.Join(want, "\n") {
-			tab.t.Errorf("at %s are the rows\n%s\nwant\n%s", eval[string](tab, "location.href"), got,
+			tab.t.Errorf("at %s are the rows\n%s\nwant\n%s",
+				eval[string](tab, "location.href"), got,
 				strings.Join(want, "\n"))
 		}
 	}
@@ -202,7 +204,8 @@ func (sc *scope) lists() []journey {
 			"id": "mail/10039", "action": "mail",
 		}}},
 		check: func(tab *tab) {
-			const said = `[...document.querySelectorAll("main tbody tr")].map((r) => r.innerText).join()`
+			const said = `[...document.querySelectorAll("main tbody tr")].` +
+				`map((r) => r.innerText).join()`
 			if got := eval[string](tab, said); strings.Count(got, "mail/10039") != 1 ||
 				!strings.Contains(got, "not sent any more") {
 				tab.t.Errorf("the changes are %q", got)
@@ -386,7 +389,8 @@ func (sc *scope) settings() (all []journey) {
 			paused(where+"-resume-key", false, false))
 		if where == "one" {
 			add("one-pause-key", page("pause-key"), step{
-				form: "main form:has([name=typed])", do: "pause", fill: map[string]string{"typed": "k"},
+				form: "main form:has([name=typed])", do: "pause",
+				fill: map[string]string{"typed": "k"},
 			}, paused("one-pause-key", false, true))
 		}
 	}
@@ -447,7 +451,8 @@ func (sc *scope) limits() (all []journey) {
 				page = sc.of("task", name)
 			}
 			fill := map[string]string{
-				"concurrency": "70", "per-key": "3", "rate": "100", "rate-per": "1m0s", "burst": "50",
+				"concurrency": "70", "per-key": "3", "rate": "100", "rate-per": "1m0s",
+				"burst":    "50",
 				"rate-key": "10", "rate-key-per": "1h0m0s", "burst-key": "2", "fair": "true",
 				"fair-group": "tenants", "reason": name,
 			}

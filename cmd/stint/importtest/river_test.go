@@ -156,7 +156,8 @@ func TestImport_LeavesAndNamesWhatCannotBeATask(t *testing.T) {
 		t.Errorf("there are %d tasks, want %d", len(db.tasks(t)), len(good))
 	}
 	stdout, _, _ := db.stint(t, "import", "river")
-	want := fmt.Sprintf("left, since it cannot become a task: job %d (report): it never starts", bad[0])
+	want := fmt.Sprintf("left, since it cannot become a task: job %d (report): it never starts",
+		bad[0])
 	if !strings.Contains(stdout, want) {
 		t.Errorf("import printed %q, want %q", stdout, want)
 	}

@@ -328,7 +328,8 @@ func (p *program) next(ctx context.Context, db *database, name string, count int
 		return p.printJSON(map[string]any{"name": info.Name, "zone": info.Zone, "next": next})
 	}
 	if !info.PausedSince.IsZero() {
-		fmt.Fprintf(p.stderr, "%s is paused: it does not occur before: stint schedule resume %s%s\n",
+		fmt.Fprintf(p.stderr,
+			"%s is paused: it does not occur before: stint schedule resume %s%s\n",
 			display.Text(name), display.Word(name), p.flagsLine())
 	}
 	if len(occurrences) == 0 {

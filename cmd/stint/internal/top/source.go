@@ -92,7 +92,8 @@ func (s Store) Read(ctx context.Context, prefix string) (snapshot Snapshot, err 
 	return snapshot, err
 }
 
-// Open implements [Source]. It asks once for bodies and results, which may be large, unless the task
+// Open implements [Source]. It asks once for bodies and results, which may be large, unless the
+// task
 // waits: Debounce gives it another body.
 func (s Store) Open(
 	ctx context.Context, id stint.TaskID, known *Details,
