@@ -98,7 +98,7 @@ func setScheduleField(schedule *stint.Schedule, name string, value json.RawMessa
 	case "next_at", "last_at", "last_ids", "missed", "skipped", "paused_since", "changed_at":
 		return nil
 	case "hidden":
-		return errors.New("bodies of its tasks were left out, since you may not read them: "+
+		return errors.New("bodies of its tasks were left out, since you may not read them: " +
 			"to put it again as it is printed would empty them")
 	}
 	return fmt.Errorf("unknown field %q (see: stint help schedule put)", name)
