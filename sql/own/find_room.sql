@@ -1,7 +1,8 @@
 -- name: find_room
 --
 -- Returns where in the queue of an action the first task is whose key may have room below its
--- limits, among about the first $4 tasks behind the place $2, $3 (null if none is), and the place of
+-- limits, among about the first $4 tasks behind the place $2, $3 (null if none is), and
+-- the place of
 -- the last of these, null if there are no more. It locks nothing. Tasks of fair actions have no
 -- room but by their turns.
 --

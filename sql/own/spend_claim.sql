@@ -2,7 +2,8 @@
 --
 -- Lets nothing be handed out under claim $1 any more, for ten minutes, and marks the claim as
 -- spent. A row of remember_claim that is there already stays as it is unless $3 says otherwise:
--- whoever has repeated the call is responsible for the tasks. A row of an earlier spend_claim, whose
+-- whoever has repeated the call is responsible for the tasks. A row of an earlier
+-- spend_claim, whose
 -- caller may not know of it, is renewed in any case.
 --
 --   $1 claim  bigint

@@ -1,6 +1,7 @@
 -- name: check_ahead
 --
--- Returns what a clock that was ahead, and was put back, has left: of which kind, how many rows, and
+-- Returns what a clock that was ahead, and was put back, has left: of which kind, how many
+-- rows, and
 -- how far in the future the last one lies of what lies before it by rule.
 SELECT found.kind, found.rows, found.last - statement_timestamp() AS ahead
 FROM (

@@ -1,7 +1,8 @@
 -- name: check_unserved
 --
 -- Returns the actions with ready tasks that nobody has asked for in two minutes, for which no
--- process that lives waits, and no actor is registered at one: how many tasks, how long ago the oldest was inserted, and how long ago
+-- process that lives waits, and no actor is registered at one: how many tasks, how long
+-- ago the oldest was inserted, and how long ago
 -- somebody last asked.
 SELECT waiting.action, waiting.tasks, waiting.oldest,
        statement_timestamp() - action_stats.asked_at AS asked
