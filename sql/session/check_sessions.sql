@@ -10,7 +10,8 @@ WITH looked AS MATERIALIZED (
     -- believes that the session lives.
     -- One that has gone in the future, since the clock was ahead, has gone now.
     SELECT sessions.id, least(sessions.gone_at, statement_timestamp()) AS gone_at,
-           coalesce(sessions.gone_at > statement_timestamp(), true) AS fresh, sessions.grace, sessions.watches,
+           coalesce(sessions.gone_at > statement_timestamp(), true) AS fresh,
+           sessions.grace, sessions.watches,
            pg_try_advisory_xact_lock(sessions.id) AS gone
     FROM stint.sessions
 ), noted AS (
