@@ -308,40 +308,6 @@ func TestVerbs_FindASchemaOfAnyNameWhateverTheConnectionReads(t *testing.T) {
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 }
 
-// A pooler passes on what a connection reads, and keeps it from other connections.
-// Proves G296.
-func TestPooler_KeepsTextsWhateverTheConnectionReads(t *testing.T) {
-	t.Parallel()
-	testrun.Long(t)
-	for _, name := range []string{
-		"LATIN1 of the database", "WIN1251 of the role", "LATIN1 of the URL",
-	} {
-		clean := testdb.New(t)
-		r := readings()[name]
-		if r.set != nil {
-			r.set(t, clean, r.setting, r.value)
-		}
-		pooled := poolOf(t, behindPooler(t, clean, "transaction", 4), func(config *pgxpool.Config) {
-			if r.change != nil {
-				r.change(config, r.setting, r.value)
-			}
-		})
-		utf8 := utf8Pool(t, clean)
-		store := openStore(t, pooled, stint.Options{
-			PollOnly: true, PollInterval: 50 * time.Millisecond, Maintenance: stint.MaintainNever,
-		})
-		plain := openStore(t, utf8, stint.Options{Maintenance: stint.MaintainNever})
-		storesTexts(t, store, plain, foreign+"a ")
-		storesTexts(t, plain, store, foreign+"b ")
-		everyVerb(t, store, false, foreign+"alone ")
-		tx := begin(t, pooled)
-		everyVerb(t, store.WithTx(tx), true, foreign+"in a transaction ")
-		wantErr(t, "Commit", tx.Commit(t.Context()), nil)
-		wantForeign(t, utf8)
-		checkStore(t, utf8)
-	}
-}
-
 // Whoever calls add_task in the encoding of their connection inserts the same texts.
 // Proves G296.
 func TestAddTask_TakesTextsInTheEncodingOfItsCaller(t *testing.T) {
