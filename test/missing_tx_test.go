@@ -65,17 +65,28 @@ func callMethod(t *testing.T, name string, method reflect.Value, owned stint.Own
 	lost := make(chan error, 1)
 	given := map[reflect.Type]any{}
 	for _, value := range []any{
-		stint.ActorID("actor"), []string{"act"}, "act", time.Hour, 1, 0.5, int64(1), owned,
-		owned.ID, owned.Token, []stint.TaskID{owned.ID}, []stint.OwnedTask{owned}, []byte("1"),
-		stint.Task{ID: "new", Action: "act"}, []stint.Task{{ID: "new", Action: "act"}},
-		stint.TaskChanges{StartNow: true}, stint.Limits{Concurrency: 3}, map[string]int{"k": 2},
-		stint.Filter{}, stint.ChangeFilter{}, stint.StatusCompleted,
+		stint.ActorID("actor"),
+		[]string{"act"},
+		"act", time.Hour, 1, 0.5, int64(1), owned,
+		owned.ID, owned.Token,
+		[]stint.TaskID{owned.ID},
+		[]stint.OwnedTask{owned},
+		[]byte("1"),
+		stint.Task{ID: "new", Action: "act"},
+		[]stint.Task{{ID: "new", Action: "act"}},
+		stint.TaskChanges{StartNow: true},
+		stint.Limits{Concurrency: 3},
+		map[string]int{"k": 2},
+		stint.Filter{},
+		stint.ChangeFilter{},
+		stint.StatusCompleted,
 		[]stint.Return{{ID: owned.ID, Token: owned.Token, Code: stint.StatusCompleted}},
 		[]stint.Answer{{ID: "external", Code: stint.StatusCompleted}},
 		stint.Want{Actor: "actor", MaxTasks: 1, Actions: []string{"act"}, Lease: time.Hour},
 		[]stint.Dependency{{Predecessor: owned.ID, Dependent: "waits"}},
 		[]stint.Schedule{{Name: "daily", Spec: "@daily", Tasks: []stint.Task{{Action: "act"}}}},
-		stint.Claim{Number: 7, Session: 1}, stint.RemoteActor{Actor: "actor", Session: 1, Epoch: 1},
+		stint.Claim{Number: 7, Session: 1},
+		stint.RemoteActor{Actor: "actor", Session: 1, Epoch: 1},
 		stint.Cursor(""), func(*stint.Store) error { return nil },
 		func() []stint.OwnedTask { return []stint.OwnedTask{owned} },
 		func(_ stint.OwnedTask, err error) { lost <- err },
@@ -170,7 +181,10 @@ func TestWithTx_TakesATransactionWithAnythingAroundIt(t *testing.T) {
 	tx, err := pool.Begin(t.Context())
 	wantErr(t, "Begin", err, nil)
 	for i, in := range []pgx.Tx{
-		tx, stint.Quiet(tx), tracedTx{tx}, &tracedTx{tx}, tracedTx{stint.Quiet(tracedTx{tx})},
+		tx, stint.Quiet(tx),
+		tracedTx{tx},
+		&tracedTx{tx},
+		tracedTx{stint.Quiet(tracedTx{tx})},
 		stint.Quiet(stint.Quiet(tx)),
 	} {
 		insert(t, store.WithTx(nil).WithTx(in), numbered(fmt.Sprint(i, "/"), 2)...)

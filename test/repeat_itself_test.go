@@ -129,8 +129,10 @@ func TestReturnAndOwnTasks_TellsWhatOthersDidThoughItsAnswerIsLost(t *testing.T)
 			trap := c.proxy.Cut(pgcut.AtReply, pgcut.Executes("own_tasks"))
 			verdicts, _, err := c.ReturnAndOwnTasks(t.Context(), []stint.Return{{
 				ID: task.ID, Token: task.Token, Code: stint.StatusCompleted,
-			}}, stint.Want{Actor: "actor", MaxTasks: 1, Actions: []string{"none"},
-				Lease: time.Hour})
+			}}, stint.Want{
+				Actor: "actor", MaxTasks: 1, Actions: []string{"none"},
+				Lease: time.Hour,
+			})
 			wantErr(t, "ReturnAndOwnTasks", err, nil)
 			if !trap.Sprung() {
 				t.Error("nothing was cut")

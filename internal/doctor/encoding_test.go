@@ -16,14 +16,16 @@ func TestEncodingFindings_TellWhoReadsOtherTexts(t *testing.T) {
 			encodings{"LATIN1", "UTF8", nil}, "UTF8", []string{"error: the database is in LATIN1"},
 		},
 		"this role": {
-			encodings{"UTF8", "WIN1251", []string{"me has client_encoding=WIN1251"}}, "UTF8",
+			encodings{"UTF8", "WIN1251", []string{"me has client_encoding=WIN1251"}},
+			"UTF8",
 			[]string{
 				"warning: client_encoding of a connection like this one is WIN1251",
 				"warning: me has client_encoding=WIN1251, by a setting",
 			},
 		},
 		"this connection": {
-			encodings{"UTF8", "UTF8", nil}, "LATIN1",
+			encodings{"UTF8", "UTF8", nil},
+			"LATIN1",
 			[]string{"warning: client_encoding of a connection like this one is LATIN1"},
 		},
 	} {
