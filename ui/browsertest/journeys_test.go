@@ -354,6 +354,7 @@ func (sc *scope) settings() (all []journey) {
 	}
 	paused := func(name string, action, key bool) func(t *testing.T) {
 		return func(t *testing.T) {
+			t.Helper()
 			found := sc.limitsOf(t, name)
 			_, isKey := found.PausedKeys["k"]
 			if !found.PausedSince.IsZero() != action || isKey != key {
@@ -401,6 +402,7 @@ func (sc *scope) settings() (all []journey) {
 func (sc *scope) schedules() (all []journey) {
 	for _, do := range []string{"pause", "resume", "trigger"} {
 		check := func(t *testing.T) {
+			t.Helper()
 			found, err := sc.store.ListSchedules(t.Context(), sc.action(do))
 			wantNil(t, err)
 			tasks, err := sc.store.ListTasks(t.Context(), stint.Filter{
