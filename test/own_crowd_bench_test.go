@@ -20,6 +20,7 @@ import (
 func BenchmarkOwnTasks_MeetsFullKeys(b *testing.B) {
 	for name, limits := range map[string]stint.Limits{
 		"one a key": {ConcurrencyPerKey: 1}, "ordered": {Ordered: true},
+		"fair": {ConcurrencyPerKey: 1, Fair: true},
 	} {
 		for _, keys := range []int{10_000, 40_000} {
 			b.Run(fmt.Sprintf("%s/%d", name, keys), func(b *testing.B) {
@@ -41,23 +42,25 @@ func newFullKeys(
 ) (*stint.Store, *pgxpool.Pool, []stint.OwnedTask) {
 	tb.Helper()
 	store, pool := newLookingStore(tb, limits)
-	ofKeys := func(prefix string) []stint.Task {
-		tasks := make([]stint.Task, keys)
-		for i := range tasks {
-			id := stint.TaskID(fmt.Sprintf("%s%05d", prefix, i))
-			tasks[i] = stint.Task{ID: id, Action: "act", Key: fmt.Sprintf("key%05d", i)}
-		}
-		return tasks
-	}
-	insert(tb, store, ofKeys("owned")...)
+	insert(tb, store, ofKeys("owned", keys)...)
 	var owned []stint.OwnedTask
 	for len(owned) < keys {
 		owned = append(owned, own(tb, store, 1000)...)
 	}
-	insert(tb, store, ofKeys("waits")...)
-	insert(tb, store, stint.Task{ID: "free", Action: "act", Key: "free"})
+	insert(tb, store, ofKeys("waits", keys)...)
+	insert(tb, store, stint.Task{ID: "free", Action: "act", Key: "last"})
 	exec(tb, pool, "VACUUM ANALYZE")
 	return store, pool, owned
+}
+
+// ofKeys returns n tasks, each of a key of its own.
+func ofKeys(prefix string, n int) []stint.Task {
+	tasks := make([]stint.Task, n)
+	for i := range tasks {
+		id := stint.TaskID(fmt.Sprintf("%s%05d", prefix, i))
+		tasks[i] = stint.Task{ID: id, Action: "act", Key: fmt.Sprintf("key%05d", i)}
+	}
+	return tasks
 }
 
 // meetFullKeys reports how long calls take while the first hand-out meets the keys.

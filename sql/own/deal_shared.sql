@@ -90,8 +90,9 @@ WITH RECURSIVE fair AS MATERIALIZED (
 ), turn AS (
     -- From key to key, and of each from action to action, until enough tasks are found. budget is
     -- what the turn of the key may still cost, in millionths of a task, and quota how many tasks of
-    -- the action that is. tid is null as in deal_turns, and where there is no room or no budget.
-    SELECT shared.fair_group, shared.quantum, shared.rooms, $2::bigint AS missing,
+    -- the action that is. tid is null as in deal_turns, and where there is no room or no budget. It
+    -- ends after as many keys without capacity as in deal_turns.
+    SELECT shared.fair_group, shared.quantum, shared.rooms, $2::bigint AS missing, 0 AS full_keys,
            0::bigint AS budget, 0::bigint AS quota, NULL::integer AS tier, NULL::bigint AS pass,
            NULL::text COLLATE "C" AS limit_key, NULL::bigint AS oldest, 0::bigint AS n,
            NULL::text COLLATE "C" AS action, 0::bigint AS tasks, 0::bigint AS there, 1 AS weight,
@@ -102,6 +103,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
            still.rooms[:next.n - 1] || (still.rooms[next.n] - dealt.tasks)
                || still.rooms[next.n + 1:],
            still.missing - dealt.tasks,
+           turn.full_keys + CASE WHEN dealt.tasks = 0 AND queue.tasks > 0 THEN 1 ELSE 0 END,
            allowed.budget - dealt.tasks * 1000000 / greatest(allowed.weight, 1), allowed.quota,
            next.tier, next.pass, next.limit_key, next.oldest, next.n, next.action, dealt.tasks,
            queue.tasks, allowed.weight, locked.tid, next.first, next.last
@@ -238,7 +240,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
         SELECT greatest(0, least(queue.tasks, still.missing, still.rooms[next.n], allowed.quota,
                                  CASE WHEN next.limit_key <> '' THEN capacity.tasks END)) AS tasks
     ) AS dealt
-    WHERE turn.missing > 0 AND still.missing > 0
+    WHERE turn.missing > 0 AND still.missing > 0 AND turn.full_keys < 250
 ), back AS MATERIALIZED (
     SELECT turn.tasks, span.*
     FROM turn

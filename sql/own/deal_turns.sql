@@ -58,17 +58,19 @@ WITH RECURSIVE fair AS MATERIALIZED (
 ), turn AS (
     -- From key to key, until enough tasks are found. tid is null if somebody else is busy with the
     -- turn, or it has a new version since the statement began, which may have come with tasks that
-    -- the statement does not see.
+    -- the statement does not see. After 250 keys without capacity it ends, so that no statement is
+    -- long: the caller runs it again, and these are held by then.
     SELECT fair.action, fair.per_key, fair.key_burst, fair.each, fair.quantum,
-           $2::bigint AS missing, NULL::integer AS tier, NULL::bigint AS pass,
+           $2::bigint AS missing, 0 AS full_keys, NULL::integer AS tier, NULL::bigint AS pass,
            NULL::text COLLATE "C" AS limit_key,
            0::bigint AS tasks, 0::bigint AS there, 1 AS weight, NULL::pg_catalog.tid AS tid,
            NULL::bigint AS first, NULL::bigint AS last
     FROM fair
     UNION ALL
     SELECT turn.action, turn.per_key, turn.key_burst, turn.each, turn.quantum,
-           still.missing - dealt.tasks, next.tier, next.pass, next.limit_key, dealt.tasks,
-           queue.tasks, weighed.weight, locked.tid, next.first, next.last
+           still.missing - dealt.tasks,
+           turn.full_keys + CASE WHEN dealt.tasks = 0 AND queue.tasks > 0 THEN 1 ELSE 0 END,
+           next.tier, next.pass, next.limit_key, dealt.tasks, queue.tasks, weighed.weight, locked.tid, next.first, next.last
     FROM turn
     CROSS JOIN LATERAL (
         SELECT turns.tier, turns.pass, turns.limit_key, turns.ctid AS tid, turns.xmin AS version,
@@ -166,7 +168,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
         SELECT greatest(0, least(queue.tasks, still.missing, turn.quantum * weighed.weight,
                                  CASE WHEN next.limit_key <> '' THEN capacity.tasks END)) AS tasks
     ) AS dealt
-    WHERE turn.missing > 0 AND still.missing > 0
+    WHERE turn.missing > 0 AND still.missing > 0 AND turn.full_keys < 250
 ), back AS MATERIALIZED (
     SELECT turn.tasks, span.*
     FROM turn

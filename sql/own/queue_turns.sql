@@ -84,6 +84,36 @@ WITH span AS MATERIALIZED (
            part.priority, part.tries, part.completed, part.aborted, part.limit_key
     FROM part
     WHERE part.lo > part.span
+), level AS MATERIALIZED (
+    -- What the key has that is next, or those that are held. Once for all keys: whoever looked along
+    -- the index for each would pass all the rows that are inserted here.
+    SELECT parked.action, parked.tier, coalesce(min(free.pass), min(held.pass), 0) AS pass
+    FROM (SELECT DISTINCT part.action, 32767 - part.priority AS tier FROM part) AS parked
+    CROSS JOIN LATERAL (
+        SELECT parked.action
+-- in queue_shared:         UNION
+-- in queue_shared:         SELECT limits.action
+-- in queue_shared:         FROM stint.limits
+-- in queue_shared:         WHERE limits.fair_group = (SELECT limits.fair_group
+-- in queue_shared:                                    FROM stint.limits
+-- in queue_shared:                                    WHERE limits.action = parked.action)
+-- in queue_shared:           AND limits.fair_group <> ''
+    ) AS member
+    LEFT JOIN LATERAL (
+        SELECT turns.pass
+        FROM stint.turns
+        WHERE turns.action = member.action AND NOT turns.held AND turns.tier = parked.tier
+        ORDER BY turns.action, turns.held, turns.tier, turns.pass
+        LIMIT 1
+    ) AS free ON true
+    LEFT JOIN LATERAL (
+        SELECT turns.pass
+        FROM stint.turns
+        WHERE turns.action = member.action AND turns.held AND turns.tier = parked.tier
+        ORDER BY turns.action, turns.held, turns.tier, turns.pass
+        LIMIT 1
+    ) AS held ON true
+    GROUP BY parked.action, parked.tier
 )
 -- A key that had no tasks saves nothing up: it comes behind the key that is next, by a task of its
 -- own. In front of it, a key whose tasks come one by one would keep all others from their turns.
@@ -94,74 +124,43 @@ WITH span AS MATERIALIZED (
 INSERT INTO stint.turns AS turns (action, limit_key, tier, pass)
 SELECT named.action, named.limit_key, named.tier,
 -- unless queue_shared
-       coalesce(
-           (SELECT turns.pass
-            FROM stint.turns
-            WHERE turns.action = named.action AND NOT turns.held AND turns.tier = named.tier
-            ORDER BY turns.action, turns.held, turns.tier, turns.pass
-            LIMIT 1),
-           (SELECT turns.pass
-            FROM stint.turns
-            WHERE turns.action = named.action AND turns.held AND turns.tier = named.tier
-            ORDER BY turns.action, turns.held, turns.tier, turns.pass
-            LIMIT 1),
-           0) + 1000000 / coalesce(
+       level.pass + 1000000 / coalesce(
 -- end
-       -- in queue_shared: level.pass + level.step / coalesce(
+       -- in queue_shared: CASE WHEN of_key.pass IS NULL THEN level.pass
+       -- in queue_shared:      ELSE greatest(of_key.pass, level.pass - 32000000)
+       -- in queue_shared: END + CASE WHEN of_key.pass IS NULL THEN 1000000 ELSE 0 END / coalesce(
            (SELECT limited_keys.weight
             FROM stint.limited_keys
             WHERE limited_keys.action = named.action
               AND limited_keys.limit_key = named.limit_key),
            1)
 FROM (SELECT DISTINCT part.action, part.limit_key, 32767 - part.priority AS tier FROM part) AS named
+JOIN level ON level.action = named.action AND level.tier = named.tier
 -- in queue_shared: CROSS JOIN LATERAL (
--- in queue_shared:     SELECT CASE WHEN of_group.key_pass IS NULL THEN of_group.least
--- in queue_shared:                 ELSE greatest(of_group.key_pass, of_group.least - 32000000)
--- in queue_shared:            END AS pass,
--- in queue_shared:            CASE WHEN of_group.key_pass IS NULL THEN 1000000 ELSE 0 END AS step
+-- in queue_shared:     -- pass is null if the key has a turn in this action already, or nowhere.
+-- in queue_shared:     SELECT CASE WHEN bool_or(own.action = named.action) IS NOT TRUE
+-- in queue_shared:                 THEN max(own.pass)
+-- in queue_shared:            END AS pass
 -- in queue_shared:     FROM (
--- in queue_shared:         -- key_pass is null if the key has a turn in this action already.
--- in queue_shared:         SELECT CASE WHEN bool_or(own.action = named.action) IS NOT TRUE
--- in queue_shared:                     THEN max(own.pass)
--- in queue_shared:                END AS key_pass,
--- in queue_shared:                coalesce(min(free.pass), min(held.pass), 0) AS least
--- in queue_shared:         FROM (
--- in queue_shared:             SELECT named.action
--- in queue_shared:             UNION
--- in queue_shared:             SELECT limits.action
--- in queue_shared:             FROM stint.limits
--- in queue_shared:             WHERE limits.fair_group = (SELECT limits.fair_group
--- in queue_shared:                                        FROM stint.limits
--- in queue_shared:                                        WHERE limits.action = named.action)
--- in queue_shared:               AND limits.fair_group <> ''
--- in queue_shared:         ) AS member
--- in queue_shared:         LEFT JOIN LATERAL (
--- in queue_shared:             -- Between and in order: else turns_order would be taken for it.
--- in queue_shared:             SELECT turns.action, turns.pass
--- in queue_shared:             FROM stint.turns
--- in queue_shared:             WHERE turns.action = member.action AND turns.tier = named.tier
--- in queue_shared:               AND turns.limit_key BETWEEN named.limit_key AND named.limit_key
--- in queue_shared:             ORDER BY turns.action, turns.limit_key, turns.tier
--- in queue_shared:             LIMIT 1
--- in queue_shared:         ) AS own ON true
--- in queue_shared:         LEFT JOIN LATERAL (
--- in queue_shared:             SELECT turns.pass
--- in queue_shared:             FROM stint.turns
--- in queue_shared:             WHERE turns.action = member.action AND NOT turns.held
--- in queue_shared:               AND turns.tier = named.tier
--- in queue_shared:             ORDER BY turns.action, turns.held, turns.tier, turns.pass
--- in queue_shared:             LIMIT 1
--- in queue_shared:         ) AS free ON true
--- in queue_shared:         LEFT JOIN LATERAL (
--- in queue_shared:             SELECT turns.pass
--- in queue_shared:             FROM stint.turns
--- in queue_shared:             WHERE turns.action = member.action AND turns.held
--- in queue_shared:               AND turns.tier = named.tier
--- in queue_shared:             ORDER BY turns.action, turns.held, turns.tier, turns.pass
--- in queue_shared:             LIMIT 1
--- in queue_shared:         ) AS held ON true
--- in queue_shared:     ) AS of_group
--- in queue_shared: ) AS level
+-- in queue_shared:         SELECT named.action
+-- in queue_shared:         UNION
+-- in queue_shared:         SELECT limits.action
+-- in queue_shared:         FROM stint.limits
+-- in queue_shared:         WHERE limits.fair_group = (SELECT limits.fair_group
+-- in queue_shared:                                    FROM stint.limits
+-- in queue_shared:                                    WHERE limits.action = named.action)
+-- in queue_shared:           AND limits.fair_group <> ''
+-- in queue_shared:     ) AS member
+-- in queue_shared:     CROSS JOIN LATERAL (
+-- in queue_shared:         -- Between and in order: else turns_order would be taken for it.
+-- in queue_shared:         SELECT turns.action, turns.pass
+-- in queue_shared:         FROM stint.turns
+-- in queue_shared:         WHERE turns.action = member.action AND turns.tier = named.tier
+-- in queue_shared:           AND turns.limit_key BETWEEN named.limit_key AND named.limit_key
+-- in queue_shared:         ORDER BY turns.action, turns.limit_key, turns.tier
+-- in queue_shared:         LIMIT 1
+-- in queue_shared:     ) AS own
+-- in queue_shared: ) AS of_key
 ORDER BY named.action, named.limit_key, named.tier
 ON CONFLICT (action, limit_key, tier) DO UPDATE
 SET pass = CASE WHEN turns.held THEN greatest(turns.pass, excluded.pass - 32000000)
