@@ -44,6 +44,12 @@ func ownStintSingly(ctx context.Context, r *run) error {
 				want.MaxTasks = 0
 			}
 			verdicts, owned, err := store.ReturnAndOwnTasks(ctx, returns, want)
+			for i, verdict := range verdicts {
+				if errors.Is(verdict, stint.ErrBusy) {
+					ret := returns[i]
+					verdicts[i] = store.ReturnTask(ctx, ret.ID, ret.Token, "", ret.Code)
+				}
+			}
 			if err := errors.Join(append(verdicts, err)...); err != nil {
 				return done, err
 			}
