@@ -21,7 +21,7 @@ const two = `{"name":"report","spec":"0 8 * * *","zone":"Europe/Berlin","catch_u
 	`{"id":"send","action":"send","after":["fetch"]},` +
 	`{"id":"mend","action":"send","when":[{"after":"fetch","states":["aborted"]}]},` +
 	`{"id":"any","action":"send","when_any":[{"after":"fetch","results":["a"]}]}]}
-{"name":"tick","spec":"every 90s","tasks":[{"action":"tick","body_base64":"/w=="}]}
+{"name":"tick","spec":"every 1000h","tasks":[{"action":"tick","body_base64":"/w=="}]}
 `
 
 func (d *database) schedules(t *testing.T) []stint.ScheduleInfo {
@@ -67,7 +67,7 @@ func TestSchedule_PutsWhatItLists(t *testing.T) {
 		t.Errorf("it lists\n%s\nand put again\n%s", printed, again)
 	}
 	table := db.run(t, "", "schedule", "ls", "tick", "none").wantExit(t, 0)
-	table.wantOutput(t, "NAME", "every 90s", "UTC")
+	table.wantOutput(t, "NAME", "every 1000h", "UTC")
 	if strings.Contains(table.stdout, "report") {
 		t.Errorf("it lists more than was named:\n%s", table.stdout)
 	}
