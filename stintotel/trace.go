@@ -2,9 +2,6 @@ package stintotel
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -48,7 +45,8 @@ func Headers(propagator propagation.TextMapPropagator) func(context.Context) map
 // stint, messaging.operation.name, which is insert, messaging.operation.type, which is send, and
 // messaging.destination.name, which is the action; of one task messaging.message.id, which is its
 // ID, of several or none messaging.batch.message_count. If insert fails, the status is Error,
-// error.type is the type of the error, and an event exception has its text.
+// error.type is the type of the error below those of package fmt, and an event exception has its
+// text.
 func Insert(
 	ctx context.Context, provider trace.TracerProvider, tasks []stint.Task,
 	insert func(context.Context, []stint.Task) error,
@@ -78,7 +76,7 @@ func Insert(
 		span.SetAttributes(attribute.String("messaging.message.id", string(tasks[0].ID)))
 	}
 	if err != nil {
-		span.SetAttributes(attribute.String("error.type", classOf(err)))
+		span.SetAttributes(attribute.String("error.type", traceheaders.ClassOf(err)))
 		span.RecordError(err)
 		span.SetStatus(codes.Error, err.Error())
 	}
@@ -96,15 +94,4 @@ func actionOf(tasks []stint.Task) (action string, ok bool) {
 		return "", false
 	}
 	return tasks[0].Action, true
-}
-
-// classOf is the type of an error, below those that only add a text.
-func classOf(err error) string {
-	for {
-		class, within := fmt.Sprintf("%T", err), errors.Unwrap(err)
-		if within == nil || !strings.HasPrefix(class, "*fmt.") {
-			return class
-		}
-		err = within
-	}
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/internal/traceheaders"
 )
 
 // scope names this package to OpenTelemetry.
@@ -214,7 +214,7 @@ func failSpan(span trace.Span, err error) {
 	if _, putOff := find[*snoozeError](err); putOff {
 		return
 	}
-	span.SetAttributes(attribute.String("error.type", fmt.Sprintf("%T", err)))
+	span.SetAttributes(attribute.String("error.type", traceheaders.ClassOf(err)))
 	span.RecordError(err)
 	span.SetStatus(codes.Error, err.Error())
 }

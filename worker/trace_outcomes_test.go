@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -58,7 +59,8 @@ func waysToEnd(store *stint.Store, over <-chan struct{}) map[string]traced {
 		},
 		"stop": {perform: waits, outcome: worker.OutcomeStopped},
 		"fail": {
-			perform: fails(errNo), outcome: worker.OutcomeRetried, text: "no", class: plain,
+			perform: fails(fmt.Errorf("say: %w", errNo)),
+			outcome: worker.OutcomeRetried, text: "say: no", class: plain,
 		},
 		"fail-last": {
 			perform: fails(errNo), last: true,
