@@ -41,7 +41,7 @@ func TestInsert_MakesASpanToWhichTheTriesLink(t *testing.T) {
 			err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 				return s.WithTx(tx).InsertTasks(ctx, tasks)
 			})
-			committed = time.Now() //nolint:forbidigo // as spans do
+			committed = time.Now()
 			return err
 		},
 	}
@@ -105,7 +105,8 @@ func TestInsert_TellsWhatIsInserted(t *testing.T) {
 			},
 		},
 		"insert taken": {
-			[]stint.Task{{ID: "there", Action: "taken"}}, stint.ErrTaskExists,
+			[]stint.Task{{ID: "there", Action: "taken"}},
+			stint.ErrTaskExists,
 			map[attribute.Key]string{
 				"messaging.destination.name": "taken", "messaging.message.id": "there",
 				"error.type": "*stint.TaskError",

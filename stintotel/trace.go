@@ -21,8 +21,8 @@ import (
 //
 // So the spans of tasks link to the span that was in the context of their insert, such as that of a
 // request, of [Insert], or of a task that inserts others: see package worker, whose option
-// Propagator has the same default. Nil stands for the global propagator of package otel or, if none was set, for W3C
-// Trace Context.
+// Propagator has the same default. Nil stands for the global propagator of package otel or, if none
+// was set, for W3C Trace Context.
 func Headers(propagator propagation.TextMapPropagator) func(context.Context) map[string]string {
 	return func(ctx context.Context) map[string]string {
 		written := traceheaders.Carrier{}
@@ -31,8 +31,9 @@ func Headers(propagator propagation.TextMapPropagator) func(context.Context) map
 	}
 }
 
-// Insert calls insert, such as [stint.Store.InsertTasks], in a span of the kind producer, which ends
-// when insert does, and returns its error. With [Headers] the spans of the tasks link to this one.
+// Insert calls insert, such as [stint.Store.InsertTasks], in a span of the kind producer, which
+// ends when insert does, and returns its error. With [Headers] the spans of the tasks link to this
+// one.
 //
 //	err := stintotel.Insert(ctx, nil, tasks, store.InsertTasks)
 //
@@ -41,8 +42,8 @@ func Headers(propagator propagation.TextMapPropagator) func(context.Context) map
 // Nil stands for the global provider of package otel. The tasks are only told of, not changed.
 //
 // By OpenTelemetry's conventions for messages the name of the span is "insert mail" for tasks with
-// the action mail, "insert" for tasks with several. It has the attributes messaging.system, which is
-// stint, messaging.operation.name, which is insert, messaging.operation.type, which is send, and
+// the action mail, "insert" for tasks with several. It has the attributes messaging.system, which
+// is stint, messaging.operation.name, which is insert, messaging.operation.type, which is send, and
 // messaging.destination.name, which is the action; of one task messaging.message.id, which is its
 // ID, of several or none messaging.batch.message_count. If insert fails, the status is Error,
 // error.type is the type of the error below those of package fmt, and an event exception has its
