@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,12 +61,23 @@ func newTraced(t *testing.T) *traced {
 	return s
 }
 
-// span returns the spans of a name, with the value of an attribute if one is named, in the order in
-// which they have begun.
-func (s *traced) spans(name string, attributes ...attribute.KeyValue) []tracetest.SpanStub {
+// spans returns the spans of a name, in the order in which they have begun.
+func (s *traced) spans(name string) []tracetest.SpanStub {
+	return s.spansIf(func(span tracetest.SpanStub) bool { return span.Name == name })
+}
+
+// tries returns the spans of the tries of a task, or of all tasks.
+func (s *traced) tries(id stint.TaskID) []tracetest.SpanStub {
+	of := attribute.String("stint.task.id", string(id))
+	return s.spansIf(func(span tracetest.SpanStub) bool {
+		return strings.HasPrefix(span.Name, "perform ") &&
+			(id == "" || slices.Contains(span.Attributes, of))
+	})
+}
+
+func (s *traced) spansIf(is func(tracetest.SpanStub) bool) []tracetest.SpanStub {
 	found := slices.DeleteFunc(s.exporter.GetSpans(), func(span tracetest.SpanStub) bool {
-		lacks := func(a attribute.KeyValue) bool { return !slices.Contains(span.Attributes, a) }
-		return span.Name != name || slices.ContainsFunc(attributes, lacks)
+		return !is(span)
 	})
 	slices.SortFunc(found, func(a, b tracetest.SpanStub) int {
 		return a.StartTime.Compare(b.StartTime)
@@ -152,11 +164,11 @@ func TestHeaders_TracesCrossTheQueue(t *testing.T) {
 	mail := func(context.Context, *worker.Task) (worker.Result, error) {
 		return worker.Result{}, nil
 	}
-	for len(s.spans("stint.perform")) < 3 { // a second try has to wait for its time
+	for len(s.tries("")) < 3 { // a second try has to wait for its time
 		s.perform(t, s.Store, worker.Handle("charge", charge), worker.Handle("mail", mail))
 	}
-	tries := s.spans("stint.perform", attribute.String("stint.task.id", "charge"))
-	if len(tries) != 2 || len(s.spans("stint.perform")) != 3 {
+	tries := s.tries("charge")
+	if len(tries) != 2 || len(s.tries("")) != 3 {
 		t.Fatalf("%d spans of tries, want 2", len(tries))
 	}
 	for i, span := range tries {
@@ -165,7 +177,7 @@ func TestHeaders_TracesCrossTheQueue(t *testing.T) {
 			t.Errorf("try %d has the attributes %v", i+1, span.Attributes)
 		}
 	}
-	successor := s.spans("stint.perform", attribute.String("stint.task.id", "mail"))[0]
+	successor := s.tries("mail")[0]
 	wantLink(t, "the successor", successor, tries[1].SpanContext)
 	steps := s.spans("stint.step")
 	if len(steps) != 3 { // the first one is recorded at the second try
@@ -253,7 +265,7 @@ func TestHeaders_TracesCrossByEveryWay(t *testing.T) {
 		}
 	}
 	for id, request := range want {
-		spans := s.spans("stint.perform", attribute.String("stint.task.id", string(id)))
+		spans := s.tries(id)
 		if len(spans) != 1 {
 			t.Errorf("%q has %d spans", id, len(spans))
 			continue
@@ -311,7 +323,7 @@ func TestHeaders_CarryBaggageAndNothingWhereThereIsNone(t *testing.T) {
 	if brought["with"] != "acme" || brought["without"] != "" {
 		t.Errorf("handlers have the baggage %q", brought)
 	}
-	without := s.spans("stint.perform", attribute.String("stint.task.id", "without"))
+	without := s.tries("without")
 	if len(without) != 1 || len(without[0].Links) > 0 {
 		t.Errorf("without a trace the spans are %+v", without)
 	}
@@ -359,7 +371,7 @@ func TestHeaders_TracesOfABatchStayApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, request := range requests {
-		spans := s.spans("stint.perform", attribute.String("stint.task.id", string(id)))
+		spans := s.tries(id)
 		if len(spans) != 1 {
 			t.Fatalf("%q has %d spans", id, len(spans))
 		}
@@ -394,7 +406,7 @@ func TestHeaders_DefaultToW3CTraceContext(t *testing.T) {
 		func(context.Context, *worker.Task) (worker.Result, error) {
 			return worker.Result{}, nil
 		}))
-	spans := s.spans("stint.perform")
+	spans := s.tries("")
 	if len(spans) != 1 || len(spans[0].Links) > 0 {
 		t.Errorf("the spans are %+v", spans)
 	}

@@ -141,17 +141,22 @@
 //
 // # Telemetry
 //
-// Each performance is a span named stint.perform, of the kind consumer, with the attributes
-// stint.task.id, stint.task.action, stint.task.try, stint.actor and stint.outcome. If the headers
-// of the task say in which span it was inserted ([Options.Propagator]), the span of each try links
-// to that one; baggage that comes with it is in the context of the handler. Samplers see the
-// action, the actor and the link. Each step that is called ([Step], [StepIn]) is a span named
-// stint.step below it, with the attributes stint.task.id, stint.task.action and stint.step; a step
-// whose value is recorded already has none. A call for several tasks is a span named
-// stint.perform_batch, which links to those of the tasks. The spans of performances and calls also
-// have messaging.system, messaging.operation.name and .type, and messaging.destination.name, which
-// is the action; of a performance messaging.message.id, of a call messaging.batch.message_count.
-// A task that is put off, or given back since the worker stops, is no error.
+// Each performance is a span named after its action, such as "perform mail", of the kind consumer,
+// with the attributes stint.task.id, stint.task.action, stint.task.try, stint.actor and
+// stint.outcome. If the headers of the task say in which span it was inserted
+// ([Options.Propagator]), the span of each try links to that one; baggage that comes with it is in
+// the context of the handler. Samplers see the action, the actor and the link. Each step that is
+// called ([Step], [StepIn]) is a span named stint.step below it, with the attributes stint.task.id,
+// stint.task.action and stint.step; a step whose value is recorded already has none. A call for
+// several tasks is a span such as "perform_batch mail", which links to those of the tasks. An
+// ending that is an error has the status Error, error.type and an event exception; a task that is
+// put off, or given back since the worker stops, is no error.
+//
+// The spans of performances and calls also have the attributes of OpenTelemetry's conventions for
+// messages: messaging.system, which is stint, messaging.operation.name, which begins the name of
+// the span, messaging.operation.type, which is process, messaging.destination.name, which is the
+// action, and messaging.client.id, which is the actor; of a performance messaging.message.id, which
+// is the ID, and of a call messaging.batch.message_count.
 //
 // All instruments have the attribute stint.task.action, and all except the
 // last one have stint.outcome:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/internal/traceheaders"
 )
 
 // An ending is how a handler has ended, in plain data. The methods of the handler's error are the
@@ -15,7 +16,7 @@ type ending struct {
 	result Result
 	kind   endingKind
 	text   string // of the error
-	class  string // the type of the error
+	class  string // the type of the error, for traces
 	// pause is how long the handler wants the task to wait, if it has said so.
 	pause time.Duration
 	// stack is that of a panic, and panicked what it was about.
@@ -69,7 +70,7 @@ func call(ctx context.Context, handler Handler, task *Task) (end ending) {
 // judge reads everything that matters from the error of a handler.
 func (end *ending) judge(err error) {
 	end.kind, end.err = endedFailed, err
-	end.text, end.class = err.Error(), fmt.Sprintf("%T", err)
+	end.text, end.class = err.Error(), traceheaders.ClassOf(err)
 	if end.cause != nil {
 		end.ofCause = walk(err, func(e error) bool {
 			return e == end.cause //nolint:errorlint // walk looks at each error itself

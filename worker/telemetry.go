@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/internal/traceheaders"
 )
 
 // scope names this package to OpenTelemetry.
@@ -95,6 +96,7 @@ func newTelemetry(o Options) (*telemetry, error) {
 // telemetryOf is what the telemetry of all performances of an action has in common. It is made
 // once, so that telemetry that nobody uses costs next to nothing.
 type telemetryOf struct {
+	name    string // of spans
 	span    []trace.SpanStartOption
 	running []metric.AddOption
 	counted map[Outcome][]metric.AddOption
@@ -104,9 +106,10 @@ type telemetryOf struct {
 func (t *telemetry) of(name string) telemetryOf {
 	action := actionKey.String(name)
 	all := telemetryOf{
+		name: perform + " " + name,
 		span: []trace.SpanStartOption{
 			trace.WithSpanKind(trace.SpanKindConsumer),
-			trace.WithAttributes(append(processing(name), action, t.actor)...),
+			trace.WithAttributes(append(t.processing(perform, name), action, t.actor)...),
 		},
 		running: []metric.AddOption{metric.WithAttributes(action)},
 		counted: map[Outcome][]metric.AddOption{}, timed: map[Outcome][]metric.RecordOption{},
@@ -129,7 +132,7 @@ func (t *telemetry) begin(begun []*performance) {
 		p := begun[i]
 		p.span = trace.SpanFromContext(context.Background()) // one of nothing, if the tracer fails
 		within, options := t.origin(p)
-		ctx, span := t.tracer.Start(within, "stint.perform", options...)
+		ctx, span := t.tracer.Start(within, p.of.telemetry.name, options...)
 		if span == nil || ctx == nil {
 			return
 		}
@@ -182,10 +185,11 @@ func (t *telemetry) beginBatch(tasks []*BatchTask) (ctx context.Context, span tr
 		for i, task := range tasks {
 			links[i] = trace.LinkFromContext(task.ctx)
 		}
-		of, begun := t.tracer.Start(ctx, "stint.perform_batch", trace.WithLinks(links...),
+		action := tasks[0].Action
+		of, begun := t.tracer.Start(ctx, performBatch+" "+action, trace.WithLinks(links...),
 			trace.WithSpanKind(trace.SpanKindConsumer),
-			trace.WithAttributes(append(processing(tasks[0].Action),
-				actionKey.String(tasks[0].Action), t.actor,
+			trace.WithAttributes(append(t.processing(performBatch, action),
+				actionKey.String(action), t.actor,
 				attribute.Int("messaging.batch.message_count", len(tasks)))...))
 		if of != nil && begun != nil {
 			ctx, span = of, begun
@@ -210,17 +214,26 @@ func failSpan(span trace.Span, err error) {
 	if _, putOff := find[*snoozeError](err); putOff {
 		return
 	}
+	span.SetAttributes(attribute.String("error.type", traceheaders.ClassOf(err)))
 	span.RecordError(err)
 	span.SetStatus(codes.Error, err.Error())
 }
 
-// processing are what OpenTelemetry's conventions for messages say of all tasks of an action.
-func processing(action string) []attribute.KeyValue {
+// The operations of OpenTelemetry's conventions for messages: a try of a task, and a call for
+// several tasks. The name of a span is that of its operation with the action.
+const (
+	perform      = "perform"
+	performBatch = "perform_batch"
+)
+
+// processing is what these conventions say of all spans of an operation and an action.
+func (t *telemetry) processing(operation, action string) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("messaging.system", "stint"),
-		attribute.String("messaging.operation.name", "perform"),
+		attribute.String("messaging.operation.name", operation),
 		attribute.String("messaging.operation.type", "process"),
 		attribute.String("messaging.destination.name", action),
+		attribute.String("messaging.client.id", t.actor.Value.AsString()),
 	}
 }
 

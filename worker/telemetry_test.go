@@ -83,7 +83,7 @@ func TestWorker_MakesASpanOfEachPerformance(t *testing.T) {
 			got[a.Key] = a.Value.String()
 		}
 		id := got["stint.task.id"]
-		if span.Name() != "stint.perform" || span.SpanKind() != trace.SpanKindConsumer ||
+		if span.Name() != "perform a" || span.SpanKind() != trace.SpanKindConsumer ||
 			got["stint.task.action"] != "a" || got["stint.task.try"] != "1" ||
 			got["stint.actor"] != "me" || got["stint.outcome"] != want[id].outcome ||
 			span.Status().Code != want[id].status {

@@ -1,5 +1,5 @@
 // Command tracing shows a trace that crosses the queue: a request inserts a task, whose tries link
-// to the request, each with its steps; the task inserts another one, which links to it.
+// to the insert, each with its steps; the task inserts another one, which links to that insert.
 //
 //	go run ./examples/tracing
 //	go run ./examples/tracing -database-url postgres://localhost/app
@@ -77,7 +77,7 @@ func demonstrate(ctx context.Context, pool *pgxpool.Pool, stdout io.Writer) erro
 		return err
 	}
 	defer store.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the program ends
-	s := &shop{store: store, tracer: provider.Tracer("shop"), mailed: make(chan struct{})}
+	s := &shop{store: store, provider: provider, mailed: make(chan struct{})}
 	w, err := worker.New(store, worker.Options{
 		TracerProvider: provider, Concurrency: 1,
 		Retry: worker.Retry{Base: time.Millisecond, Max: time.Millisecond},
@@ -98,16 +98,18 @@ func demonstrate(ctx context.Context, pool *pgxpool.Pool, stdout io.Writer) erro
 }
 
 type shop struct {
-	store  *stint.Store
-	tracer trace.Tracer
-	mailed chan struct{}
+	store    *stint.Store
+	provider trace.TracerProvider
+	mailed   chan struct{}
 }
 
 // order stands for the handler of a request, of which a middleware makes a span.
 func (s *shop) order(ctx context.Context) error {
-	ctx, span := s.tracer.Start(ctx, "POST /orders", trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := s.provider.Tracer("shop").Start(ctx, "POST /orders",
+		trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
-	return s.store.InsertTasks(ctx, []stint.Task{{Action: "charge", Body: []byte("7")}})
+	tasks := []stint.Task{{Action: "charge", Body: []byte("7")}}
+	return stintotel.Insert(ctx, s.provider, tasks, s.store.InsertTasks)
 }
 
 func (s *shop) charge(ctx context.Context, task *worker.Task) (worker.Result, error) {
@@ -126,7 +128,8 @@ func (s *shop) charge(ctx context.Context, task *worker.Task) (worker.Result, er
 	if err != nil {
 		return worker.Result{}, err
 	}
-	return worker.Result{}, s.store.InsertTasks(ctx, []stint.Task{{Action: "mail"}})
+	mail := []stint.Task{{Action: "mail"}}
+	return worker.Result{}, stintotel.Insert(ctx, s.provider, mail, s.store.InsertTasks)
 }
 
 func (s *shop) mail(context.Context, *worker.Task) (worker.Result, error) {

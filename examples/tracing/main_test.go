@@ -15,14 +15,15 @@ func TestDemonstrate_PrintsWhatThePageShows(t *testing.T) {
 	if err := demonstrate(t.Context(), testdb.New(t), &printed); err != nil {
 		t.Fatal(err)
 	}
-	const want = `trace 1  span 1  POST /orders
-trace 2  span 3  stint.step, action charge, step reserve, in span 2
-trace 2  span 4  stint.step, action charge, step capture, in span 2: the bank does not answer
-trace 2  span 2  stint.perform, action charge, try 1, links to span 1: step "capture": ` +
-		`the bank does not answer
-trace 3  span 6  stint.step, action charge, step capture, in span 5
-trace 3  span 5  stint.perform, action charge, try 2, links to span 1
-trace 4  span 7  stint.perform, action mail, try 1, links to span 5
+	const want = `trace 1  span 2  insert charge, in span 1
+trace 1  span 1  POST /orders
+trace 2  span 4  stint.step, step reserve, in span 3
+trace 2  span 5  stint.step, step capture, in span 3: the bank does not answer
+trace 2  span 3  perform charge, try 1, links to span 2: step "capture": the bank does not answer
+trace 3  span 7  stint.step, step capture, in span 6
+trace 3  span 8  insert mail, in span 6
+trace 3  span 6  perform charge, try 2, links to span 2
+trace 4  span 9  perform mail, try 1, links to span 8
 `
 	if printed.String() != want {
 		t.Errorf("the program prints\n%s", printed.String())

@@ -49,7 +49,7 @@ func (p *printer) OnEnd(span sdktrace.ReadOnlySpan) {
 		p.span(of), span.Name())
 	for _, a := range span.Attributes() {
 		switch a.Key {
-		case "stint.task.action", "stint.task.try", "stint.step":
+		case "stint.task.try", "stint.step":
 			name := string(a.Key)
 			line += fmt.Sprintf(", %s %s", name[strings.LastIndex(name, ".")+1:], a.Value.String())
 		}

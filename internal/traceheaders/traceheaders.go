@@ -3,6 +3,8 @@
 package traceheaders
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,3 +36,19 @@ func (c Carrier) Set(name, value string) { c[strings.ToLower(name)] = value }
 
 // Keys returns the names of the headers.
 func (c Carrier) Keys() []string { return slices.Sorted(maps.Keys(c)) }
+
+// ClassOf is what the attribute error.type says of an error: its type, or the one below those that
+// package fmt adds a text by.
+func ClassOf(err error) string {
+	for {
+		class := fmt.Sprintf("%T", err)
+		if !strings.HasPrefix(class, "*fmt.") { // whose methods do what they should
+			return class
+		}
+		within := errors.Unwrap(err)
+		if within == nil {
+			return class
+		}
+		err = within
+	}
+}
