@@ -6,6 +6,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/names"
 )
 
 type actionsData struct {
@@ -34,6 +35,7 @@ type actionData struct {
 	Partly  bool // as in [request]
 	Name    string
 	Known   bool
+	Unknown names.Unknown // what was looked at, if it is not known
 	Row     actionRow
 	Spark   spark
 	Limits  *limitRow // nil if there are none
@@ -80,7 +82,7 @@ func action(h *Handler, r *request) (view, error) {
 	}, "pause").called("Pause the key")
 	for _, row := range actionRows(stats, &h.asked.rates) {
 		if row.Action == data.Name {
-			data.Row, data.Known = row, true
+			data.Row = row
 		}
 	}
 	data.Spark = h.asked.rates.spark(data.Name)
@@ -96,10 +98,17 @@ func action(h *Handler, r *request) (view, error) {
 		}
 	}
 	data.Schedules = h.asked.schedulesOf(ctx, data.Name)
-	if !data.Known && (limits != nil || len(data.Actors) > 0 || len(data.Schedules) > 0) {
+	unknown, err := names.UnknownActions(ctx, knownNames{h.asked}, false, data.Name)
+	switch {
+	case err != nil:
+		return view{}, err
+	case len(unknown) > 0:
+		data.Unknown = unknown[0]
+	case data.Row.Action == "":
 		none := stint.Stats{Actions: []stint.ActionStats{{Action: data.Name}}}
-		data.Row, data.Known = actionRows(none, &h.asked.rates)[0], true
+		data.Row = actionRows(none, &h.asked.rates)[0]
 	}
+	data.Known = len(unknown) == 0
 	return view{name: "action", title: shownText(data.Name), data: data}, nil
 }
 

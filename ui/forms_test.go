@@ -29,10 +29,22 @@ type sentForm struct {
 	boxes          []string // the values of its boxes that can be checked
 	buttons        []string
 	names          map[string]string // the types of its fields by their names
+	hidden         map[string]bool   // the names of those that nobody sees
 }
 
 // formsOf are the forms of a page that are sent by POST.
 func formsOf(t *testing.T, page string) (forms []sentForm) {
+	t.Helper()
+	for _, form := range allForms(t, page) {
+		if form.method == "post" {
+			forms = append(forms, form)
+		}
+	}
+	return forms
+}
+
+// allForms are the forms of a page.
+func allForms(t *testing.T, page string) (forms []sentForm) {
 	t.Helper()
 	decoder := xml.NewDecoder(strings.NewReader(strings.Map(inXML, page)))
 	decoder.Strict, decoder.AutoClose, decoder.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
@@ -45,7 +57,7 @@ func formsOf(t *testing.T, page string) (forms []sentForm) {
 		}
 		wantNil(t, err)
 		if end, ok := token.(xml.EndElement); ok && end.Name.Local == "form" {
-			if form != nil && form.method == "post" {
+			if form != nil {
 				forms = append(forms, *form)
 			}
 			form = nil
@@ -62,7 +74,7 @@ func formsOf(t *testing.T, page string) (forms []sentForm) {
 		case start.Name.Local == "form":
 			form = &sentForm{
 				action: attrs["action"], method: attrs["method"], values: url.Values{},
-				names: map[string]string{},
+				names: map[string]string{}, hidden: map[string]bool{},
 			}
 		case form == nil:
 		case start.Name.Local == "button":
@@ -82,7 +94,7 @@ func formsOf(t *testing.T, page string) (forms []sentForm) {
 				form.boxes = append(form.boxes, attrs["value"])
 			}
 		case start.Name.Local == "input" || start.Name.Local == "textarea":
-			form.names[name] = start.Name.Local
+			form.names[name], form.hidden[name] = start.Name.Local, attrs["type"] == "hidden"
 			form.values.Add(name, attrs["value"])
 		}
 	}

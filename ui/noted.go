@@ -113,6 +113,7 @@ type changesData struct {
 	Changes     []changeRow
 	ID, Action  string // the filter
 	Next, First string
+	Doubts      []sentence // where nothing was found: what is not known of the filter
 	Filtered    bool
 	Now         time.Time
 }
@@ -154,6 +155,9 @@ func listChanges(h *Handler, r *request) (view, error) {
 		}
 		row.What = display.Change(&c)
 		data.Changes = append(data.Changes, row)
+	}
+	if len(page.Changes) == 0 {
+		data.Doubts = h.doubtsOfFilter(r, data.Action, "")
 	}
 	if page.Next != "" {
 		data.Next = changesLink(query, string(page.Next))

@@ -30,6 +30,9 @@ func targetOf(form url.Values) (t target, err error) {
 		return t, err
 	}
 	if typed := form.Get("typed"); typed != "" {
+		if err := badName("key", typed); err != nil {
+			return t, err
+		}
 		t.key = typed
 	}
 	if (t.action == "") == (t.schedule == "") || form.Get("what") == "key" && t.key == "" {
@@ -114,6 +117,7 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 	default:
 		data.Sentence = say("Its tasks are handed out again.")
 	}
+	data.Details = h.doubtsOf(r, k, t)
 	if stats, err := h.asked.stats.get(r.Context()); err == nil && t.key == "" {
 		for i := range stats.Actions {
 			if a := &stats.Actions[i]; a.Action == t.action {
@@ -124,6 +128,25 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		}
 	}
 	return data, nil
+}
+
+// doubtsOf says that nothing has the name of what is paused, or that what is resumed is not paused.
+func (h *Handler) doubtsOf(r *request, k *kind, t target) []sentence {
+	switch {
+	case t.schedule != "":
+		return nil
+	case k.name == "pause":
+		return h.unknownNow(r, t.action, t.key)
+	}
+	now, err := h.limitsNow(r.Context(), t.action)
+	paused := !now.PausedSince.IsZero()
+	if t.key != "" {
+		paused = now.KeysOrMore || !now.PausedKeys[t.key].IsZero()
+	}
+	if err != nil || paused {
+		return nil
+	}
+	return []sentence{say("It is not paused now: there is nothing to resume.")}
 }
 
 // pause pauses or resumes.
@@ -332,14 +355,16 @@ func (h *Handler) previewLimits(r *request) (previewData, error) {
 		return previewData{}, err
 	}
 	l := now.Limits
-	return limitsPage(t.action, &now, url.Values{
+	page := limitsPage(t.action, &now, url.Values{
 		"concurrency": {numberOf(l.Concurrency)}, "per-key": {numberOf(l.ConcurrencyPerKey)},
 		"rate": {numberOf(l.Rate.Tasks)}, "burst": {numberOf(l.Rate.Burst)},
 		"rate-per": {perOf(l.Rate)}, "rate-key": {numberOf(l.RatePerKey.Tasks)},
 		"burst-key": {numberOf(l.RatePerKey.Burst)}, "rate-key-per": {perOf(l.RatePerKey)},
 		"fair": {strconv.FormatBool(l.Fair)}, "fair-group": {l.FairGroup},
 		"ordered": {strconv.FormatBool(l.Ordered)}, "seen": {limitsText(l)},
-	}), nil
+	})
+	page.Details = h.unknownNow(r, t.action, "")
+	return page, nil
 }
 
 // limitsPage is the page with the form.
@@ -446,6 +471,9 @@ func readLimits(form url.Values) (l stint.Limits, problem string) {
 		Fair:              form.Get("fair") == "true",
 		Ordered:           form.Get("ordered") == "true",
 		FairGroup:         form.Get("fair-group"),
+	}
+	if slip := slipIn("group", l.FairGroup); slip != "" {
+		problem = slip
 	}
 	if l.FairGroup != "" && !l.Fair {
 		problem = "A group is of actions whose keys take turns: choose that, too, or no group."

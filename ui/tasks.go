@@ -29,7 +29,8 @@ type tasksData struct {
 	Filtered bool
 	Actions  []string // to choose from
 	Command  string
-	Picking  *offer // what can be done with tasks; nil if nothing
+	Doubts   []sentence // where nothing was found: what is not known of the filter
+	Picking  *offer     // what can be done with tasks; nil if nothing
 	Now      time.Time
 }
 
@@ -140,6 +141,9 @@ func tasks(h *Handler, r *request) (view, error) {
 		Filter: filter, Tasks: found.Tasks, Looked: found.Looked, Filtered: filter.Present,
 		Cut: found.Next != "" && len(found.Tasks) < filter.Size, Now: r.now,
 		Command: commandOf(filter, asked),
+	}
+	if len(found.Tasks) == 0 && found.Next == "" {
+		data.Doubts = h.doubtsOfFilter(r, filter.Action, filter.Key)
 	}
 	data.Picking = h.offer(r, []field{
 		{"filter", withoutCursor(query).Encode()}, {"back", here(r)},

@@ -133,6 +133,8 @@ func readWaiting(form url.Values, now time.Time) (to stint.TaskChanges, problem 
 		return to, "Give a key, or none.", nil
 	case form.Has(fieldNoKey):
 		to.Key = new("")
+	case slipIn("key", form.Get(fieldKey)) != "":
+		return to, slipIn("key", form.Get(fieldKey)), nil
 	case form.Get(fieldKey) != "":
 		to.Key = new(form.Get(fieldKey))
 	}

@@ -134,6 +134,9 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 			fmt.Fprintf(p.stderr, "left out %s aborted because of others: retry these others\n",
 				display.Count(int64(skipped), "task"))
 		}
+		if len(tasks) == 0 {
+			p.warnFilter(ctx, db, &filter)
+		}
 		if c.dryRun {
 			return p.tryFiltered(ctx, c, db, filter, tasks)
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -66,7 +67,7 @@ func (f *changeFlags) changes(cmd *cobra.Command) (stint.TaskChanges, error) {
 		f.tries > math.MaxInt32):
 		return to, said(errInput, "invalid --set-max-tries: it must be -1, or 1 to 2147483647")
 	case f.key != "":
-		return to, checkNames("set-key", f.key)
+		return to, cmp.Or(checkNames("set-key", f.key), checkTyped("--set-key", f.key))
 	}
 	return to, nil
 }

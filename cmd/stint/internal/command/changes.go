@@ -131,6 +131,9 @@ func (p *program) changes(ctx context.Context, filter stint.ChangeFilter) error 
 		if err != nil {
 			return err
 		}
+		if len(page.Changes) == 0 {
+			p.warn(unknownActions(ctx, db, false, filter.Actions...))
+		}
 		if p.json {
 			err = printLines(p, page.Changes, newChangeJSON)
 		} else {

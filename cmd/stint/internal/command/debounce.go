@@ -50,6 +50,7 @@ func (p *program) debounce(
 	ctx context.Context, task stint.Task, quiet, atMost time.Duration,
 ) error {
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		p.warnTasks(ctx, db, []stint.Task{task})
 		if err := db.store.Debounce(ctx, task, quiet, atMost); err != nil {
 			return flagsOf(err)
 		}

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -77,6 +79,8 @@ would_import.`,
 			wanted.Progress = p.importProgress()
 			return p.withDirectStore(cmd.Context(), p.storeOptions(),
 				func(ctx context.Context, db *database) error {
+					actions := slices.Collect(maps.Values(wanted.Actions))
+					p.warn(unknownActions(ctx, db, true, actions...))
 					if !given.yes && !given.dryRun {
 						if err := p.confirmImport(ctx, db, wanted); err != nil {
 							return err
@@ -118,7 +122,8 @@ func (f *importFlags) read(source jobimport.Source) (jobimport.Import, error) {
 		if f.kinds != nil && !slices.Contains(f.kinds, kind) {
 			return wanted, said(errInput, "--action names the kind %q, and --kind does not", kind)
 		}
-		if err := checkNames("action", action); err != nil {
+		err := cmp.Or(checkNames("action", action), checkTyped("--action", action))
+		if err != nil {
 			return wanted, err
 		}
 		wanted.Actions[kind] = action

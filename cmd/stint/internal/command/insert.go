@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,9 +62,11 @@ func (f *taskFlags) task(cmd *cobra.Command, id string) (stint.Task, error) {
 		return task, err
 	}
 	if cmd.Flags().Changed("key") {
-		return task, checkNames("key", f.key)
+		if err := cmp.Or(checkNames("key", f.key), checkTyped("--key", f.key)); err != nil {
+			return task, err
+		}
 	}
-	return task, nil
+	return task, checkTyped("--action", f.action)
 }
 
 // insertFlags are those of one task, and of its ID.
@@ -119,6 +122,8 @@ tasks or stored ones, and to_signal_after is refused.
 With --ensure, tasks whose IDs are taken are left out, whatever they are like: those that are
 there stay as they are, and the others are linked to them. A long input is then inserted in
 pieces of this size, each all or none, so it may be repeated as it is.
+
+An action that nothing has, but something nearly, is a warning on standard error.
 
 Prints new IDs on standard output, one to a line, and the number of tasks on standard
 error. With --json, one document: inserted (the number of tasks), new_ids, and with --ensure
@@ -196,6 +201,7 @@ func (p *program) insertOne(ctx context.Context, task stint.Task, named, ensure 
 		made = append(made, task.ID)
 	}
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+		p.warnTasks(ctx, db, []stint.Task{task})
 		done := insertion{inserted: 1, named: made, ensured: ensure}
 		if err := done.insert(ctx, db, []stint.Task{task}); err != nil {
 			return err
@@ -242,6 +248,7 @@ func (p *program) insert(ctx context.Context, ensure bool) error {
 	done := insertion{ensured: ensure}
 	before := 0 // of the tasks of a piece
 	err = p.withStore(ctx, func(ctx context.Context, db *database) error {
+		p.warnTasks(ctx, db, gathered)
 		for !all && ensure {
 			done.inserted += int64(len(gathered))
 			if err := done.insert(ctx, db, gathered); err != nil {

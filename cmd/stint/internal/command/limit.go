@@ -1,9 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +35,8 @@ func (p *program) limitCommand() *cobra.Command {
 		Short: "Limit how tasks with an action are handed out",
 		Long: `Set limits of an action, for all workers together, at once. Limits whose flags are
 not given stay as they are: the command reads them first. 0 removes a limit, --none all of
-them. Pauses and weights stay.
+them. Pauses and weights stay. An action that nothing has the name of is limited, too, with
+a warning on standard error.
 
 With --ordered, the tasks of each key are performed one at a time, in the order in which
 they became ready: a task holds its key until it has ended, through all of its tries. To
@@ -89,20 +93,26 @@ func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) er
 			"to see the limits: stint limits; to remove all of them: --none")
 	case some && flags.none:
 		return said(errInput, "--none excludes other limits")
+	case some:
+		err := cmp.Or(checkTyped("action", action), checkTyped("--fair-group", flags.group))
+		if err != nil {
+			return err
+		}
 	}
 	return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 		var limits stint.Limits
-		if some {
-			list, err := db.store.ListLimits(ctx, action)
-			if err != nil {
-				return err
-			}
-			if len(list) > 0 {
-				limits = list[0].Limits
-			}
-			if err := flags.change(&limits, given); err != nil {
-				return err
-			}
+		list, err := db.store.ListLimits(ctx, action)
+		if err != nil && some {
+			return err
+		}
+		if some && len(list) > 0 {
+			limits = list[0].Limits
+		}
+		if err := flags.change(&limits, given); err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			p.warnAction(ctx, db, action)
 		}
 		if err := db.store.SetLimits(ctx, action, limits); err != nil {
 			return toldAll(flagsOf(err))
@@ -281,7 +291,8 @@ func (p *program) weightCommand() *cobra.Command {
 		Long: `Set the weights of keys of an action, 1 to 1000 each. Where keys take turns (see:
 stint limit --fair), a key with weight 3 gets three times as many tasks as one with weight
 1, which is what keys have without a weight of their own. Keys that are not named keep
-their weights.
+their weights. Keys that nothing has the name of get theirs, too, with a warning on standard
+error.
 
 With --json: action, and weights, an object with the keys.`,
 		Example: "  stint weight mail customer-7=3 customer-9=1",
@@ -306,6 +317,11 @@ With --json: action, and weights, an object with the keys.`,
 				}
 				weights[arg[:at]] = weight
 			}
+			err := cmp.Or(checkTyped("action", args[0]),
+				checkTyped("key", slices.Sorted(maps.Keys(weights))...))
+			if err != nil {
+				return err
+			}
 			return p.weight(cmd.Context(), args[0], weights)
 		},
 		ValidArgsFunction: onlyFirst(p.actions),
@@ -319,6 +335,7 @@ func (p *program) weight(ctx context.Context, action string, weights map[string]
 				return said(errInput, "the weight of %q must be 1 to %d", key, weightMax)
 			}
 		}
+		p.warnAction(ctx, db, action, slices.Sorted(maps.Keys(weights))...)
 		if err := db.store.SetWeights(ctx, action, weights); err != nil {
 			return err
 		}

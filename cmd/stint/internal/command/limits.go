@@ -47,6 +47,9 @@ func (p *program) limits(ctx context.Context, db *database, actions []string) er
 	if err != nil {
 		return err
 	}
+	if len(list) == 0 {
+		p.warn(unknownActions(ctx, db, false, actions...))
+	}
 	if p.json {
 		return printLines(p, list, newLimitsJSON)
 	}

@@ -74,6 +74,9 @@ func (p *program) list(ctx context.Context, filter stint.Filter) error {
 		if err != nil {
 			return err
 		}
+		if len(page.Tasks) == 0 && page.Next == "" && (db.shards == nil || !db.shards.lacks()) {
+			p.warnFilter(ctx, db, &filter)
+		}
 		if p.json {
 			if err := printLines(p, page.Tasks, p.newTaskJSON); err != nil {
 				return err

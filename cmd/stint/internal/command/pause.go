@@ -1,13 +1,18 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/names"
 )
 
 func (p *program) pauseCommand() *cobra.Command {
@@ -17,7 +22,8 @@ func (p *program) pauseCommand() *cobra.Command {
 		Short:      "Stop handing out tasks with an action, or of a key",
 		Long: `Stop the hand-outs of tasks with these actions, by all workers, until: stint resume.
 Owners go on with what they own, and tasks may be inserted. With --key, only the tasks of
-these keys of one action are not handed out.
+these keys of one action are not handed out. What nothing has the name of is paused, too,
+with a warning on standard error.
 
 With --json: paused, the actions; with --key action, and paused_keys.`,
 		Example: `  stint pause mail
@@ -32,7 +38,7 @@ func (p *program) resumeCommand() *cobra.Command {
 		Short:      "Hand out tasks again that were paused",
 		Long: `End the pauses of these actions, or, with --key, of these keys of one action. Paused
 keys stay paused when their action is resumed, and the other way round. What is not paused
-stays as it is.
+stays as it is, and standard error says so.
 
 With --json: resumed, the actions; with --key action, and resumed_keys.`,
 		Example: `  stint resume mail
@@ -54,8 +60,14 @@ func (p *program) pausing(
 		if len(keys) > 0 && len(actions) > 1 {
 			return said(errInput, "--key is about one action, got %s", number(actions))
 		}
+		if verb == "pause" {
+			err := cmp.Or(checkTyped("action", actions...), checkTyped("--key", keys...))
+			if err != nil {
+				return err
+			}
+		}
 		return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
-			idle, err := notPaused(ctx, db.store, verb == "resume" && !p.json, actions, keys)
+			idle, err := p.doubt(ctx, db, verb == "resume", actions, keys)
 			if err != nil {
 				return err
 			}
@@ -76,14 +88,31 @@ func (p *program) pausing(
 	return cmd
 }
 
-// notPaused returns which of the actions, or of the keys of one, are not paused, if that is asked.
-func notPaused(
-	ctx context.Context, store verbs, asked bool, actions, keys []string,
+// doubt warns of what is paused although nothing has its name. Of what is resumed it says what is
+// not paused, and returns that.
+func (p *program) doubt(
+	ctx context.Context, db *database, resume bool, actions, keys []string,
 ) ([]string, error) {
-	if !asked {
+	switch {
+	case resume:
+		return p.notPaused(ctx, db, actions, keys)
+	case len(keys) > 0:
+		p.warnAction(ctx, db, actions[0], keys...)
+	default:
+		p.warn(unknownActions(ctx, db, false, actions...))
+	}
+	return nil, nil
+}
+
+// notPaused says which of the actions, or of the keys of one, are not paused, and which that are
+// may have been meant.
+func (p *program) notPaused(
+	ctx context.Context, db *database, actions, keys []string,
+) ([]string, error) {
+	list, err := db.store.ListLimits(ctx, actions...)
+	if errors.Is(err, stint.ErrRefused) { // who may not read may resume
 		return nil, nil
 	}
-	list, err := store.ListLimits(ctx, actions...)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +132,33 @@ func notPaused(
 	if len(keys) > 0 {
 		named = keys
 	}
-	return slices.DeleteFunc(slices.Clone(named), func(name string) bool {
-		return paused[name]
-	}), nil
+	idle := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return paused[name] })
+	if len(idle) > 0 && len(keys) == 0 {
+		maps.Copy(paused, pausedActions(ctx, db))
+	}
+	var meant []string
+	for name, is := range paused {
+		if is {
+			meant = append(meant, name)
+		}
+	}
+	for _, name := range idle {
+		fmt.Fprintf(p.stderr, "%s was not paused%s\n", display.Text(name),
+			names.Meant(names.Near(name, meant)))
+	}
+	return idle, nil
+}
+
+// pausedActions are those that are paused; none if that cannot be found out.
+func pausedActions(ctx context.Context, db *database) map[string]bool {
+	ctx, cancel := context.WithTimeout(ctx, lookedFor)
+	defer cancel()
+	paused := map[string]bool{}
+	stats, err := db.store.Stats(ctx)
+	for i := range stats.Actions {
+		paused[stats.Actions[i].Action] = err == nil && stats.Actions[i].Paused
+	}
+	return paused
 }
 
 // distinct returns the names in their order, each once.
@@ -121,11 +174,6 @@ func distinct(names []string) []string {
 
 // printPaused says what is paused or resumed, but for the idle ones, which were not paused.
 func (p *program) printPaused(done string, actions, keys, idle []string) error {
-	for _, name := range idle {
-		if _, err := fmt.Fprintf(p.stderr, "%s was not paused\n", display.Text(name)); err != nil {
-			return err
-		}
-	}
 	switch {
 	case p.json && len(keys) > 0:
 		return p.printJSON(map[string]any{"action": actions[0], done + "_keys": keys})

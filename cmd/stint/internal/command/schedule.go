@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,11 @@ func (p *program) putSchedules(cmd *cobra.Command, args []string, flags *putFlag
 		if flags.ensure {
 			put, done = db.store.EnsureSchedules, "ensured"
 		}
+		var tasks []stint.Task
+		for i := range schedules {
+			tasks = append(tasks, schedules[i].Tasks...)
+		}
+		p.warnTasks(ctx, db, tasks)
 		if err := put(ctx, schedules); err != nil {
 			return refused(err)
 		}
@@ -160,6 +166,10 @@ func (p *program) scheduleOfFlags(
 		return nil, nil, said(errInput, "FILE excludes --name, --spec, --zone, --action and --body")
 	case !given("name") || !given("spec") || !given("action"):
 		return nil, nil, said(errInput, "a schedule by flags needs --name, --spec and --action")
+	}
+	err := cmp.Or(checkTyped("--name", flags.name), checkTyped("--action", flags.action))
+	if err != nil {
+		return nil, nil, err
 	}
 	task := stint.Task{Action: flags.action}
 	if given("body") {

@@ -138,6 +138,7 @@ func (p *program) submit(ctx context.Context, s submission) error {
 		if err != nil {
 			return err
 		}
+		p.warnTasks(ctx, db, plan.Tasks)
 		var source tasktree.Source = db.store
 		if sharded != nil {
 			source, err = sharded, sharded.insert(ctx)

@@ -179,6 +179,8 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 		return said(errInput, "--dir is empty: it names the directory of the programs")
 	case changed("actor") && checkNames("actor", s.actor) != nil:
 		return checkNames("actor", s.actor)
+	case checkTyped("--action", s.actions...) != nil:
+		return checkTyped("--action", s.actions...)
 	case s.concurrency < 0, s.concurrency == 0 && changed("concurrency"):
 		return said(errInput, "invalid --concurrency %d: must be at least 1", s.concurrency)
 	case s.lease < leaseShortest, s.lease > leaseLongest:
@@ -241,6 +243,10 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 		} else {
 			logger.LogAttrs(ctx, slog.LevelInfo, "connected to the database",
 				slog.String("database", db.name()))
+		}
+		for _, line := range unknownActions(ctx, db, true, directory.Actions()...) {
+			logger.LogAttrs(ctx, slog.LevelWarn, "the name of a program may be a slip",
+				slog.String("found", line))
 		}
 		return s.work(ctx, db, directory, logger)
 	})
