@@ -136,14 +136,13 @@ func New(address string, options Options) (*Client, error) {
 	address = strings.TrimRight(address, "/")
 	with := []connect.ClientOption{
 		connect.WithGRPC(), connect.WithReadMaxBytes(messageBytesMax),
-		connect.WithInterceptors(author{}),
+		connect.WithInterceptors(author{}, keyed{}),
 	}
 	if bearer != nil {
 		with = append(with, connect.WithInterceptors(bearer))
 	}
 	c := &Client{
-		tasks: stintv1connect.NewTaskServiceClient(doer, address,
-			append(with, connect.WithInterceptors(keyed{}))...),
+		tasks:   stintv1connect.NewTaskServiceClient(doer, address, with...),
 		owners:  stintv1connect.NewWorkerServiceClient(doer, address, with...),
 		cluster: stintv1connect.NewClusterServiceClient(doer, address, with...),
 		outages: newOutages(warnlog.Or(options.Logger)), closing: make(chan struct{}),

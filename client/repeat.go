@@ -87,15 +87,26 @@ func withKey(ctx context.Context) context.Context {
 	return context.WithValue(ctx, keyKey{}, uuid.New().String())
 }
 
-// keyed says with each attempt of a call which call it is, if that changes something.
+type repeatedKey struct{}
+
+// asRepeated returns a context for an attempt before which another one may have taken effect.
+func asRepeated(ctx context.Context) context.Context {
+	return context.WithValue(ctx, repeatedKey{}, true)
+}
+
+// keyed says with each attempt of a call which call it is, if that changes something, and whether
+// it is repeated.
 type keyed struct{}
 
-// WrapUnary adds the header to calls.
+// WrapUnary adds the headers to calls.
 func (keyed) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		key, ok := ctx.Value(keyKey{}).(string)
 		if ok && request.Spec().IdempotencyLevel != connect.IdempotencyNoSideEffects {
 			request.Header().Set(wire.KeyHeader, key)
+		}
+		if ctx.Value(repeatedKey{}) != nil {
+			request.Header().Set(wire.RepeatedHeader, "true")
 		}
 		return next(ctx, request)
 	}
@@ -151,6 +162,9 @@ func (c *Client) attempt(
 ) error {
 	attempting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	if ambiguous {
+		attempting = asRepeated(attempting)
+	}
 	err := call(attempting, ambiguous)
 	ends, _ := attempting.Deadline()
 	callers, limited := ctx.Deadline()

@@ -14,6 +14,14 @@ import (
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
+// isRepeated reports whether a call was made before, and got no answer.
+func isRepeated(ctx context.Context) bool {
+	repeated, _ := ctx.Value(repeatedKey{}).(bool)
+	return repeated
+}
+
+type repeatedKey struct{}
+
 // A repeatable call has a key of its caller's, by which it is known again when it is repeated.
 type repeatable struct {
 	call uuid.UUID
@@ -23,11 +31,12 @@ type repeatable struct {
 
 type repeatableKey struct{}
 
-// withKey returns a context that has the key of a request, if it has one. A key is known again for
-// the same caller and procedure only.
+// withKey returns a context that has the key of a request, if it has one, and says whether the call
+// is repeated. A key is known again for the same caller and procedure only.
 func withKey(
 	ctx context.Context, header http.Header, caller, procedure string,
 ) context.Context {
+	ctx = context.WithValue(ctx, repeatedKey{}, header.Get(wire.RepeatedHeader) == "true")
 	key := header.Get(wire.KeyHeader)
 	if key == "" {
 		return ctx

@@ -16,6 +16,9 @@ const (
 // and new for each call.
 const KeyHeader = "Idempotency-Key"
 
+// RepeatedHeader is the header of calls that were made before and got no answer. It is "true".
+const RepeatedHeader = "Stint-Repeated"
+
 // FromChanges returns a page of changes as a message.
 func FromChanges(page stint.ChangePage) *stintv1.ListChangesResponse {
 	message := &stintv1.ListChangesResponse{Next: string(page.Next)}
