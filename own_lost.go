@@ -177,7 +177,7 @@ func (s *Store) untilDone(lease time.Duration, attempt func(context.Context) err
 }
 
 // goOn makes attempts to give tasks back in the background until one succeeds or the lease, which
-// has begun, has expired; not for long once the store is being closed.
+// has begun, has expired; not for long once the store is being closed, and none once the pool is.
 func (s *Store) goOn(lease time.Duration, attempt func(context.Context) error) {
 	work := func() {
 		over, end := context.WithTimeout(context.Background(), lease)
@@ -196,7 +196,8 @@ func (s *Store) goOn(lease time.Duration, attempt func(context.Context) error) {
 				return
 			}
 			err := undo(over, attempt)
-			failed := pg.Failed(context.Background(), s.logs.abandoned, err)
+			failed := !pg.IsPoolClosed(err) &&
+				pg.Failed(context.Background(), s.logs.abandoned, err)
 			if failed {
 				select {
 				case <-time.After(pg.Around(pause)):

@@ -3,6 +3,7 @@ package stint
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -88,6 +89,14 @@ func (r *Remote) ReturnAndClaimTasks(
 		return nil, nil, fmt.Errorf("return and claim tasks: %w", err)
 	}
 	return answer.verdicts, answer.tasks, nil
+}
+
+// OwnUp makes verdicts on returns those of one call, if an attempt of the same call may have made
+// the returns, and its answer was lost: what was made before has no error then. If the store does
+// not keep tasks that have ended so ([KeepNone]), neither has a return of a task that is gone. A
+// return that comes twice in a call was made once.
+func (r *Remote) OwnUp(returns []Return, verdicts []error) {
+	r.store.ownUp(returns, verdicts, slices.Repeat([]bool{true}, len(returns)))
 }
 
 // WaitToClaimTasks is [Remote.ClaimTasks], but waits until there are tasks, as

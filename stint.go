@@ -103,6 +103,7 @@ import (
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/prune"
+	"github.com/stint-tasks/stint/internal/responses"
 	"github.com/stint-tasks/stint/internal/schedule"
 	"github.com/stint-tasks/stint/internal/session"
 	"github.com/stint-tasks/stint/internal/waiters"
@@ -317,7 +318,7 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 		Statements: []*pg.Statements{
 			statements, actionstats.Statements, changes.Statements, clock.Statements,
 			counts.Statements, duty.Statements, limit.Statements, prune.Statements,
-			schedule.Statements, session.Statements,
+			responses.Statements, schedule.Statements, session.Statements,
 		},
 		Literals:    []string{Spontaneous, External, gatePrefix},
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,

@@ -61,13 +61,16 @@ func (c *Client) ownTasks(
 		attempt := request.GetWait().AsDuration() + max(answerMax, timeFor(request))
 		err = c.repeat(ctx, attempt, func(ctx context.Context, ambiguous bool) error {
 			request.Repeated = ambiguous
+			if again { // the returns may have been made, under whichever claim
+				ctx = asRepeated(ctx)
+			}
 			response, err := c.owners.OwnTasks(ctx, request)
 			if err != nil {
 				_, may := isLost(err)
 				lost, again = lost || may, again || may
 				return err
 			}
-			verdicts = unambiguous(response.GetVerdicts(), again)
+			verdicts = wire.ToVerdicts(response.GetVerdicts())
 			owned, err = wire.ToOwned(response.GetTasks())
 			return err
 		})
@@ -91,18 +94,6 @@ func (c *Client) ownTasks(
 		c.presence.drop(returns, verdicts)
 		return verdicts, owned, nil
 	}
-}
-
-// unambiguous are verdicts. Where an earlier answer was lost, a return that was made before was
-// made by the call itself.
-func unambiguous(from []*stintv1.Verdict, lost bool) []error {
-	verdicts := wire.ToVerdicts(from)
-	for i := range verdicts {
-		if lost && errors.Is(verdicts[i], stint.ErrAlreadyReturned) {
-			verdicts[i] = nil
-		}
-	}
-	return verdicts
 }
 
 // release gives back in the background what was or will be handed out under a claim.
@@ -174,9 +165,9 @@ func (c *Client) ReturnTask(
 }
 
 // ReturnTasks is [stint.Store.ReturnTasks]. Where the answer to an attempt was lost, and a
-// repetition finds a task returned with the same outcome, the first one has returned it. With
-// KeepNone the store cannot tell that from a task that was lost: the verdict is then
-// [stint.ErrInvalidToken].
+// repetition finds a task returned with the same outcome, the first one has returned it, and the
+// verdict is nil. With KeepNone so it is where the task is gone, though somebody else may have ended
+// it.
 func (c *Client) ReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error) {
 	verdicts, err := c.returnTasks(ctx, returns, false)
 	return verdicts, said("return tasks", err)
@@ -204,9 +195,9 @@ func (c *Client) returnTasks(
 	request := &stintv1.ReturnTasksRequest{
 		Returns: wire.FromReturns(returns), Promptly: promptly,
 	}
-	err = c.repeat(ctx, timeFor(request), func(ctx context.Context, ambiguous bool) error {
+	err = c.repeat(ctx, timeFor(request), func(ctx context.Context, _ bool) error {
 		response, err := c.owners.ReturnTasks(ctx, request)
-		verdicts = unambiguous(response.GetVerdicts(), ambiguous)
+		verdicts = wire.ToVerdicts(response.GetVerdicts())
 		return err
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/google/uuid"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stint-tasks/stint"
@@ -34,14 +35,15 @@ const (
 )
 
 // repeat makes a call until the service has answered it, ctx ends, or repeatFor has passed since
-// the first failure, or would have before the service wants to be asked again. The call is told
-// whether an attempt before may have taken effect.
+// the first failure, or would have before the service wants to be asked again. All attempts have
+// the same key. The call is told whether an attempt before may have taken effect.
 func (c *Client) repeat(
 	ctx context.Context, attempt time.Duration,
 	call func(ctx context.Context, ambiguous bool) error,
 ) error {
 	var giveUp time.Time
 	ambiguous := false
+	ctx = withKey(ctx)
 	for pause := pauseFirst; ; pause = min(2*pause, pauseMax) {
 		if err := errors.Join(ctx.Err(), c.checkOpen()); err != nil {
 			return err
@@ -76,6 +78,50 @@ func afterLost(ambiguous bool, err error) error {
 	}
 	return fmt.Errorf("%w: an attempt that may have taken effect got no answer, and the next one "+
 		"failed: %s", ErrUnavailable, err.Error())
+}
+
+type keyKey struct{}
+
+// withKey returns a context for the attempts of one call.
+func withKey(ctx context.Context) context.Context {
+	return context.WithValue(ctx, keyKey{}, uuid.New().String())
+}
+
+type repeatedKey struct{}
+
+// asRepeated returns a context for an attempt before which another one may have taken effect.
+func asRepeated(ctx context.Context) context.Context {
+	return context.WithValue(ctx, repeatedKey{}, true)
+}
+
+// keyed says with each attempt of a call which call it is, if that changes something, and whether
+// it is repeated.
+type keyed struct{}
+
+// WrapUnary adds the headers to calls.
+func (keyed) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
+		key, ok := ctx.Value(keyKey{}).(string)
+		if ok && request.Spec().IdempotencyLevel != connect.IdempotencyNoSideEffects {
+			request.Header().Set(wire.KeyHeader, key)
+		}
+		if ctx.Value(repeatedKey{}) != nil {
+			request.Header().Set(wire.RepeatedHeader, "true")
+		}
+		return next(ctx, request)
+	}
+}
+
+// WrapStreamingClient adds nothing: streams are not repeated.
+func (keyed) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+// WrapStreamingHandler is for services.
+func (keyed) WrapStreamingHandler(
+	next connect.StreamingHandlerFunc,
+) connect.StreamingHandlerFunc {
+	return next
 }
 
 // timeFor is how long an attempt with this request may take: a second more for each MiB.
@@ -116,6 +162,9 @@ func (c *Client) attempt(
 ) error {
 	attempting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	if ambiguous {
+		attempting = asRepeated(attempting)
+	}
 	err := call(attempting, ambiguous)
 	ends, _ := attempting.Deadline()
 	callers, limited := ctx.Deadline()

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"slices"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
@@ -67,17 +66,12 @@ func (c *Client) ResumeSchedules(ctx context.Context, names ...string) error {
 		}))
 }
 
-// DeleteSchedules is [stint.Store.DeleteSchedules]. Where the answer to an attempt was lost, and a
-// repetition finds none of the schedules, the client takes it that the first one has deleted them.
+// DeleteSchedules is [stint.Store.DeleteSchedules].
 func (c *Client) DeleteSchedules(ctx context.Context, names ...string) error {
-	all := len(slices.Compact(slices.Sorted(slices.Values(names))))
 	request := &stintv1.DeleteSchedulesRequest{Names: names}
 	return said("delete schedules", c.repeat(ctx, attemptMax,
-		func(ctx context.Context, ambiguous bool) error {
+		func(ctx context.Context, _ bool) error {
 			_, err := c.tasks.DeleteSchedules(ctx, request)
-			if ambiguous && namesAll(err, "schedule-not-found", all) {
-				return nil
-			}
 			return err
 		}))
 }

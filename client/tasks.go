@@ -17,26 +17,20 @@ import (
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
-// InsertTasks is [stint.Store.InsertTasks]. Where the answer to an attempt was lost, and a
-// repetition finds all IDs taken, the client takes it that the first one has inserted the tasks: it
-// cannot tell them from tasks that were there before.
+// InsertTasks is [stint.Store.InsertTasks].
 func (c *Client) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	if err := nameAll(tasks); err != nil {
 		return said("insert tasks", err)
 	}
 	request := &stintv1.InsertTasksRequest{Tasks: c.fromTasks(ctx, tasks)}
-	err := c.repeat(ctx, timeFor(request), func(ctx context.Context, ambiguous bool) error {
+	err := c.repeat(ctx, timeFor(request), func(ctx context.Context, _ bool) error {
 		_, err := c.tasks.InsertTasks(ctx, request)
-		if ambiguous && namesAll(err, "task-exists", len(tasks)) {
-			return nil
-		}
 		return err
 	})
 	return said("insert tasks", err)
 }
 
-// EnsureTasks is [stint.Store.EnsureTasks]. Where the answer to an attempt was lost, a repetition
-// leaves out what the first one has inserted, and names it, too.
+// EnsureTasks is [stint.Store.EnsureTasks].
 func (c *Client) EnsureTasks(
 	ctx context.Context, tasks []stint.Task,
 ) (existing []stint.TaskID, err error) {
@@ -76,9 +70,7 @@ func (c *Client) ReplaceTasks(ctx context.Context, tasks []stint.Task) error {
 		}))
 }
 
-// Debounce is [stint.Store.Debounce]. If the answer to an attempt was lost, a repetition is a
-// further call with the same task: it starts the quiet time anew or, where the task has started
-// meanwhile, has it performed once more.
+// Debounce is [stint.Store.Debounce].
 func (c *Client) Debounce(
 	ctx context.Context, task stint.Task, quiet, atMost time.Duration,
 ) error {
@@ -107,8 +99,7 @@ func (c *Client) AddDependencies(ctx context.Context, dependencies []stint.Depen
 		}))
 }
 
-// AbortTasks is [stint.Store.AbortTasks]. If the answer to an attempt was lost, the result lacks
-// what that attempt has aborted.
+// AbortTasks is [stint.Store.AbortTasks].
 func (c *Client) AbortTasks(
 	ctx context.Context, ids []stint.TaskID, status string,
 ) (aborted stint.Affected, err error) {
@@ -126,8 +117,7 @@ func (c *Client) abortTasks(
 	return aborted, said("abort tasks", err)
 }
 
-// AnswerTasks is [stint.Store.AnswerTasks]. If the answer to an attempt was lost, the verdict on a
-// task that this attempt has answered is [stint.ErrTaskFinished].
+// AnswerTasks is [stint.Store.AnswerTasks].
 func (c *Client) AnswerTasks(
 	ctx context.Context, actor stint.ActorID, answers []stint.Answer,
 ) (verdicts []error, err error) {
@@ -145,8 +135,7 @@ func (c *Client) AnswerTasks(
 	return verdicts, nil
 }
 
-// RetryTasks is [stint.Store.RetryTasks]. If the answer to an attempt was lost, the result lacks
-// what that attempt has opened.
+// RetryTasks is [stint.Store.RetryTasks].
 func (c *Client) RetryTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) (retried stint.Affected, err error) {
@@ -164,9 +153,7 @@ func (c *Client) retryTasks(
 	return retried, said("retry tasks", err)
 }
 
-// DeleteTasks is [stint.Store.DeleteTasks]. Where the answer to an attempt was lost, and a
-// repetition finds none of the tasks, the client takes it that the first one has deleted them; how
-// many were deleted with them is then not known.
+// DeleteTasks is [stint.Store.DeleteTasks].
 func (c *Client) DeleteTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) (deleted stint.Affected, err error) {
@@ -176,22 +163,15 @@ func (c *Client) DeleteTasks(
 func (c *Client) deleteTasks(
 	ctx context.Context, request *stintv1.DeleteTasksRequest,
 ) (deleted stint.Affected, err error) {
-	all := slices.Compact(slices.Sorted(slices.Values(wire.ToIDs(request.GetIds()))))
-	err = c.repeat(ctx, longMax, func(ctx context.Context, ambiguous bool) error {
+	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
 		response, err := c.tasks.DeleteTasks(ctx, request)
-		if ambiguous && !request.GetDryRun() && namesAll(err, "task-not-found", len(all)) {
-			deleted = stint.Affected{Tasks: all}
-			return nil
-		}
 		deleted = wire.ToAffected(response.GetDeleted())
 		return err
 	})
 	return deleted, said("delete tasks", err)
 }
 
-// ChangeTasks is [stint.Store.ChangeTasks]. If the answer to an attempt was lost, the result lacks
-// what that attempt has changed, and tasks that have begun since are refused with
-// [stint.ErrTaskStarted].
+// ChangeTasks is [stint.Store.ChangeTasks].
 func (c *Client) ChangeTasks(
 	ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
 ) (changed stint.Affected, err error) {
@@ -468,12 +448,6 @@ func checkText(task *stint.Task, index int) error {
 		Argument: argument, Index: index, ID: task.ID, Problem: "must be valid UTF-8",
 		Err: stint.ErrInvalidArgument,
 	}
-}
-
-// namesAll reports whether an answer is an error of this kind about so many tasks.
-func namesAll(err error, kind string, tasks int) bool {
-	detail := wire.DetailOf(err)
-	return detail.GetKind() == kind && detail.GetTotal() == int64(tasks)
 }
 
 // said says which verb failed.

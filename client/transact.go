@@ -57,13 +57,8 @@ type Transacted struct {
 // Transact does several verbs in one commit, or none of them: it can complete a task and insert its
 // successors, for example. The errors are those of the verbs.
 //
-// A transaction that returns a task, or inserts one, is repeated after a lost answer: if the first
-// attempt has committed, the repetition tells: by the returns, or without any by the IDs of the
-// tasks to insert, which it cannot tell from those of tasks that were there before. With KeepNone
-// it cannot tell a return that was made from a lost task, and fails. The result of a transaction
-// that the repetition has found committed is empty. A transaction with Seen that replaces and
-// debounces nothing is repeated too; its result then lacks what the first attempt has done. Others
-// are not, and fail with [ErrUnavailable].
+// A transaction that returns a task, or inserts one, is repeated after a lost answer, and so is one
+// with Seen that replaces and debounces nothing. Others are not, and fail with [ErrUnavailable].
 func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, err error) {
 	if err := nameAll(t.Insert); err != nil {
 		return done, said("transact", err)

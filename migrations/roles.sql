@@ -126,6 +126,8 @@ GRANT SELECT ON stint.fail_fast TO stint_producer; -- to say what an abort bring
 GRANT SELECT, INSERT ON stint.changes, stint.changed_tasks TO stint_producer, stint_worker;
 GRANT UPDATE (others) ON stint.changes TO stint_producer, stint_worker;
 GRANT DELETE ON stint.changes, stint.changed_tasks TO stint_worker;
+-- Services keep their responses, and drop old ones.
+GRANT SELECT, INSERT, UPDATE, DELETE ON stint.calls TO stint_producer, stint_worker;
 -- And to abort what nothing needs any more.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.fail_fast TO stint_worker;
 
@@ -135,7 +137,7 @@ GRANT SELECT
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,
        stint.action_stats, stint.sessions, stint.actors, stint.pruning, stint.limits,
        stint.limited_keys, stint.slots, stint.turns, stint.key_rates, stint.schedules,
-       stint.steps, stint.tries, stint.changes, stint.changed_tasks
+       stint.steps, stint.tries, stint.changes, stint.changed_tasks, stint.calls
     TO stint_monitor;
 
 -- The task store of the package taskstore. An update of tasks may add, delete and lock them, so

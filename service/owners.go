@@ -54,6 +54,9 @@ func (o *owners) OwnTasks(
 	if err != nil && !over {
 		return nil, err
 	}
+	if isRepeated(ctx) {
+		remote.OwnUp(returns, verdicts)
+	}
 	return &stintv1.OwnTasksResponse{
 		Tasks: wire.FromOwned(owned, r.GetText()), Verdicts: wire.FromVerdicts(verdicts),
 	}, nil
@@ -101,6 +104,9 @@ func (o *owners) ReturnTasks(
 	verdicts, err := give(ctx, returns)
 	if err != nil {
 		return nil, err
+	}
+	if isRepeated(ctx) {
+		o.store.Remote().OwnUp(returns, verdicts)
 	}
 	return &stintv1.ReturnTasksResponse{Verdicts: wire.FromVerdicts(verdicts)}, nil
 }

@@ -548,7 +548,9 @@ func (g *guard) may(asks *asking, procedure string, request any) error {
 func (g *guard) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
 		procedure, asks := request.Spec().Procedure, g.asks(ctx)
-		if err := g.may(asks, procedure, request.Any()); err != nil {
+		ctx = withKey(ctx, request.Header(), callerOf(ctx).name(), procedure)
+		// What the call has done may be why it may not be made any more.
+		if err := g.may(asks, procedure, request.Any()); err != nil && !g.service.isAnswered(ctx) {
 			return nil, asks.redacted(err, request.Any())
 		}
 		response, err := next(ctx, request)

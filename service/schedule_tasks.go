@@ -67,14 +67,18 @@ func (t *tasks) DeleteSchedules(
 	if err := schedulesFit(ctx, t.store, r.GetNames()); err != nil {
 		return nil, err
 	}
-	return &stintv1.DeleteSchedulesResponse{}, t.store.DeleteSchedules(ctx, r.GetNames()...)
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.DeleteSchedulesResponse, error) {
+		return &stintv1.DeleteSchedulesResponse{}, store.DeleteSchedules(ctx, r.GetNames()...)
+	})
 }
 
 func (t *tasks) TriggerSchedule(
 	ctx context.Context, r *stintv1.TriggerScheduleRequest,
 ) (*stintv1.TriggerScheduleResponse, error) {
-	id, err := t.store.TriggerSchedule(ctx, r.GetName())
-	return &stintv1.TriggerScheduleResponse{Id: string(id)}, err
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.TriggerScheduleResponse, error) {
+		id, err := store.TriggerSchedule(ctx, r.GetName())
+		return &stintv1.TriggerScheduleResponse{Id: string(id)}, err
+	})
 }
 
 // schedulesFit returns an error if schedules, whose tasks the store reads, are too large together.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -49,10 +49,9 @@ func (t *tasks) InsertTasks(
 	if err != nil {
 		return nil, err
 	}
-	if err := t.store.InsertTasks(ctx, inserted); err != nil {
-		return nil, err
-	}
-	return &stintv1.InsertTasksResponse{Ids: ids}, nil
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.InsertTasksResponse, error) {
+		return &stintv1.InsertTasksResponse{Ids: ids}, store.InsertTasks(ctx, inserted)
+	})
 }
 
 func (t *tasks) EnsureTasks(
@@ -62,49 +61,41 @@ func (t *tasks) EnsureTasks(
 	if err != nil {
 		return nil, err
 	}
-	existing, err := t.ensure(ctx, ensured, r.GetTasks())
-	if err != nil {
-		return nil, err
-	}
-	return &stintv1.EnsureTasksResponse{Ids: ids, Existing: wire.FromIDs(existing)}, nil
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.EnsureTasksResponse, error) {
+		existing, err := ensure(ctx, store, ensured, r.GetTasks())
+		return &stintv1.EnsureTasksResponse{Ids: ids, Existing: wire.FromIDs(existing)}, err
+	})
 }
 
 // ensure ensures the tasks of messages. Which of them are there is known for certain afterwards,
 // and with it whether the caller may link the others to these: so that is asked in the transaction,
 // which is undone if not.
-func (t *tasks) ensure(
-	ctx context.Context, tasks []stint.Task, messages []*stintv1.Task,
+func ensure(
+	ctx context.Context, store *stint.Store, tasks []stint.Task, messages []*stintv1.Task,
 ) (existing []stint.TaskID, err error) {
 	principal := callerOf(ctx).principal
 	isLinked := func(task stint.Task) bool {
 		return len(task.After)+len(task.ToSignalAfter)+len(task.When)+len(task.WhenAny) > 0
 	}
 	if principal == nil || !slices.ContainsFunc(tasks, isLinked) {
-		return t.store.EnsureTasks(ctx, tasks)
+		return store.EnsureTasks(ctx, tasks)
 	}
-	const attempts = 5
-	for range attempts {
-		err = pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) (err error) {
-			inside := t.store.WithTx(tx)
-			if existing, err = inside.EnsureTasks(ctx, tasks); err != nil {
-				return err
-			}
-			times := map[string]int{} // how often an ID was added: once, or not at all
-			for i := range tasks {
-				times[string(tasks[i].ID)]++
-			}
-			for _, id := range existing {
-				times[string(id)]--
-			}
-			asks := &asking{ctx: ctx, principal: principal, store: inside}
-			return asks.mayLinkEnsured(messages, func(id string) bool {
-				return id == "" || times[id] > 0 // it was given a new one
-			})
-		})
-		if !isUndone(err) {
-			break
+	err = store.Remote().Transact(ctx, func(inside *stint.Store) (err error) {
+		if existing, err = inside.EnsureTasks(ctx, tasks); err != nil {
+			return err
 		}
-	}
+		times := map[string]int{} // how often an ID was added: once, or not at all
+		for i := range tasks {
+			times[string(tasks[i].ID)]++
+		}
+		for _, id := range existing {
+			times[string(id)]--
+		}
+		asks := &asking{ctx: ctx, principal: principal, store: inside}
+		return asks.mayLinkEnsured(messages, func(id string) bool {
+			return id == "" || times[id] > 0 // it was given a new one
+		})
+	})
 	return existing, err
 }
 
@@ -115,13 +106,17 @@ func (t *tasks) ReplaceTasks(
 	if err != nil {
 		return nil, err
 	}
-	return &stintv1.ReplaceTasksResponse{}, t.store.ReplaceTasks(ctx, replacing)
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.ReplaceTasksResponse, error) {
+		return &stintv1.ReplaceTasksResponse{}, store.ReplaceTasks(ctx, replacing)
+	})
 }
 
 func (t *tasks) Debounce(
 	ctx context.Context, r *stintv1.DebounceRequest,
 ) (*stintv1.DebounceResponse, error) {
-	return &stintv1.DebounceResponse{}, debounce(ctx, t.store, r)
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.DebounceResponse, error) {
+		return &stintv1.DebounceResponse{}, debounce(ctx, store, r)
+	})
 }
 
 func debounce(ctx context.Context, store *stint.Store, r *stintv1.DebounceRequest) error {
@@ -135,8 +130,10 @@ func debounce(ctx context.Context, store *stint.Store, r *stintv1.DebounceReques
 func (t *tasks) AddDependencies(
 	ctx context.Context, r *stintv1.AddDependenciesRequest,
 ) (*stintv1.AddDependenciesResponse, error) {
-	return &stintv1.AddDependenciesResponse{},
-		t.store.AddDependencies(ctx, wire.ToDependencies(r.GetDependencies()))
+	added := wire.ToDependencies(r.GetDependencies())
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.AddDependenciesResponse, error) {
+		return &stintv1.AddDependenciesResponse{}, store.AddDependencies(ctx, added)
+	})
 }
 
 // A changer has the verbs that change tasks of others.
@@ -147,44 +144,51 @@ type changer interface {
 	ChangeTasks(context.Context, []stint.TaskID, stint.TaskChanges) (stint.Affected, error)
 }
 
-// changer returns what changes tasks, or only says what it would do.
-func (t *tasks) changer(dryRun bool) changer {
+// change changes tasks, or only says what that would do.
+func change[M proto.Message](
+	ctx context.Context, t *tasks, dryRun bool, verb func(by changer) (M, error),
+) (M, error) {
 	if dryRun {
-		return t.store.DryRun()
+		return verb(t.store.DryRun())
 	}
-	return t.store
+	return once(ctx, t.Service, func(store *stint.Store) (M, error) { return verb(store) })
 }
 
 func (t *tasks) AbortTasks(
 	ctx context.Context, r *stintv1.AbortTasksRequest,
 ) (*stintv1.AbortTasksResponse, error) {
-	aborted, err := t.changer(r.GetDryRun()).AbortTasks(ctx, wire.ToIDs(r.GetIds()), r.GetStatus())
-	return &stintv1.AbortTasksResponse{Aborted: wire.FromAffected(aborted)}, err
+	return change(ctx, t, r.GetDryRun(), func(by changer) (*stintv1.AbortTasksResponse, error) {
+		aborted, err := by.AbortTasks(ctx, wire.ToIDs(r.GetIds()), r.GetStatus())
+		return &stintv1.AbortTasksResponse{Aborted: wire.FromAffected(aborted)}, err
+	})
 }
 
 func (t *tasks) AnswerTasks(
 	ctx context.Context, r *stintv1.AnswerTasksRequest,
 ) (*stintv1.AnswerTasksResponse, error) {
-	verdicts, err := t.store.AnswerTasks(ctx, stint.ActorID(r.GetActor()),
-		wire.ToAnswers(r.GetAnswers()))
-	if err != nil {
-		return nil, err
-	}
-	return &stintv1.AnswerTasksResponse{Verdicts: wire.FromVerdicts(verdicts)}, nil
+	answers := wire.ToAnswers(r.GetAnswers())
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.AnswerTasksResponse, error) {
+		verdicts, err := store.AnswerTasks(ctx, stint.ActorID(r.GetActor()), answers)
+		return &stintv1.AnswerTasksResponse{Verdicts: wire.FromVerdicts(verdicts)}, err
+	})
 }
 
 func (t *tasks) RetryTasks(
 	ctx context.Context, r *stintv1.RetryTasksRequest,
 ) (*stintv1.RetryTasksResponse, error) {
-	retried, err := t.changer(r.GetDryRun()).RetryTasks(ctx, wire.ToIDs(r.GetIds()))
-	return &stintv1.RetryTasksResponse{Retried: wire.FromAffected(retried)}, err
+	return change(ctx, t, r.GetDryRun(), func(by changer) (*stintv1.RetryTasksResponse, error) {
+		retried, err := by.RetryTasks(ctx, wire.ToIDs(r.GetIds()))
+		return &stintv1.RetryTasksResponse{Retried: wire.FromAffected(retried)}, err
+	})
 }
 
 func (t *tasks) DeleteTasks(
 	ctx context.Context, r *stintv1.DeleteTasksRequest,
 ) (*stintv1.DeleteTasksResponse, error) {
-	deleted, err := t.changer(r.GetDryRun()).DeleteTasks(ctx, wire.ToIDs(r.GetIds()))
-	return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
+	return change(ctx, t, r.GetDryRun(), func(by changer) (*stintv1.DeleteTasksResponse, error) {
+		deleted, err := by.DeleteTasks(ctx, wire.ToIDs(r.GetIds()))
+		return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
+	})
 }
 
 func (t *tasks) ChangeTasks(
@@ -194,8 +198,10 @@ func (t *tasks) ChangeTasks(
 	if err != nil {
 		return nil, err
 	}
-	changed, err := t.changer(r.GetDryRun()).ChangeTasks(ctx, wire.ToIDs(r.GetIds()), to)
-	return &stintv1.ChangeTasksResponse{Changed: wire.FromAffected(changed)}, err
+	return change(ctx, t, r.GetDryRun(), func(by changer) (*stintv1.ChangeTasksResponse, error) {
+		changed, err := by.ChangeTasks(ctx, wire.ToIDs(r.GetIds()), to)
+		return &stintv1.ChangeTasksResponse{Changed: wire.FromAffected(changed)}, err
+	})
 }
 
 // fits returns an error if tasks make an answer too large.

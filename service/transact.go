@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/internal/recheck"
@@ -60,27 +57,23 @@ func (t *tasks) Transact(
 	if err != nil {
 		return nil, err
 	}
-	const attempts = 5
-	response := &stintv1.TransactResponse{Ids: parts.ids}
-	for range attempts {
-		if r.GetRepeated() {
-			var done bool
-			if done, err = t.isDone(ctx, parts); isUndone(err) {
-				continue // the error of the last attempt is told
-			}
-			if done || err != nil {
-				return response, err
-			}
-		}
-		err = pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) (err error) {
-			response, err = parts.execute(ctx, t.store.WithTx(tx), r)
-			return err
-		})
-		if !isUndone(err) {
-			break
+	_, hasKey := ctx.Value(repeatableKey{}).(*repeatable)
+	guess := r.GetRepeated() && !hasKey
+	if guess {
+		if done, err := t.isDone(ctx, parts); done || err != nil {
+			return &stintv1.TransactResponse{Ids: parts.ids}, err
 		}
 	}
-	if err != nil && r.GetRepeated() { // the attempt before may have been under way until now
+	response, err := once(ctx, t.Service, func(
+		store *stint.Store,
+	) (response *stintv1.TransactResponse, err error) {
+		err = store.Remote().Transact(ctx, func(store *stint.Store) (err error) {
+			response, err = parts.execute(ctx, store, r)
+			return err
+		})
+		return response, err
+	})
+	if err != nil && guess { // the attempt before may have been under way until now
 		if done, askErr := t.isDone(ctx, parts); done && askErr == nil {
 			return &stintv1.TransactResponse{Ids: parts.ids}, nil
 		}
@@ -99,8 +92,8 @@ func (t *tasks) isDone(ctx context.Context, parts *transaction) (bool, error) {
 		return len(found) == len(parts.ids), err
 	}
 	done := true
-	err := pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) error {
-		verdicts, err := t.store.WithTx(tx).ReturnTasks(ctx, parts.returns)
+	err := t.store.Remote().Transact(ctx, func(store *stint.Store) error {
+		verdicts, err := store.ReturnTasks(ctx, parts.returns)
 		for _, verdict := range verdicts {
 			done = done && errors.Is(verdict, stint.ErrAlreadyReturned)
 		}
@@ -117,14 +110,6 @@ func (t *tasks) isDone(ctx context.Context, parts *transaction) (bool, error) {
 
 // errUndo rolls back a transaction that only asks.
 var errUndo = errors.New("only asked")
-
-// isUndone reports whether PostgreSQL undid a transaction to let others go on.
-func isUndone(err error) bool {
-	const serializationFailure, deadlockDetected = "40001", "40P01"
-	var answer *pgconn.PgError
-	return errors.As(err, &answer) &&
-		(answer.Code == serializationFailure || answer.Code == deadlockDetected)
-}
 
 func (t *transaction) execute(
 	ctx context.Context, store *stint.Store, r *stintv1.TransactRequest,

@@ -95,8 +95,12 @@ var sample = map[string]struct {
 	}},
 	"note_tasks":  {"7, 'a', 'b', 'c', 10, '{5,70}', 3", []string{"tasks_pkey", "leased_pkey"}},
 	"note_others": {"7, 3", []string{"changes_pkey"}},
-	"note_change": {"7, 'a', 'b', 'c', 3, '{a}', 'd'", nil},
-	"note_pauses": {"7, 'a', 'b', 'c', '{act}', true", nil},
+	"keep_response": {"'00000000-0000-0000-0000-000000000007', 'x'", []string{
+		"calls_order", "calls_pkey",
+	}},
+	"find_response": {"'00000000-0000-0000-0000-000000000007'", []string{"calls_pkey"}},
+	"note_change":   {"7, 'a', 'b', 'c', 3, '{a}', 'd'", nil},
+	"note_pauses":   {"7, 'a', 'b', 'c', '{act}', true", nil},
 	"note_key_pauses": {"7, 'a', 'b', 'c', 10, 'act', '{k}', true", []string{
 		"limited_keys_pkey",
 	}},

@@ -40,6 +40,8 @@ type performance struct {
 	ending  ending
 	outcome Outcome
 	ret     stint.Return
+	// unsure says that an attempt to return the task got no answer, so it may have returned it.
+	unsure bool
 }
 
 // lose tells the handler that its task is lost, unless it has returned the task itself.

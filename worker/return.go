@@ -148,6 +148,9 @@ func (e *execution) conclusions(
 	performances []*performance, verdicts []error, err error,
 ) ([]error, error) {
 	if unanswered(err) {
+		for _, p := range performances {
+			p.unsure = true
+		}
 		return nil, err
 	}
 	if err != nil { // all failed with it
@@ -226,9 +229,12 @@ func (e *execution) pause(p *performance, pause time.Duration) bool {
 // isOver concludes a performance if the verdict on its return is the last.
 func (e *execution) isOver(p *performance, verdict error) bool {
 	inTx := p.task.returned.Load()
+	p.unsure = p.unsure || unanswered(verdict)
 	switch {
 	case verdict == nil, errors.Is(verdict, stint.ErrAlreadyReturned):
 		e.conclude(p, p.outcome)
+	case p.unsure && p.ret.Code != stint.StatusPending && errors.Is(verdict, stint.ErrTaskNotFound):
+		e.conclude(p, p.outcome) // it has ended, and was not kept, as with KeepNone
 	case errors.Is(verdict, stint.ErrInvalidToken) && inTx:
 		// The handler believed that its commit failed, but it has gone through.
 		e.conclude(p, OutcomeCompleted)

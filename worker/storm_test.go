@@ -120,20 +120,6 @@ func TestWorker_LosesNoTryInAStorm(t *testing.T) { //nolint:paralleltest // need
 	}
 }
 
-// An insisting store repeats what a worker gives back unbegun, so that the test is about hand-outs.
-type insisting struct{ *stint.Store }
-
-func (s insisting) ReturnTasks(
-	ctx context.Context, returns []stint.Return,
-) (verdicts []error, err error) {
-	for {
-		verdicts, err = s.Store.ReturnTasks(ctx, returns)
-		if err == nil || ctx.Err() != nil {
-			return verdicts, err
-		}
-	}
-}
-
 // weather performs tasks with one try in a storm.
 func weather(t *testing.T, storm storm) {
 	t.Helper()
@@ -149,7 +135,7 @@ func weather(t *testing.T, storm storm) {
 	stop = sync.OnceFunc(stop)
 	defer stop()
 	var begun sync.Map
-	w, err := worker.New(insisting{newStore(t, pool)},
+	w, err := worker.New(newStore(t, pool),
 		worker.Options{Concurrency: slots, Lease: time.Minute, StopGrace: time.Minute},
 		worker.Handle("act", func(_ context.Context, task *worker.Task) (worker.Result, error) {
 			begun.Store(task.ID, true)

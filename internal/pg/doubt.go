@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,9 +81,15 @@ func (db *DB) release(ctx context.Context, conn *pgxpool.Conn) {
 	conn.Release()
 }
 
+// IsPoolClosed reports whether a call failed since its owner has closed the pool, which never opens
+// again. The driver has no name for the error.
+func IsPoolClosed(err error) bool {
+	return err != nil && strings.HasSuffix(err.Error(), "closed pool")
+}
+
 // IsAway reports whether a call failed since the database could not be reached, or was lost in the
 // middle: the same call may succeed later.
 func IsAway(err error) bool {
 	var connectErr *pgconn.ConnectError
-	return WasCutOff(err) || errors.As(err, &connectErr) || errors.Is(err, errDead)
+	return WasCutOff(err) && !IsPoolClosed(err) || errors.As(err, &connectErr) || errors.Is(err, errDead)
 }

@@ -12,6 +12,13 @@ const (
 	ReasonHeader = "Stint-Reason"
 )
 
+// KeyHeader is the header of calls that take effect once, however often they are repeated: random,
+// and new for each call.
+const KeyHeader = "Idempotency-Key"
+
+// RepeatedHeader is the header of calls that were made before and got no answer. It is "true".
+const RepeatedHeader = "Stint-Repeated"
+
 // FromChanges returns a page of changes as a message.
 func FromChanges(page stint.ChangePage) *stintv1.ListChangesResponse {
 	message := &stintv1.ListChangesResponse{Next: string(page.Next)}

@@ -1,6 +1,6 @@
 -- Limits of actions and of their keys, which the statements that hand out obey, schedules, steps,
--- the history of tries, tasks that fail fast, and who has changed what. limits.md, schedules.md,
--- steps.md, history.md and changes.md in docs/guides describe them.
+-- the history of tries, tasks that fail fast, who has changed what, and calls that are repeated.
+-- limits.md, schedules.md, steps.md, history.md and changes.md in docs/guides describe them.
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
 -- added as nulls, so the rows that are there need no check.
@@ -258,6 +258,18 @@ CREATE TABLE {{.schema}}.changed_tasks (
 );
 CREATE INDEX changed_tasks_number ON {{.schema}}.changed_tasks (number);
 
+-- The responses to calls of a service that have changed something, for some minutes: a call that is
+-- repeated, since its response was lost, gets the same. call is a hash of who has called what, with
+-- which key.
+CREATE TABLE {{.schema}}.calls (
+    call        uuid        NOT NULL,
+    answered_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    response    bytea       NOT NULL,
+
+    CONSTRAINT calls_pkey PRIMARY KEY (call)
+);
+CREATE INDEX calls_order ON {{.schema}}.calls (answered_at);
+
 -- The tasks that hold their keys, where the tasks of a key are in strict order: those with a slot
 -- that have not finished, whether they are in progress or not. OFFSET 0 is a fence: each row is
 -- looked up by its index.
@@ -362,6 +374,8 @@ ALTER TABLE {{.schema}}.changes SET (autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.changed_tasks SET (autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.calls SET (autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 ---- create above / drop below ----
 
@@ -386,7 +400,7 @@ ALTER TABLE {{.schema}}.ready DROP CONSTRAINT ready_position,
 ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.changed_tasks, {{.schema}}.changes, {{.schema}}.fail_fast,
+DROP TABLE {{.schema}}.calls, {{.schema}}.changed_tasks, {{.schema}}.changes, {{.schema}}.fail_fast,
     {{.schema}}.tries, {{.schema}}.answer_keys, {{.schema}}.steps,
     {{.schema}}.schedules,
     {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,

@@ -67,7 +67,9 @@ type WorkerServiceClient interface {
 	ReleaseClaim(context.Context, *stintv1.ReleaseClaimRequest) (*stintv1.ReleaseClaimResponse, error)
 	// Extends leases. A task that is lost is no error.
 	ExtendTasksOwnership(context.Context, *stintv1.ExtendTasksOwnershipRequest) (*stintv1.ExtendTasksOwnershipResponse, error)
-	// Returns tasks, each for itself: the answer has a verdict on each.
+	// Returns tasks, each for itself: the answer has a verdict on each. With the header
+	// "Stint-Repeated: true", for a call that was made before and got no answer, a return that was made
+	// has no error; without it, it is already-returned. So with the returns of OwnTasks.
 	ReturnTasks(context.Context, *stintv1.ReturnTasksRequest) (*stintv1.ReturnTasksResponse, error)
 	// Records a text for people, and the progress of a task.
 	SetStatus(context.Context, *stintv1.SetStatusRequest) (*stintv1.SetStatusResponse, error)
@@ -254,7 +256,9 @@ type WorkerServiceHandler interface {
 	ReleaseClaim(context.Context, *stintv1.ReleaseClaimRequest) (*stintv1.ReleaseClaimResponse, error)
 	// Extends leases. A task that is lost is no error.
 	ExtendTasksOwnership(context.Context, *stintv1.ExtendTasksOwnershipRequest) (*stintv1.ExtendTasksOwnershipResponse, error)
-	// Returns tasks, each for itself: the answer has a verdict on each.
+	// Returns tasks, each for itself: the answer has a verdict on each. With the header
+	// "Stint-Repeated: true", for a call that was made before and got no answer, a return that was made
+	// has no error; without it, it is already-returned. So with the returns of OwnTasks.
 	ReturnTasks(context.Context, *stintv1.ReturnTasksRequest) (*stintv1.ReturnTasksResponse, error)
 	// Records a text for people, and the progress of a task.
 	SetStatus(context.Context, *stintv1.SetStatusRequest) (*stintv1.SetStatusResponse, error)

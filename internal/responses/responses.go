@@ -1,0 +1,59 @@
+// Package responses keeps the responses to calls of a service for some minutes, so that a call that is
+// repeated, since its response was lost, takes effect once and gets the same response.
+package responses
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/pg"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// Statements are those of this package.
+//
+//nolint:gochecknoglobals // never changes
+var Statements = pg.NewStatements(files)
+
+// ErrAnswered reports that a response to the call is kept: what this attempt has done must be
+// undone.
+var ErrAnswered = errors.New("the call was answered before")
+
+// Keep keeps the response to a call in the transaction of db, which is that of the call. It fails
+// with [ErrAnswered] if another attempt has kept one, for which it waits. It drops a few old ones.
+func Keep(ctx context.Context, db *pg.DB, call uuid.UUID, response []byte) error {
+	var kept int64
+	err := db.Run(ctx, pg.Step{
+		Name: "keep_response", Args: []any{call, response},
+		Count: func(rows int64) { kept = rows },
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("keep the response: %w", err)
+	case kept == 0:
+		return ErrAnswered
+	}
+	return nil
+}
+
+// Find returns the response that is kept of a call, or nil if there is none.
+func Find(ctx context.Context, db *pg.DB, call uuid.UUID) (response []byte, err error) {
+	err = db.Run(ctx, pg.Step{
+		Name: "find_response", Args: []any{call},
+		Read: func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&response}, func() error { return nil })
+			return err
+		},
+	}, pg.Step{Name: "wait_for_commit", NoPlanner: true})
+	if err != nil {
+		return nil, fmt.Errorf("find the response of an earlier attempt: %w", err)
+	}
+	return response, nil
+}

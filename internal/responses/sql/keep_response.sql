@@ -1,0 +1,22 @@
+-- name: keep_response
+--
+-- Keeps the response to call $1 for ten minutes, unless one is kept: then it inserts nothing. It
+-- waits for another attempt of the call that is about to commit.
+--
+--   $1 call      uuid
+--   $2 response  bytea
+--
+-- Each call drops two old responses, if there are so many, so they are no more than the calls of
+-- ten minutes. It passes over those that another call is dropping.
+WITH old AS MATERIALIZED (
+    SELECT calls.call
+    FROM stint.calls
+    WHERE calls.answered_at < statement_timestamp() - '10 minutes'::interval
+    ORDER BY calls.answered_at
+    LIMIT 2
+    FOR UPDATE SKIP LOCKED
+), dropped AS (
+    DELETE FROM stint.calls WHERE calls.call = ANY (ARRAY(SELECT old.call FROM old))
+)
+INSERT INTO stint.calls (call, response) VALUES ($1::uuid, $2::bytea)
+ON CONFLICT DO NOTHING

@@ -1,0 +1,84 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/http"
+
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/responses"
+	"github.com/stint-tasks/stint/internal/wire"
+)
+
+// isRepeated reports whether a call was made before, and got no answer.
+func isRepeated(ctx context.Context) bool {
+	repeated, _ := ctx.Value(repeatedKey{}).(bool)
+	return repeated
+}
+
+type repeatedKey struct{}
+
+// A repeatable call has a key of its caller's, by which it is known again when it is repeated.
+type repeatable struct {
+	call uuid.UUID
+	// response is that of an earlier attempt, if it had to be looked up before the verb was called.
+	response []byte
+}
+
+type repeatableKey struct{}
+
+// withKey returns a context that has the key of a request, if it has one, and says whether the call
+// is repeated. A key is known again for the same caller and procedure only.
+func withKey(
+	ctx context.Context, header http.Header, caller, procedure string,
+) context.Context {
+	ctx = context.WithValue(ctx, repeatedKey{}, header.Get(wire.RepeatedHeader) == "true")
+	key := header.Get(wire.KeyHeader)
+	if key == "" {
+		return ctx
+	}
+	sum := sha256.Sum256([]byte(caller + "\x00" + procedure + "\x00" + key))
+	return context.WithValue(ctx, repeatableKey{}, &repeatable{call: uuid.UUID(sum[:16])})
+}
+
+// isAnswered reports whether an earlier attempt of a call was answered, if it has a key.
+func (s *Service) isAnswered(ctx context.Context) bool {
+	of, ok := ctx.Value(repeatableKey{}).(*repeatable)
+	if ok {
+		of.response, _ = responses.Find(ctx, pg.Of(s.store), of.call) // or the call fails as it has
+	}
+	return ok && of.response != nil
+}
+
+// once calls a verb. If the call has a key, its response is kept in the transaction of the verb, and
+// a call that is repeated takes effect once: it gets the response of the attempt that took effect.
+// That waits for attempts that are under way, since it finds what they have locked, or the key.
+func once[M proto.Message](
+	ctx context.Context, s *Service, verb func(store *stint.Store) (M, error),
+) (response M, err error) {
+	of, ok := ctx.Value(repeatableKey{}).(*repeatable)
+	if !ok {
+		return verb(s.store)
+	}
+	if of.response == nil {
+		err = s.store.Remote().Transact(ctx, func(store *stint.Store) error {
+			if response, err = verb(store); err != nil {
+				return err
+			}
+			packed, err := proto.Marshal(response)
+			if err != nil {
+				return err
+			}
+			return responses.Keep(ctx, pg.Of(store), of.call, packed)
+		})
+		if err == nil || !s.isAnswered(ctx) {
+			return response, err
+		}
+	}
+	again, _ := response.ProtoReflect().New().Interface().(M)
+	return again, proto.Unmarshal(of.response, again)
+}
