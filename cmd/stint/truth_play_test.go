@@ -70,6 +70,9 @@ func (p *play) live() {
 	} {
 		p.ok(p.store.SetLimits(ctx, action, limits))
 	}
+	for _, fair := range []string{"fair", "fair a"} {
+		p.ok(p.store.SetWeights(ctx, fair, map[string]int{"k0": 2}))
+	}
 	p.ok(p.store.RegisterActor(ctx, "registered", []string{"plain", "keyed"}))
 	var err error
 	p.poller, err = stint.New(p.pool, stint.Options{
