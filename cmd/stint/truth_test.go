@@ -44,7 +44,8 @@ func lookAtStore(t *testing.T, db *database, w *truth, met *testrun.Tally) (wron
 		texts[task] = linesOf(id, why.String())
 		wrong = append(wrong, w.check(met, "Explain", task, says, texts[task])...)
 		for _, missed := range w.missed(task, why.String()) {
-			wrong = append(wrong, fmt.Sprintf("Explain of %q does not name %q:\n%s", id, missed, why))
+			wrong = append(wrong, fmt.Sprintf("Explain of %q does not name %q:\n%s", id, missed,
+				why))
 		}
 		sentences, ok := sentencesOf(pageOf(t.Context(), pages, id))
 		if !ok {
@@ -94,7 +95,7 @@ func lookAtService(t *testing.T, db *database, w *truth, met *testrun.Tally) (wr
 func inWorlds(t *testing.T, worlds int, look look) {
 	t.Helper()
 	met := &testrun.Tally{}
-	for range worlds { //nolint:paralleltest // one world at a time
+	for range worlds {
 		seed := rand.Uint64()
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			db := newDatabase(t)
@@ -218,8 +219,8 @@ func (w *truth) liesNotCaught(texts map[*taskTruth][]string) (wrong []string) {
 		for _, other := range ofStates {
 			lies, _ := w.wrong(other, says, lines)
 			if of.state != other.state && len(lies) == 0 {
-				wrong = append(wrong, fmt.Sprintf("what is said of %q, which is %s, passes for %q, "+
-					"which is %s:\n%s", of.id, of.state, other.id, other.state,
+				wrong = append(wrong, fmt.Sprintf("what is said of %q, which is %s, passes for "+
+					"%q, which is %s:\n%s", of.id, of.state, other.id, other.state,
 					strings.Join(lines, "\n")))
 			}
 		}

@@ -160,8 +160,8 @@ func (w *truth) readTasks(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	var one taskTruth
 	var deadline *time.Time
-	scanAll(t, pool, `SELECT key, id, action, coalesce(limit_key, ''), deadline, max_tries, priority,
-			on_abort <> 0
+	scanAll(t, pool, `SELECT key, id, action, coalesce(limit_key, ''), deadline, max_tries,
+			priority, on_abort <> 0
 		FROM stint.tasks`, []any{
 		&one.key, &one.id, &one.action, &one.limitKey, &deadline,
 		&one.maxTries, &one.priority, &one.runsAnyway,

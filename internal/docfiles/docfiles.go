@@ -21,7 +21,7 @@ func ForUsers(tb testing.TB, folder string) string {
 		if err != nil || filepath.Ext(path) != ".md" {
 			return err
 		}
-		text, err := os.ReadFile(path)
+		text, err := os.ReadFile(path) //nolint:gosec // a page of the documentation
 		all.Write(text)
 		return err
 	})

@@ -71,7 +71,8 @@ func touchAll(t *testing.T, store *stint.Store) {
 	for _, err := range []error{
 		store.SetLimits(ctx, "act", stint.Limits{Rate: rate, RatePerKey: rate}),
 		store.InsertTasks(ctx, []stint.Task{
-			{ID: "a", Action: "act", Key: "k"}, {ID: "b", Action: "act", Key: "k"},
+			{ID: "a", Action: "act", Key: "k"},
+			{ID: "b", Action: "act", Key: "k"},
 			{ID: "c", Action: "act", NotBefore: time.Now().Add(3 * time.Hour)},
 		}),
 		store.PutSchedules(ctx, []stint.Schedule{{

@@ -154,7 +154,9 @@ func (p *program) uiOptions(title string, db *database, changes bool) (ui.Option
 		Title: title, Clock: db.now, Logger: logger,
 		CommandFlags: func(*http.Request) string { return flags },
 		User:         func(*http.Request) string { return who },
-		Authorize:    func(_ *http.Request, verb ui.Verb) bool { return changes || !verb.Changes() },
+		Authorize: func(_ *http.Request, verb ui.Verb) bool {
+			return changes || !verb.Changes()
+		},
 	}, err
 }
 

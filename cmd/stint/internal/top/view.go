@@ -220,7 +220,8 @@ func (m *model) nothing() string {
 	case m.panel == panelActions:
 		return "no tasks" + seen
 	case m.panel == panelTasks:
-		return "no task" + seen + " is in progress or failing, none failed lately (/: look for tasks)"
+		return "no task" + seen + " is in progress or failing, none failed lately " +
+			"(/: look for tasks)"
 	}
 	return "no actors" + seen
 }
