@@ -86,6 +86,7 @@ func (p *play) live() {
 		p.step(ctx)
 	}
 	p.fill(ctx)
+	p.branch(ctx)
 	p.ok(p.store.Pause(ctx, "paused"))
 	p.people(ctx)
 	p.age()
@@ -130,10 +131,39 @@ func (p *play) fill(ctx context.Context) {
 			continue
 		}
 		for i := range 4 {
-			task := stint.Task{ID: p.nextID(), Action: action, Key: fmt.Sprintf("k%d", i/3)}
+			task := stint.Task{
+				ID: p.nextID(), Action: action, Key: fmt.Sprintf("k%d", i/3),
+				MaxTries: p.random.IntN(3),
+			}
 			p.ok(p.store.InsertTasks(ctx, []stint.Task{task}))
 		}
 		p.own(ctx, 1+p.random.IntN(3), action)
+	}
+}
+
+// branch has a task end with a result that some of those behind it ask for, and others do not.
+func (p *play) branch(ctx context.Context) {
+	p.t.Helper()
+	origin, other := p.nextID(), p.nextID()
+	tasks := []stint.Task{{ID: origin, Action: "origin"}, {ID: other, Action: "origin"}}
+	for _, result := range []string{"yes", "no"} {
+		when := stint.Condition{
+			After: origin, States: []stint.State{stint.StateCompleted}, Results: []string{result},
+		}
+		late := stint.Condition{After: other, States: []stint.State{stint.StateAborted}}
+		tasks = append(tasks,
+			stint.Task{ID: p.nextID(), Action: "plain", When: []stint.Condition{when}},
+			stint.Task{ID: p.nextID(), Action: "plain", WhenAny: []stint.Condition{when, late}})
+	}
+	p.ok(p.store.InsertTasks(ctx, tasks))
+	owned, err := p.store.OwnTasks(ctx, "registered", 1, []string{"origin"}, time.Hour)
+	p.ok(err)
+	for _, task := range owned {
+		errs, err := p.store.ReturnTasks(ctx, []stint.Return{{
+			ID: task.ID, Token: task.Token, Code: stint.StatusCompleted,
+			Result: []byte([]string{"yes", "no"}[p.random.IntN(2)]),
+		}})
+		p.ok(errors.Join(append(errs, err)...))
 	}
 }
 
