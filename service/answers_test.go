@@ -98,8 +98,8 @@ func TestAnswers_NeedNothingButTheKey(t *testing.T) {
 	}
 }
 
-// An answer with a field that there is not, or with one twice, is refused: nothing that somebody said
-// is passed over.
+// An answer with a field that there is not, or with one twice, is refused: nothing that somebody
+// said is passed over.
 func TestAnswers_PassOverNoField(t *testing.T) {
 	t.Parallel()
 	store, address := answering(t)

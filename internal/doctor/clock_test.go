@@ -57,7 +57,8 @@ func TestExamine_TellsWhatAClockThatWasAheadHasLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"leases", "sessions", "ends of tasks"} {
-		if got := strings.Join(toldOfClocks(t, pool, store), "\n"); strings.Contains(got, "1 "+kind) {
+		got := strings.Join(toldOfClocks(t, pool, store), "\n")
+		if strings.Contains(got, "1 "+kind) {
 			t.Errorf("it still tells of %s: %s", kind, got)
 		}
 	}
