@@ -4,19 +4,19 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stint-tasks/stint/internal/docfiles"
 )
 
 // Each option of a package for users is on a page: the fields of its structs of options, and the
 // functions that make options.
 func TestPages_NameEveryOption(t *testing.T) {
 	t.Parallel()
-	pages := textOfPages(t)
+	pages := docfiles.ForUsers(t, ".")
 	found := 0
 	for _, folder := range []string{
 		".", "worker", "client", "service", "service/jwtauth", "shards", "ui", "taskstore",
@@ -88,25 +88,4 @@ func fieldsOf(declared *ast.GenDecl, structs *regexp.Regexp) []string {
 		}
 	}
 	return all
-}
-
-// textOfPages is that of all pages for users: those of the design are for contributors.
-func textOfPages(t *testing.T) string {
-	t.Helper()
-	var all strings.Builder
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && path == "design" {
-			return filepath.SkipDir
-		}
-		if err != nil || filepath.Ext(path) != ".md" {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		all.Write(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all.String()
 }

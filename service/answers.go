@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
@@ -26,7 +27,8 @@ const (
 //
 // A request is a POST with a form, as a page in a browser sends it, or with a JSON object. Both
 // have id, key, code ("completed", "aborted" or "skipped"), status (a text for people) and result.
-// All may be in the query of the URL instead. The answer is a JSON object: empty with status 200 if
+// All may be in the query of the URL instead. A request with other fields, or with one of them
+// twice, is refused with 400. The answer is a JSON object: empty with status 200 if
 // this answer took effect, and otherwise with an error. 404 says that the key does not fit, or that
 // there is no such task; 409 that the task was answered before, or aborted, or that its deadline
 // has passed; 425 that it waits for other tasks, and can be answered later; 503 to try again. Each
@@ -86,14 +88,15 @@ func readAnswer(w http.ResponseWriter, r *http.Request) (stint.Answer, error) {
 		if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 			return stint.Answer{}, &requestError{"expected one JSON object"}
 		}
-		body.fill(r)
 	case "", "application/x-www-form-urlencoded":
 		if err := r.ParseForm(); err != nil {
 			return stint.Answer{}, unreadable(err)
 		}
-		body.fill(r)
 	default:
 		return stint.Answer{}, &requestError{"the body must be a form or a JSON object"}
+	}
+	if err := body.fill(r); err != nil {
+		return stint.Answer{}, err
 	}
 	answer := stint.Answer{ID: body.ID, Key: body.Key, Code: body.Code, Status: body.Status}
 	if body.Result != nil {
@@ -102,24 +105,29 @@ func readAnswer(w http.ResponseWriter, r *http.Request) (stint.Answer, error) {
 	return answer, nil
 }
 
-// fill takes what a form or the query has.
-func (a *answerJSON) fill(r *http.Request) {
+// fill takes what a form or the query has, if that is nothing else than these fields, each once.
+func (a *answerJSON) fill(r *http.Request) error {
 	values := r.Form
 	if values == nil {
 		values = r.URL.Query()
 	}
-	for name, into := range map[string]*string{
+	fields := map[string]*string{
 		"id": (*string)(&a.ID), "key": (*string)(&a.Key), "code": (*string)(&a.Code),
 		"status": &a.Status,
-	} {
-		if *into == "" {
-			*into = values.Get(name)
+	}
+	for name, given := range values {
+		switch into := fields[name]; {
+		case into == nil && name != "result":
+			return &requestError{fmt.Sprintf("there is no field %.40q", name)}
+		case len(given) > 1:
+			return &requestError{fmt.Sprintf("the field %q is there twice", name)}
+		case into == nil && a.Result == nil:
+			a.Result = &given[0]
+		case into != nil && *into == "":
+			*into = given[0]
 		}
 	}
-	if a.Result == nil && values.Has("result") {
-		result := values.Get("result")
-		a.Result = &result
-	}
+	return nil
 }
 
 func unreadable(err error) error {

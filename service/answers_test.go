@@ -98,6 +98,38 @@ func TestAnswers_NeedNothingButTheKey(t *testing.T) {
 	}
 }
 
+// An answer with a field that there is not, or with one twice, is refused: nothing that somebody
+// said is passed over.
+func TestAnswers_PassOverNoField(t *testing.T) {
+	t.Parallel()
+	store, address := answering(t)
+	key := stint.NewAnswerKey()
+	err := store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "ask", Action: stint.External, AnswerKey: key},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := "id=ask&code=completed&key=" + string(key)
+	document := `{"id":"ask","code":"completed","key":"` + string(key) + `"`
+	for _, answer := range []struct{ query, kind, body, problem string }{
+		{"", form, right + "&resutl=42", "no field \"resutl\""},
+		{"", form, right + "&code=aborted", "\"code\" is there twice"},
+		{"?code=aborted", form, right, "\"code\" is there twice"},
+		{"?resutl=42", form, right, "no field \"resutl\""},
+		{"?resutl=42", jsonDocument, document + "}", "no field \"resutl\""},
+		{"", jsonDocument, document + `,"resutl":"42"}`, "unknown field \"resutl\""},
+	} {
+		code, problem := send(t, address+answer.query, answer.kind, answer.body)
+		if code != http.StatusBadRequest || !strings.Contains(problem, answer.problem) {
+			t.Errorf("%s %s: %d %s", answer.query, answer.body, code, problem)
+		}
+	}
+	if code, problem := send(t, address, form, right); code != http.StatusOK {
+		t.Errorf("nothing was answered, and yet: %d %s", code, problem)
+	}
+}
+
 // Who has no key learns nothing, also not which tasks there are.
 // Proves G201.
 func TestAnswers_TellNothingToThoseWithoutAKey(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,4 +169,21 @@ func TestDryRun_LeavesNothingInTheSession(t *testing.T) {
 		return err
 	})
 	wantErr(t, "AcquireFunc", err, nil)
+}
+
+// A role that may make no temporary tables is told what it lacks, and makes changes all the same.
+func TestDryRun_SaysThatItNeedsTemporaryTables(t *testing.T) {
+	t.Parallel()
+	roles := newRoles(t)
+	insert(t, openStore(t, roles.pool, stint.Options{}), stint.Task{ID: "a", Action: "act"})
+	exec(t, roles.pool, "REVOKE TEMPORARY ON DATABASE "+
+		pgx.Identifier{roles.pool.Config().ConnConfig.Database}.Sanitize()+" FROM PUBLIC")
+	store := roles.store(t, "producer", stint.Options{PollInterval: pollNever})
+	_, err := store.DryRun().AbortTasks(t.Context(), []stint.TaskID{"a"}, "")
+	wantRefused(t, "a dry run", err)
+	if err == nil || !strings.Contains(err.Error(), "GRANT TEMPORARY ON DATABASE") {
+		t.Errorf("AbortTasks = %v, without what to do about it", err)
+	}
+	_, err = store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "")
+	wantErr(t, "AbortTasks", err, nil)
 }

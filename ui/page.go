@@ -34,15 +34,29 @@ var templates = sync.OnceValue(func() map[string]*template.Template {
 	return all
 })
 
-// templatesOf are those of a handler, whose commands have its flags.
-func templatesOf(flags string) map[string]*template.Template {
-	all := map[string]*template.Template{}
-	for name, page := range templates() {
-		all[name] = template.Must(page.Clone()).Funcs(template.FuncMap{
+// commandPages are the templates of pages whose commands have some flags, made when first needed.
+type commandPages struct {
+	mutex sync.Mutex
+	known map[commandPage]*template.Template
+}
+
+type commandPage struct{ name, flags string }
+
+// of returns the template of a page whose commands have these flags.
+func (c *commandPages) of(name, flags string) *template.Template {
+	const most = 200 // a service has as many flags as names under which it is reached
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	at := commandPage{name, flags}
+	if c.known[at] == nil {
+		if c.known == nil || len(c.known) == most {
+			c.known = map[commandPage]*template.Template{}
+		}
+		c.known[at] = template.Must(templates()[name].Clone()).Funcs(template.FuncMap{
 			"command": func(line string) string { return commandWith(line, flags) },
 		})
 	}
-	return all
+	return c.known[at]
 }
 
 // commandWith is a command line with flags, such as those that say which store is meant. The demo
@@ -136,7 +150,8 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 		}
 	}
 	var text bytes.Buffer
-	if err := h.templates[v.name].ExecuteTemplate(&text, "frame", f); err != nil {
+	flags := h.options.CommandFlags(r.Request)
+	if err := h.templates.of(v.name, flags).ExecuteTemplate(&text, "frame", f); err != nil {
 		return fmt.Errorf("write page %s: %w", v.name, err)
 	}
 	header := w.Header()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,6 +23,14 @@ func in(d time.Duration) time.Time  { return noon.Add(d + time.Second/2) }
 
 // explanations are why tasks do not run, by the sentences that say so.
 func explanations() map[string]stint.Explanation {
+	all := explanationsOfReady()
+	maps.Copy(all, explanationsOfHeld())
+	maps.Copy(all, explanationsOfOthers())
+	return all
+}
+
+// explanationsOfReady are those of ready tasks that no limit or pause holds up.
+func explanationsOfReady() map[string]stint.Explanation {
 	asked := ago(time.Second)
 	return map[string]stint.Explanation{
 		"Ready: it waits for an actor.": {
@@ -34,6 +43,25 @@ func explanations() map[string]stint.Explanation {
 			Task:    stint.TaskInfo{State: stint.StateReady, Action: "mail"},
 			AskedAt: ago(time.Hour),
 		},
+		"Ready: it waits for a free slot.": {
+			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail"},
+			Actors: 2, AskedAt: ago(time.Hour),
+		},
+		"Ready, but its deadline passed 26m ago: it is handed out no more.": {
+			Task: stint.TaskInfo{
+				State: stint.StateReady, Action: "mail", Deadline: ago(26 * time.Minute),
+			},
+		},
+		"Ready: it waits for an answer from outside.": {
+			Task: stint.TaskInfo{State: stint.StateReady, Action: stint.External},
+		},
+	}
+}
+
+// explanationsOfHeld are those of ready tasks whose actions have limits or pauses.
+func explanationsOfHeld() map[string]stint.Explanation {
+	asked := ago(time.Second)
+	return map[string]stint.Explanation{
 		"Ready, but the action mail was paused 5m00s ago.": {
 			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail"},
 			Limits: &stint.TaskLimits{PausedSince: ago(5 * time.Minute)},
@@ -76,22 +104,17 @@ func explanations() map[string]stint.Explanation {
 			Limits:  &stint.TaskLimits{Hidden: true},
 			AskedAt: asked,
 		},
-		"Ready: it waits for a free slot.": {
-			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail"},
-			Actors: 2, AskedAt: ago(time.Hour),
-		},
-		"Ready, but its deadline passed 26m ago: it is handed out no more.": {
-			Task: stint.TaskInfo{
-				State: stint.StateReady, Action: "mail", Deadline: ago(26 * time.Minute),
-			},
-		},
+	}
+}
+
+// explanationsOfOthers are those of tasks that are not ready.
+func explanationsOfOthers() map[string]stint.Explanation {
+	asked := ago(time.Second)
+	return map[string]stint.Explanation{
 		"Scheduled: it was due 26m ago, and nobody has made it ready yet.": {
 			Task: stint.TaskInfo{
 				State: stint.StateScheduled, Action: "mail", NotBefore: ago(26 * time.Minute),
 			},
-		},
-		"Ready: it waits for an answer from outside.": {
-			Task: stint.TaskInfo{State: stint.StateReady, Action: stint.External},
 		},
 		"Blocked: it waits for 2 tasks.": {
 			Task: stint.TaskInfo{State: stint.StateBlocked, Action: "mail"}, Missing: 2,

@@ -23,7 +23,6 @@ package ui
 
 import (
 	"context"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -120,9 +119,9 @@ type Options struct {
 	// Check of the store; without it, there is no page for that.
 	Check func(ctx context.Context) ([]Finding, error)
 
-	// CommandFlags are added to the commands that pages show, so that these work as they are
-	// copied, such as "--schema=tasks". Default: none.
-	CommandFlags string
+	// CommandFlags returns what is added to the commands on the page that answers a request, so
+	// that these work as they are copied, such as "--schema=tasks". Default: nothing.
+	CommandFlags func(r *http.Request) string
 
 	// Timeout is how long the store may take to answer for a page. Default: 5 s.
 	Timeout time.Duration
@@ -143,7 +142,7 @@ type Handler struct {
 	pages   map[string]page
 	served  http.Handler
 
-	templates map[string]*template.Template
+	templates commandPages
 
 	shards shardPages
 	all    *Handler // the pages of all shards, if these are those of one of them
@@ -179,6 +178,9 @@ func New(store Store, options Options) *Handler {
 	if options.Authorize == nil {
 		options.Authorize = func(_ *http.Request, verb Verb) bool { return !verb.Changes() }
 	}
+	if options.CommandFlags == nil {
+		options.CommandFlags = func(*http.Request) string { return "" }
+	}
 	if options.Missing == nil {
 		options.Missing = missingOf(store)
 	}
@@ -192,7 +194,6 @@ func New(store Store, options Options) *Handler {
 		changes: warnlog.Or(changes), changing: make(chan struct{}, changesMax),
 		previewing: make(chan struct{}, changesMax),
 		shards:     shardPages{known: map[string]*Handler{}},
-		templates:  templatesOf(options.CommandFlags),
 	}
 	for _, p := range allPages() {
 		if h.asked.has(p.name) {

@@ -46,15 +46,18 @@ func deaf(takes time.Duration) worker.Handler {
 	}
 }
 
+// An overdueCase is a handler that does not return within the grace of its time-out.
+type overdueCase struct {
+	options  []worker.HandlerOption
+	maxTries int
+	givenUp  time.Duration // when
+}
+
 // A handler that ignores its time-out keeps its task no longer than the grace. It keeps its slot.
 // Proves G293.
 func TestWithTimeoutGrace_GivesUpTheTaskOfAHandlerThatHangs(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		options  []worker.HandlerOption
-		maxTries int
-		givenUp  time.Duration // when
-	}{
+	for name, c := range map[string]overdueCase{
 		"by default": {
 			[]worker.HandlerOption{worker.WithTimeout(time.Minute)}, 25, 90 * time.Second,
 		},
@@ -64,62 +67,74 @@ func TestWithTimeoutGrace_GivesUpTheTaskOfAHandlerThatHangs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newPaperQueue(paperTasks(2, "a", c.maxTries)...)
-				logger, logged := recorder(t)
-				var metrics outcomes
-				began := bubbleNow()
-				var givenUp time.Duration
-				q.fails = func(_ context.Context, returns []stint.Return) error {
-					if givenUp == 0 && len(returns) > 0 {
-						givenUp = bubbleNow().Sub(began)
-					}
-					return nil
-				}
-				reader := metric.NewManualReader()
-				stop := paperWorker(t, q, worker.Options{
-					Concurrency: 1, StopGrace: 1, Logger: logger, Metrics: &metrics,
-					MeterProvider: metric.NewMeterProvider(metric.WithReader(reader)),
-					Retry:         worker.Retry{Base: time.Hour},
-				}, worker.Handle("a", deaf(3*time.Hour), c.options...))
-				time.Sleep(2 * time.Hour)
-				synctest.Wait()
-				if late := givenUp - c.givenUp; late < 0 || late > 5*time.Millisecond {
-					t.Errorf("the task was given up after %v, want %v", givenUp, c.givenUp)
-				}
-				if n := q.inProgress(); n != 0 {
-					t.Errorf("%d tasks are in progress, want none in a slot that is kept", n)
-				}
-				want := []worker.Outcome{worker.OutcomeOverdue}
-				if got := metrics.all(); !slices.Equal(got, want) {
-					t.Errorf("the outcomes are %v", got)
-				}
-				var collected metricdata.ResourceMetrics
-				if err := reader.Collect(t.Context(), &collected); err != nil {
-					t.Error(err)
-				} else if !strings.Contains(fmt.Sprint(collected), "overdue") {
-					t.Error("OpenTelemetry is not told of an overdue task")
-				}
-				logged(t, "task is overdue: its handler did not return within the grace of its "+
-					"time-out")
-				q.mutex.Lock()
-				ended, ok := q.ended["a/000"]
-				if ok != (c.maxTries == 1) {
-					t.Errorf("the task ended: %t", ok)
-				}
-				q.mutex.Unlock()
-				if want := worker.ErrTimeout.Error(); ok && !strings.HasPrefix(ended.Status, want) {
-					t.Errorf("the status is %q", ended.Status)
-				}
-				time.Sleep(90 * time.Minute) // the handler has returned, and the slot is free
-				synctest.Wait()
-				if len(q.handed) != 2 {
-					t.Errorf("%d hand-outs, want another one in the slot", len(q.handed))
-				}
-				wantErr(t, "Run", stop(), worker.ErrStillRunning)
-				time.Sleep(3 * time.Hour) // until no handler is left
-			})
+			synctest.Test(t, c.check)
 		})
+	}
+}
+
+func (c overdueCase) check(t *testing.T) {
+	t.Helper()
+	q := newPaperQueue(paperTasks(2, "a", c.maxTries)...)
+	logger, logged := recorder(t)
+	var metrics outcomes
+	givenUp := firstReturn(q)
+	reader := metric.NewManualReader()
+	stop := paperWorker(t, q, worker.Options{
+		Concurrency: 1, StopGrace: 1, Logger: logger, Metrics: &metrics,
+		MeterProvider: metric.NewMeterProvider(metric.WithReader(reader)),
+		Retry:         worker.Retry{Base: time.Hour},
+	}, worker.Handle("a", deaf(3*time.Hour), c.options...))
+	time.Sleep(2 * time.Hour)
+	synctest.Wait()
+	if late := *givenUp - c.givenUp; late < 0 || late > 5*time.Millisecond {
+		t.Errorf("the task was given up after %v, want %v", *givenUp, c.givenUp)
+	}
+	if n := q.inProgress(); n != 0 {
+		t.Errorf("%d tasks are in progress, want none in a slot that is kept", n)
+	}
+	if got := metrics.all(); !slices.Equal(got, []worker.Outcome{worker.OutcomeOverdue}) {
+		t.Errorf("the outcomes are %v", got)
+	}
+	var collected metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &collected); err != nil {
+		t.Error(err)
+	} else if !strings.Contains(fmt.Sprint(collected), "overdue") {
+		t.Error("OpenTelemetry is not told of an overdue task")
+	}
+	logged(t, "task is overdue: its handler did not return within the grace of its time-out")
+	c.wantEnd(t, q)
+	time.Sleep(90 * time.Minute) // the handler has returned, and the slot is free
+	synctest.Wait()
+	if len(q.handed) != 2 {
+		t.Errorf("%d hand-outs, want another one in the slot", len(q.handed))
+	}
+	wantErr(t, "Run", stop(), worker.ErrStillRunning)
+	time.Sleep(3 * time.Hour) // until no handler is left
+}
+
+// firstReturn is how long after now the first task is returned.
+func firstReturn(q *paperQueue) *time.Duration {
+	began, after := bubbleNow(), time.Duration(0)
+	q.fails = func(_ context.Context, returns []stint.Return) error {
+		if after == 0 && len(returns) > 0 {
+			after = bubbleNow().Sub(began)
+		}
+		return nil
+	}
+	return &after
+}
+
+// wantEnd checks that the task has ended only if it was its last try, and says why.
+func (c overdueCase) wantEnd(t *testing.T, q *paperQueue) {
+	t.Helper()
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	ended, ok := q.ended["a/000"]
+	if ok != (c.maxTries == 1) {
+		t.Errorf("the task ended: %t", ok)
+	}
+	if want := worker.ErrTimeout.Error(); ok && !strings.HasPrefix(ended.Status, want) {
+		t.Errorf("the status is %q", ended.Status)
 	}
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,22 +17,35 @@ import (
 // hostileText clears a screen, writes from right to left, and returns to the beginning of the line.
 const hostileText = "a\x1b[2J\u202e\rb\"\\n</text>#;"
 
+const hostileAction = "act" + hostileText
+
 // No text of a task reaches a terminal but as text, whatever prints it: an ID, an action, a key, a
 // status, the names of actors, groups and schedules; in an answer, a question or an error.
 // Proves G303.
 func TestCommand_WritesNoTextOfOthersToTheTerminal(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	db := newDatabase(t)
-	id, action := stint.TaskID(hostileText), "act"+hostileText
+	db.hostile(t)
+	for _, args := range slices.Concat(hostileLooks(), hostileSettings(), hostileEnds()) {
+		env := append([]string{"TERM=xterm"}, db.env...)
+		output, _ := newCommand(t, env, args...).CombinedOutput()
+		wantPlain(t, args, string(output))
+	}
+}
+
+// hostile has such texts in every place that somebody may give a text to.
+func (d *database) hostile(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	id, action := stint.TaskID(hostileText), hostileAction
 	rate := stint.Rate{Tasks: 1, Per: time.Hour}
 	for _, err := range []error{
-		db.store.SetLimits(ctx, action, stint.Limits{
+		d.store.SetLimits(ctx, action, stint.Limits{
 			Fair: true, FairGroup: hostileText, ConcurrencyPerKey: 1, Concurrency: 1,
 			RatePerKey: rate,
 		}),
-		db.store.SetWeights(ctx, action, map[string]int{hostileText: 3}),
-		db.store.InsertTasks(ctx, []stint.Task{
+		d.store.SetWeights(ctx, action, map[string]int{hostileText: 3}),
+		d.store.InsertTasks(ctx, []stint.Task{
 			{
 				ID: id, Action: action, Key: hostileText, Body: []byte(hostileText),
 				Headers: map[string]string{"h": "a\x1b[2J\u202eb"},
@@ -42,7 +56,7 @@ func TestCommand_WritesNoTextOfOthersToTheTerminal(t *testing.T) {
 			}},
 			{ID: id + "4", Action: action, After: []stint.TaskID{id}},
 		}),
-		db.store.PutSchedules(ctx, []stint.Schedule{{
+		d.store.PutSchedules(ctx, []stint.Schedule{{
 			Name: hostileText, Spec: "@daily", Tasks: []stint.Task{{Action: action}},
 		}}),
 	} {
@@ -50,15 +64,18 @@ func TestCommand_WritesNoTextOfOthersToTheTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	owned, err := db.store.OwnTasks(ctx, stint.ActorID(hostileText), 1, []string{action}, time.Hour)
+	owned, err := d.store.OwnTasks(ctx, stint.ActorID(hostileText), 1, []string{action}, time.Hour)
 	if err != nil || len(owned) != 1 {
 		t.Fatalf("OwnTasks = %v, %v", owned, err)
 	}
-	err = db.store.SetStatus(ctx, owned[0], hostileText, 0.5)
-	if err != nil {
+	if err := d.store.SetStatus(ctx, owned[0], hostileText, 0.5); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{
+}
+
+// hostileLooks are commands that change nothing.
+func hostileLooks() [][]string {
+	return [][]string{
 		{"ls"},
 		{"ls", "--state", "ready"},
 		{"show", hostileText},
@@ -72,31 +89,44 @@ func TestCommand_WritesNoTextOfOthersToTheTerminal(t *testing.T) {
 		{"history", hostileText},
 		{"stats"},
 		{"limits"},
-		{"limits", action},
+		{"limits", hostileAction},
 		{"actors"},
 		{"errors"},
 		{"check"},
 		{"networks"},
 		{"prune", "--dry-run"},
 		{"schedule", "ls"},
-		{"schedule", "next", hostileText},
-		{"schedule", "pause", hostileText},
-		{"schedule", "resume", hostileText},
-		{"schedule", "trigger", hostileText},
-		{"pause", action, "--reason", hostileText},
-		{"resume", action},
-		{"resume", action},
-		{"pause", action, "--key", hostileText},
-		{"resume", action, "--key", hostileText},
-		{"resume", action, "--key", hostileText},
-		{"limit", action, "--concurrency", "1"},
-		{"weight", action, hostileText + "=2"},
 		{"wait", "--timeout", "1ms", hostileText},
 		{"wait", "none" + hostileText},
 		{"show", "none" + hostileText},
 		{"explain", "none" + hostileText},
 		{"graph", "none" + hostileText},
 		{"history", "none" + hostileText},
+	}
+}
+
+// hostileSettings are commands that change schedules, pauses and limits.
+func hostileSettings() [][]string {
+	return [][]string{
+		{"schedule", "next", hostileText},
+		{"schedule", "next", "none" + hostileText},
+		{"schedule", "pause", hostileText},
+		{"schedule", "resume", hostileText},
+		{"schedule", "trigger", hostileText},
+		{"pause", hostileAction, "--reason", hostileText},
+		{"resume", hostileAction},
+		{"resume", hostileAction},
+		{"pause", hostileAction, "--key", hostileText},
+		{"resume", hostileAction, "--key", hostileText},
+		{"resume", hostileAction, "--key", hostileText},
+		{"limit", hostileAction, "--concurrency", "1"},
+		{"weight", hostileAction, hostileText + "=2"},
+	}
+}
+
+// hostileEnds are commands that change and end tasks, in an order in which there still are some.
+func hostileEnds() [][]string {
+	return [][]string{
 		{"delete", hostileText},
 		{"retry", hostileText},
 		{"change", hostileText, "--start-now"},
@@ -105,11 +135,10 @@ func TestCommand_WritesNoTextOfOthersToTheTerminal(t *testing.T) {
 		{"none" + hostileText},
 		{"ls", "--none" + hostileText},
 		{"ls", "--state", hostileText},
-		{"schedule", "next", "none" + hostileText},
-		{"insert", "--action", action, "--id", hostileText, "--body", "x"},
+		{"insert", "--action", hostileAction, "--id", hostileText, "--body", "x"},
 		{"abort", hostileText + "2", "--dry-run"},
 		{"abort", hostileText + "4"},
-		{"abort", "--action", action, "--state", "ready", "--yes"},
+		{"abort", "--action", hostileAction, "--state", "ready", "--yes"},
 		{"errors"},
 		{"retry", hostileText + "4", "--dry-run"},
 		{"changes"},
@@ -118,11 +147,7 @@ func TestCommand_WritesNoTextOfOthersToTheTerminal(t *testing.T) {
 		{"top", "--once"},
 		{"migrate", "--schema", hostileText},
 		{"ls", "--schema", hostileText},
-		{"worker", "--action", action, "--once", "--", "none" + hostileText},
-	} {
-		env := append([]string{"TERM=xterm"}, db.env...)
-		output, _ := newCommand(t, env, args...).CombinedOutput()
-		wantPlain(t, args, string(output))
+		{"worker", "--action", hostileAction, "--once", "--", "none" + hostileText},
 	}
 }
 

@@ -368,24 +368,55 @@ func TestPrinted_PagesNameTheirSchema(t *testing.T) {
 	showing := start(t, newCommand(t, d.env, "ui", "--listen", "127.0.0.1:0", "--schema", name))
 	showing.says(t, "http://")
 	address := regexp.MustCompile(`http://\S+/`).FindString(showing.output.String())
-	seen := 0
-	for _, page := range []string{
+	wantCopied(t, sh, []string{
 		"task?id=a+b", "tasks?prefix=a", "network?id=behind", "action?name=it%27s", "check",
-		"limits",
-		"schedules", "changes", "actors", "tasks?prefix=nothing",
-	} {
+		"limits", "schedules", "changes", "actors", "tasks?prefix=nothing",
+	}, func(page string) string {
 		request, err := http.NewRequestWithContext(testContext(t), http.MethodGet,
 			address+page, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		response, text := answerTo(t, request)
-		if response.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s\n%s", page, response.Status, text)
-		}
+		_, text := answerTo(t, request)
+		return text
+	})
+}
+
+// The same holds for the pages of a service: what is copied from them works on the service.
+//
+// Proves G313.
+func TestPrinted_PagesNameTheirService(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabase(t)
+	d.insert(t, stint.Task{ID: "a b", Action: "it's", Key: "k"},
+		stint.Task{ID: "behind", Action: "mail", After: []stint.TaskID{"a b"}})
+	s := d.serve(t)
+	sh := newShell(t, d)
+	wantCopied(t, sh, []string{
+		"task?id=a+b", "tasks?prefix=a", "network?id=behind", "action?name=it%27s", "check",
+		"limits", "schedules", "changes", "actors", "tasks?prefix=nothing",
+	}, func(page string) string {
+		_, text, _ := s.page(t, "", "/ui/"+page)
 		for _, line := range copied(text) {
+			isOfService := strings.HasSuffix(line, " --server "+s.address)
+			if strings.Contains(line, "stint ") != isOfService {
+				t.Errorf("%s does not name the service: %s", page, line)
+			}
+		}
+		return text
+	})
+	s.stop(t)
+}
+
+// wantCopied runs what is copied from pages.
+func wantCopied(t *testing.T, sh *shell, pages []string, text func(page string) string) {
+	t.Helper()
+	seen := 0
+	for _, page := range pages {
+		for _, line := range copied(text(page)) {
 			seen++
-			if line == "stint answer order/7/approve --completed" {
+			if strings.HasPrefix(line, "stint answer order/7/approve --completed") {
 				continue
 			}
 			output, code := sh.run(t, line)

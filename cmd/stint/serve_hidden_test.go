@@ -143,6 +143,10 @@ func wantHiddenSaid(t *testing.T, d *database, s *server, bearer map[string]stri
 			t.Errorf("stint %s says %q", args, said)
 		}
 	}
+	top := startOnTerminal(t, d.env, append(as("none"), "top")...)
+	top.waitFor(t, "no tasks that you may see")
+	top.press(t, "q")
+	top.wantExit(t, 0)
 }
 
 // Whoever loses a grant sees nothing any more by it, once the file of grants is read, which is a

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,19 +17,36 @@ import (
 type claim struct {
 	name string
 	form *regexp.Regexp
-	is   func(w *truth, task *taskTruth, said []string) bool
+	is   isSo
 }
 
-func claimOf(
-	name, form string, is func(w *truth, task *taskTruth, said []string) bool,
-) claim {
-	return claim{name, regexp.MustCompile("^(?:" + form + ")$"), is}
+// An isSo reports whether a sentence is so of a task; said are the parts of it that its form names.
+type isSo func(w *truth, task *taskTruth, said []string) bool
+
+func claimOf(name, form string, all ...isSo) claim {
+	return claim{name, regexp.MustCompile("^(?:" + form + ")$"), allOf(all...)}
 }
 
-// stamped reports whether a time is what a sentence says to the second.
+// allOf is true where all of some are.
+func allOf(all ...isSo) isSo {
+	return func(w *truth, task *taskTruth, said []string) bool {
+		return !slices.ContainsFunc(all, func(is isSo) bool { return !is(w, task, said) })
+	}
+}
+
+// stamped reports whether a time is what a sentence says, to the second or exactly.
 func stamped(at time.Time, said string) bool {
-	layout := "2006-01-02 15:04:05Z"
-	return at.UTC().Format(layout) == said
+	return !at.IsZero() && (at.UTC().Format("2006-01-02 15:04:05Z") == said ||
+		at.UTC().Format("2006-01-02T15:04:05.000Z") == said)
+}
+
+// near reports whether a time is what a sentence says, but for the time between two looks.
+func near(at time.Time, said string) bool {
+	told, err := time.Parse("2006-01-02 15:04:05Z", said)
+	if err != nil {
+		told, err = time.Parse("2006-01-02T15:04:05.000Z", said)
+	}
+	return err == nil && !at.IsZero() && told.Sub(at).Abs() < time.Minute
 }
 
 func number(said string) int {
@@ -39,27 +57,77 @@ func number(said string) int {
 	return n
 }
 
-// unmet are the predecessors that ended otherwise than a task needs, as far as the edges tell
-// without results, which no task here asks for.
+func in(states ...stint.State) isSo {
+	return func(_ *truth, task *taskTruth, _ []string) bool {
+		return slices.Contains(states, task.state)
+	}
+}
+
+// itsTime is true if the task's time is what the sentence says in part n.
+func itsTime(n int) isSo {
+	return func(_ *truth, task *taskTruth, said []string) bool {
+		return !task.forEver && stamped(task.at, said[n])
+	}
+}
+
+// itsDeadline is true if the task's deadline is what the sentence says in part n.
+func itsDeadline(n int) isSo {
+	return func(_ *truth, task *taskTruth, said []string) bool {
+		return stamped(task.deadline, said[n])
+	}
+}
+
+// isLater is true if the task's time is to come.
+func isLater(w *truth, task *taskTruth, _ []string) bool { return task.at.After(w.now) }
+
+// isPast is true if the task's time has come.
+func isPast(w *truth, task *taskTruth, _ []string) bool {
+	return !task.forEver && !task.at.After(w.now)
+}
+
+func isOverdue(w *truth, task *taskTruth, _ []string) bool { return w.isOverdue(task) }
+
+func isInTime(w *truth, task *taskTruth, _ []string) bool { return task.deadline.After(w.now) }
+
+func isExternal(w *truth, task *taskTruth, _ []string) bool {
+	return task.state == stint.StateReady && task.action == stint.External && !w.isOverdue(task)
+}
+
+// holding is true if the task is ready and held up so.
+func holding(name string) isSo {
+	return func(w *truth, task *taskTruth, _ []string) bool {
+		return task.state == stint.StateReady && slices.Contains(w.holds(task), name)
+	}
+}
+
+// isFree is true of a ready task that nothing holds up, or nothing that whoever asks may see.
+func isFree(w *truth, task *taskTruth, _ []string) bool {
+	return task.state == stint.StateReady && task.action != stint.External &&
+		!w.isOverdue(task) && len(w.seen(task)) == 0
+}
+
+func isParked(_ *truth, task *taskTruth, _ []string) bool { return task.parked }
+
+func isQueued(_ *truth, task *taskTruth, _ []string) bool { return !task.parked }
+
+// isSilent reports whether nobody asks for the action of a task, though nobody is registered.
+func isSilent(w *truth, task *taskTruth, _ []string) bool {
+	return !w.isAsked(task.action) && w.actors[task.action] == 0
+}
+
+// isPresent is true if that is so of the process of the task's owner: alive, and known at all.
+func isPresent(lives, known bool) isSo {
+	return func(w *truth, task *taskTruth, _ []string) bool {
+		l, k := w.watched[task.owner]
+		return task.state == stint.StateInProgress && l == lives && k == known
+	}
+}
+
+// unmet are the predecessors that ended otherwise than a task needs.
 func (w *truth) unmet(task *taskTruth) (unmet, skipped int) {
 	for _, edge := range task.before {
 		before := w.tasks[edge.after]
-		if before == nil || !w.isFinal(edge.after) {
-			continue
-		}
-		bit := int16(2)
-		switch before.state {
-		case stint.StateCompleted:
-			bit = 1
-		case stint.StateSkipped:
-			bit = 4
-		default:
-		}
-		met := before.state == stint.StateCompleted
-		if edge.accepts != nil {
-			met = *edge.accepts&bit != 0
-		}
-		if !met {
+		if before != nil && w.isFinal(edge.after) && !edge.isMet(task, before) {
 			unmet++
 			if before.state == stint.StateSkipped {
 				skipped++
@@ -67,6 +135,20 @@ func (w *truth) unmet(task *taskTruth) (unmet, skipped int) {
 		}
 	}
 	return unmet, skipped
+}
+
+// isMet reports whether a predecessor that has ended lets a task start, as far as this edge goes.
+func (e edgeTruth) isMet(task, before *taskTruth) bool {
+	if e.accepts == nil {
+		return before.state == stint.StateCompleted || task.runsAnyway
+	}
+	bit := map[stint.State]int16{stint.StateCompleted: 1, stint.StateSkipped: 4}[before.state]
+	if bit == 0 {
+		bit = 2
+	}
+	isAmong := e.results == nil || before.state != stint.StateCompleted ||
+		slices.ContainsFunc(e.results, func(r []byte) bool { return string(r) == before.result })
+	return *e.accepts&bit != 0 && isAmong
 }
 
 func (w *truth) unfinished(task *taskTruth) (n int) {
@@ -78,232 +160,51 @@ func (w *truth) unfinished(task *taskTruth) (n int) {
 	return n
 }
 
-func (w *truth) isOverdue(task *taskTruth) bool {
-	return !task.deadline.IsZero() && !task.deadline.After(w.now) && !w.isFinal(task.key)
+// isReason is true if the sentence names in its first part a predecessor because of which the task
+// does not run.
+func isReason(w *truth, task *taskTruth, said []string) bool {
+	other := w.byID[said[1]]
+	return other != nil && slices.ContainsFunc(task.before, func(edge edgeTruth) bool {
+		ended := w.isFinal(other.key)
+		return edge.after == other.key && (!ended && task.state == stint.StateBlocked ||
+			ended && w.isFinal(task.key) && !edge.isMet(task, other))
+	})
 }
 
-func in(state stint.State) func(*truth, *taskTruth, []string) bool {
-	return func(_ *truth, task *taskTruth, _ []string) bool { return task.state == state }
+// isOther is true if the sentence names in its first part a task that whoever asks may see.
+func isOther(w *truth, _ *taskTruth, said []string) bool {
+	other := w.byID[said[1]]
+	return other != nil && w.mayRead(other)
 }
 
-// holding is true if the task is ready and held up so.
-func holding(name string) func(*truth, *taskTruth, []string) bool {
-	return func(w *truth, task *taskTruth, _ []string) bool {
-		for _, hold := range w.holds(task) {
-			if hold == name && task.state == stint.StateReady {
-				return true
-			}
-		}
-		return false
+// isEnded is true if the sentence says in part n why the task ended.
+func isEnded(n int) isSo {
+	return func(w *truth, task *taskTruth, said []string) bool {
+		return w.isEndedBy(task, said[n])
 	}
 }
 
-// isFree is true of a ready task that nothing holds up.
-func isFree(w *truth, task *taskTruth) bool {
-	return task.state == stint.StateReady && !w.isOverdue(task) && len(w.holds(task)) == 0
-}
-
-// isSilent reports whether nobody asks for the action of a task, though nobody is registered.
-func isSilent(w *truth, task *taskTruth) bool {
-	return !w.isAsked(task.action) && w.actors[task.action] == 0
-}
-
-func endedBy(w *truth, task *taskTruth, words string) bool {
-	unmet, _ := w.unmet(task)
+func (w *truth) isEndedBy(task *taskTruth, words string) bool {
+	unmet, skipped := w.unmet(task)
+	isSkipped := task.state == stint.StateSkipped
+	bySkipped := isSkipped && skipped > 0 && (skipped == unmet || w.viewer != nil)
+	byDependency := task.cause == 3
 	return map[string]bool{
 		"its owner aborted it":                  task.cause == 1,
 		"it ran out of tries":                   task.cause == 2,
-		"a predecessor was aborted":             task.cause == 3 && unmet > 0,
-		"a task that it waited for was aborted": task.cause == 3 && unmet > 0,
+		"a predecessor was aborted":             byDependency,
+		"a task that it waited for was aborted": byDependency,
 		"it was cancelled":                      task.cause == 4,
 		"it was replaced":                       task.cause == 5,
 		"its deadline passed":                   task.cause == 6,
-		"a predecessor was skipped":             w.skippedFor(task, true),
-		"a task that it waited for was skipped": w.skippedFor(task, true),
-		"its condition cannot be met":           w.skippedFor(task, false),
-		"an answer said so, or its condition " +
-			"cannot be met": task.state == stint.StateSkipped && task.action == stint.External,
+		"a predecessor was skipped":             bySkipped,
+		"a task that it waited for was skipped": bySkipped,
+		// Of a predecessor that was replaced no edge is left.
+		"its condition cannot be met": isSkipped &&
+			(unmet == 0 || skipped < unmet || w.viewer != nil),
+		"an answer said so, or its condition cannot be met": isSkipped &&
+			task.action == stint.External && (unmet == 0 || w.viewer != nil),
 	}[words]
-}
-
-func (w *truth) skippedFor(task *taskTruth, bySkipped bool) bool {
-	unmet, skipped := w.unmet(task)
-	return task.state == stint.StateSkipped && unmet > 0 && (!bySkipped || skipped > 0)
-}
-
-const (
-	at     = `(\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ)`
-	quoted = `"((?:[^"\\]|\\.)*)"`
-)
-
-// spoken are the claims of the lines of an explanation.
-func spoken() []claim {
-	readyAt := func(_ *truth, task *taskTruth, said []string) bool {
-		return stamped(task.at, said[1])
-	}
-	both := func(all ...func(*truth, *taskTruth, []string) bool) func(
-		*truth, *taskTruth, []string) bool {
-		return func(w *truth, task *taskTruth, said []string) bool {
-			for _, is := range all {
-				if !is(w, task, said) {
-					return false
-				}
-			}
-			return true
-		}
-	}
-	return []claim{
-		claimOf("completed", "completed at "+at, both(in(stint.StateCompleted), readyAt)),
-		claimOf("aborted", "was aborted at "+at+": ([a-z ]+?)(?:: .*)?",
-			both(in(stint.StateAborted), readyAt,
-				func(w *truth, task *taskTruth, said []string) bool {
-					return endedBy(w, task, said[2])
-				})),
-		claimOf("skipped", "was skipped at "+at+": (.*)", both(in(stint.StateSkipped), readyAt,
-			func(w *truth, task *taskTruth, said []string) bool {
-				return endedBy(w, task, said[2])
-			})),
-		claimOf("blocked", `is blocked: it waits for (?:the first of )?(\d+)`,
-			both(in(stint.StateBlocked), func(w *truth, task *taskTruth, said []string) bool {
-				return number(said[1]) == w.unfinished(task)
-			})),
-		claimOf("scheduled", "is scheduled until "+at+", in .*", both(in(stint.StateScheduled),
-			readyAt, func(w *truth, task *taskTruth, _ []string) bool {
-				return task.at.After(w.now)
-			})),
-		claimOf("due", "is scheduled, and has been due since "+at+", for .*: nobody has made it "+
-			"ready, as those do who ask for tasks or maintain", both(in(stint.StateScheduled),
-			readyAt, func(w *truth, task *taskTruth, _ []string) bool {
-				return !task.at.After(w.now)
-			})),
-		claimOf("owned", "is in-progress: "+quoted+" (?:owns it|owned it)"+
-			`( until `+at+`)?(, and nobody has taken it back)?`, both(in(stint.StateInProgress),
-			func(w *truth, task *taskTruth, said []string) bool {
-				expired := !task.forEver && !task.at.After(w.now)
-				return said[1] == task.owner.actor && (said[2] == "") == task.forEver &&
-					(said[4] != "") == expired && (task.forEver || stamped(task.at, said[3]))
-			})),
-		claimOf("unwatched", "nobody watches the process of its owner: if that is gone, the task "+
-			"stays with it( until the lease expires)?", both(in(stint.StateInProgress),
-			func(w *truth, task *taskTruth, said []string) bool {
-				_, known := w.watched[task.owner]
-				return !known && (said[1] == "") == task.forEver
-			})),
-		claimOf("gone", "the process of its owner is gone: a store that maintains hands it on",
-			both(in(stint.StateInProgress), func(w *truth, task *taskTruth, _ []string) bool {
-				lives, known := w.watched[task.owner]
-				return known && !lives
-			})),
-		claimOf("waits", "is ready: it waits for an actor",
-			func(w *truth, task *taskTruth, _ []string) bool {
-				return isFree(w, task) && !task.parked && task.action != stint.External
-			}),
-		claimOf("parked", "is ready, but parked, though nothing holds it up any more: a store "+
-			"that maintains puts it back into the queue",
-			func(w *truth, task *taskTruth, _ []string) bool {
-				return isFree(w, task) && task.parked
-			}),
-		claimOf("overdue", "is ready, but its deadline passed at "+at+": it is handed out no "+
-			"more, and a store that maintains aborts it", both(in(stint.StateReady),
-			func(w *truth, task *taskTruth, said []string) bool {
-				return w.isOverdue(task) && stamped(task.deadline, said[1])
-			})),
-		claimOf("external", "is ready: it waits for an answer from outside(?:, until "+at+")?",
-			both(in(stint.StateReady), func(w *truth, task *taskTruth, said []string) bool {
-				return task.action == stint.External && !w.isOverdue(task) &&
-					(said[1] == "" && task.deadline.IsZero() || stamped(task.deadline, said[1]))
-			})),
-		claimOf("held", "is ready, but", func(w *truth, task *taskTruth, _ []string) bool {
-			return task.state == stint.StateReady && len(w.holds(task)) > 0
-		}),
-		claimOf("paused", "  "+quoted+" has been paused since .*", holding("paused")),
-		claimOf("key paused", "  key "+quoted+" has been paused since .*", holding("key paused")),
-		claimOf("limit", `  (\d+) of (\d+) "\w+" tasks are in progress`, both(holding("limit"),
-			func(w *truth, task *taskTruth, said []string) bool {
-				return number(said[1]) == w.inProgress(task.action) &&
-					number(said[2]) == *w.limits[task.action].Concurrency
-			})),
-		claimOf("order", "  tasks with key "+quoted+" come one at a time, in order, and one has "+
-			"not ended", holding("order")),
-		claimOf("key limit", `  (\d+) of (\d+) tasks with key `+quoted+` are in progress`,
-			both(holding("key limit"), func(w *truth, task *taskTruth, said []string) bool {
-				return number(said[1]) == w.keyInProgress(task)
-			})),
-		claimOf("rate", `  the next token of "\w+" comes at `+at, both(holding("rate"),
-			func(w *truth, task *taskTruth, said []string) bool {
-				return near(w.token(task.action), said[1])
-			})),
-		claimOf("key rate", "  the next token of key "+quoted+" comes at "+at,
-			both(holding("key rate"), func(w *truth, task *taskTruth, said []string) bool {
-				return near(w.keyToken(task), said[2])
-			})),
-		claimOf("turn", "  the turn of (?:key "+quoted+"|tasks without a key) (?:is next|comes "+
-			`after (\d+) others?)`, both(holding("turn"),
-			func(w *truth, task *taskTruth, said []string) bool {
-				_, ahead := w.turnsAhead(task)
-				return said[2] == "" && ahead == 0 || number(said[2]) == ahead
-			})),
-		claimOf("waiting", "  tasks with key "+quoted+` that wait: (\d+)`,
-			func(w *truth, task *taskTruth, said []string) bool {
-				n := 0
-				for _, other := range w.tasks {
-					if other.action == task.action && other.limitKey == task.limitKey &&
-						other.state == stint.StateReady && other.parked {
-						n++
-					}
-				}
-				return number(said[2]) == n
-			}),
-		claimOf("owner", "    "+quoted+", "+quoted+" own.*", namesOwned),
-		claimOf("holder", "    "+quoted+", which is ([a-z]+)(?: until .*)?", namesOther),
-		claimOf("before", "  "+quoted+` \(([a-z-]+)(?:: .*)?\)(?:, .*)?`, namesOther),
-		claimOf("tries", `tries left: (\d+) of (\d+)`,
-			func(_ *truth, task *taskTruth, said []string) bool {
-				return number(said[1]) == max(task.maxTries-task.tries, 0) &&
-					number(said[2]) == task.maxTries
-			}),
-		claimOf("deadline", "its deadline is "+at,
-			func(w *truth, task *taskTruth, said []string) bool {
-				return task.deadline.After(w.now) && stamped(task.deadline, said[1])
-			}),
-		claimOf("passed", "its deadline passed at "+at+": a store that maintains aborts it",
-			func(w *truth, task *taskTruth, said []string) bool {
-				return w.isOverdue(task) && stamped(task.deadline, said[1])
-			}),
-		claimOf("not before", "not before "+at, both(in(stint.StateBlocked), readyAt,
-			func(w *truth, task *taskTruth, _ []string) bool { return task.at.After(w.now) })),
-		claimOf("nobody asks", "nobody asks for "+quoted,
-			func(w *truth, task *taskTruth, _ []string) bool {
-				return isSilent(w, task) && w.asked[task.action].IsZero()
-			}),
-		claimOf("nobody has asked",
-			"nobody has asked for "+quoted+" since "+at+"(?:: no worker.*)?",
-			func(w *truth, task *taskTruth, said []string) bool {
-				return isSilent(w, task) && stamped(w.asked[task.action], said[2])
-			}),
-		claimOf("no slot", "actors that are registered for "+quoted+`: (\d+), but none has asked `+
-			"for more(?: since "+at+")?: no slot is free.*",
-			func(w *truth, task *taskTruth, said []string) bool {
-				return !w.isAsked(task.action) && number(said[2]) == w.actors[task.action] &&
-					number(said[2]) > 0
-			}),
-	}
-}
-
-// near reports whether a time is what a sentence says, but for the time between two looks.
-func near(at time.Time, said string) bool {
-	told, err := time.Parse("2006-01-02 15:04:05Z", said)
-	return err == nil && !at.IsZero() && told.Sub(at).Abs() < time.Minute
-}
-
-func namesOwned(w *truth, _ *taskTruth, said []string) bool {
-	other := w.byID[said[1]]
-	return other != nil && other.state == stint.StateInProgress && other.owner.actor == said[2]
-}
-
-func namesOther(w *truth, _ *taskTruth, said []string) bool {
-	other := w.byID[said[1]]
-	return other != nil && string(other.state) == said[2]
 }
 
 // wrong checks lines against the claims, and returns what is not so, with the names of the claims
@@ -327,4 +228,73 @@ func (w *truth) wrong(task *taskTruth, claims []claim, lines []string) (lies, ma
 		}
 	}
 	return lies, made
+}
+
+// lacks returns what is not said of a task though it should be.
+func (w *truth) lacks(task *taskTruth, made []string) (lacking []string) {
+	want := func(names ...string) {
+		if !slices.ContainsFunc(names, func(name string) bool {
+			return slices.Contains(made, name)
+		}) {
+			lacking = append(lacking, fmt.Sprintf("nothing is said of %q", names))
+		}
+	}
+	if task.state == stint.StateReady {
+		w.wantReasons(task, want)
+		return lacking
+	}
+	want(map[stint.State][]string{
+		stint.StateScheduled: {"scheduled", "due"}, stint.StateInProgress: {"owned"},
+		stint.StateBlocked: {"blocked"}, stint.StateCompleted: {"completed"},
+		stint.StateSkipped: {"skipped"}, stint.StateAborted: {"aborted"},
+	}[task.state]...)
+	if lives, known := w.watched[task.owner]; task.state == stint.StateInProgress && !lives &&
+		(task.forEver || task.at.After(w.now)) {
+		want(map[bool]string{true: "gone", false: "unwatched"}[known])
+	}
+	if w.isOverdue(task) {
+		want("passed")
+	}
+	isWaiting := task.state == stint.StateBlocked || task.state == stint.StateScheduled
+	if isWaiting && task.action != stint.External && isSilent(w, task, nil) {
+		want("nobody asks", "nobody has asked")
+	}
+	return lacking
+}
+
+// wantReasons calls want with the names of what has to be said of a ready task.
+func (w *truth) wantReasons(task *taskTruth, want func(names ...string)) {
+	silence := []string{"nobody asks", "nobody has asked"}
+	holds := w.seen(task)
+	switch {
+	case w.isOverdue(task):
+		want("overdue")
+		return
+	case task.action == stint.External:
+		want("external")
+		return
+	case len(holds) == 0 && len(w.holds(task)) > 0:
+		want(append(silence, "hidden")...)
+	case len(holds) == 0:
+		want(append(silence, "waits", "free slot", "parked", "hidden")...)
+	}
+	for _, hold := range holds {
+		want(hold)
+	}
+	if isSilent(w, task, nil) {
+		want(silence...)
+	}
+}
+
+// missed are the tasks that hold up a blocked task, or made it fall, of which nothing is said.
+func (w *truth) missed(task *taskTruth, text string) (ids []string) {
+	const most = 100
+	for id, other := range w.byID {
+		if isReason(w, task, []string{"", id}) && len(task.before) < most && w.mayRead(other) &&
+			(task.state != stint.StateAborted || task.cause == 3) &&
+			!strings.Contains(text, strconv.Quote(id)) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ type play struct {
 	random *rand.Rand
 	ids    []stint.TaskID
 	owned  []stint.OwnedTask
+	poller *stint.Store // of actors that nobody watches
 }
 
 func newWorldOf(t *testing.T, db *database, random *rand.Rand) *play {
@@ -31,8 +33,8 @@ func newWorldOf(t *testing.T, db *database, random *rand.Rand) *play {
 // The actions, by what limits them.
 func playedActions() []string {
 	return []string{
-		"plain", "paused", "limited", "keyed", "ordered", "rated", "keyrated", "fair",
-		stint.External,
+		"plain", "paused", "limited", "keyed", "both", "ordered", "rated", "keyrated", "fair",
+		"fair a", "fair b", stint.External,
 	}
 }
 
@@ -63,13 +65,28 @@ func (p *play) live() {
 		"limited": {Concurrency: 2}, "keyed": {ConcurrencyPerKey: 1},
 		"ordered": {ConcurrencyPerKey: 1, Ordered: true}, "rated": {Rate: hour},
 		"keyrated": {RatePerKey: hour}, "fair": {Fair: true, ConcurrencyPerKey: 1},
+		"fair a": {Fair: true, FairGroup: "fair"}, "fair b": {Fair: true, FairGroup: "fair"},
+		"both": {Concurrency: 3, ConcurrencyPerKey: 1},
 	} {
 		p.ok(p.store.SetLimits(ctx, action, limits))
 	}
+	for _, fair := range []string{"fair", "fair a"} {
+		p.ok(p.store.SetWeights(ctx, fair, map[string]int{"k0": 2}))
+	}
 	p.ok(p.store.RegisterActor(ctx, "registered", []string{"plain", "keyed"}))
-	for range 70 {
+	var err error
+	p.poller, err = stint.New(p.pool, stint.Options{
+		Maintenance: stint.MaintainNever, PollOnly: true,
+	})
+	p.ok(err)
+	p.t.Cleanup(func() { p.ok(p.poller.Close(context.WithoutCancel(ctx))) })
+	p.ok(p.poller.RegisterActor(ctx, "poller", []string{"rated", "fair a"}))
+	p.schedule(ctx)
+	for range 50 {
 		p.step(ctx)
 	}
+	p.fill(ctx)
+	p.branch(ctx)
 	p.ok(p.store.Pause(ctx, "paused"))
 	p.people(ctx)
 	p.age()
@@ -77,14 +94,18 @@ func (p *play) live() {
 
 func (p *play) step(ctx context.Context) {
 	p.t.Helper()
-	switch n := p.random.IntN(14); {
+	switch n := p.random.IntN(16); {
 	case n < 5:
-		p.insertOne(ctx)
-	case n < 9:
+		for range 1 + p.random.IntN(2) {
+			p.insertOne(ctx)
+		}
+	case n < 10:
 		p.ownSome(ctx)
-	case n < 11 && len(p.owned) > 0:
+	case n < 12 && len(p.owned) > 0:
 		p.returnOne(ctx)
-	case n == 11 && len(p.ids) > 0:
+	case n == 13 && p.chance(50):
+		p.replaceOne(ctx)
+	case n == 14 && len(p.ids) > 0:
 		id := p.ids[p.random.IntN(len(p.ids))]
 		if p.chance(30) {
 			_, err := p.store.AbortTasks(ctx, []stint.TaskID{id}, "enough")
@@ -97,23 +118,124 @@ func (p *play) step(ctx context.Context) {
 		p.answerOne(ctx)
 	case p.chance(20):
 		p.ok(p.store.Maintain(ctx))
-	case p.chance(30):
-		p.ok(p.store.PauseKeys(ctx, "keyed", "k1"))
-	case p.chance(30):
-		p.ok(p.store.ResumeKeys(ctx, "keyed", "k1"))
+	default:
+		p.pauseSome(ctx)
 	}
+}
+
+// fill has tasks of most actions meet their limits.
+func (p *play) fill(ctx context.Context) {
+	p.t.Helper()
+	for _, action := range playedActions() {
+		if p.chance(20) || action == stint.External {
+			continue
+		}
+		for i := range 4 {
+			task := stint.Task{
+				ID: p.nextID(), Action: action, Key: fmt.Sprintf("k%d", i/3),
+				MaxTries: p.random.IntN(3),
+			}
+			p.ok(p.store.InsertTasks(ctx, []stint.Task{task}))
+		}
+		p.own(ctx, 1+p.random.IntN(3), action)
+	}
+}
+
+// branch has a task end with a result that some of those behind it ask for, and others do not.
+func (p *play) branch(ctx context.Context) {
+	p.t.Helper()
+	origin, other := p.nextID(), p.nextID()
+	tasks := []stint.Task{{ID: origin, Action: "origin"}, {ID: other, Action: "origin"}}
+	for _, result := range []string{"yes", "no"} {
+		when := stint.Condition{
+			After: origin, States: []stint.State{stint.StateCompleted}, Results: []string{result},
+		}
+		late := stint.Condition{After: other, States: []stint.State{stint.StateAborted}}
+		tasks = append(tasks,
+			stint.Task{ID: p.nextID(), Action: "plain", When: []stint.Condition{when}},
+			stint.Task{ID: p.nextID(), Action: "plain", WhenAny: []stint.Condition{when, late}})
+	}
+	p.ok(p.store.InsertTasks(ctx, tasks))
+	owned, err := p.store.OwnTasks(ctx, "registered", 1, []string{"origin"}, time.Hour)
+	p.ok(err)
+	for _, task := range owned {
+		errs, err := p.store.ReturnTasks(ctx, []stint.Return{{
+			ID: task.ID, Token: task.Token, Code: stint.StatusCompleted,
+			Result: []byte([]string{"yes", "no"}[p.random.IntN(2)]),
+		}})
+		p.ok(errors.Join(append(errs, err)...))
+	}
+}
+
+// pauseSome pauses an action or a key, or ends its pause.
+func (p *play) pauseSome(ctx context.Context) {
+	p.t.Helper()
+	keyed := []string{"keyed", "both", "ordered", "fair", "fair a"}[p.random.IntN(5)]
+	action := []string{"plain", "limited", "fair b"}[p.random.IntN(3)]
+	p.ok([]func() error{
+		func() error { return p.store.PauseKeys(ctx, keyed, "k1") },
+		func() error { return p.store.ResumeKeys(ctx, keyed, "k1") },
+		func() error { return p.store.Pause(ctx, action) },
+		func() error { return p.store.Resume(ctx, action) },
+	}[p.random.IntN(4)]())
+}
+
+// schedule has a schedule that occurs, and so inserts tasks, when somebody maintains.
+func (p *play) schedule(ctx context.Context) {
+	p.t.Helper()
+	actions := playedActions()
+	p.ok(p.store.PutSchedules(ctx, []stint.Schedule{{
+		Name: "nightly", Spec: "@daily", Tasks: []stint.Task{
+			{ID: "first", Action: actions[p.random.IntN(len(actions))]},
+			{ID: "then", Action: "plain", After: []stint.TaskID{"first"}},
+		},
+	}}))
+	p.exec(p.t, "UPDATE stint.schedules SET next_at = next_at - interval '1 day'")
+}
+
+// replaceOne replaces a task, which may have dependents.
+func (p *play) replaceOne(ctx context.Context) {
+	p.t.Helper()
+	if len(p.ids) == 0 {
+		return
+	}
+	task := stint.Task{ID: p.ids[p.random.IntN(len(p.ids))], Action: "plain"}
+	if p.chance(30) {
+		task.Action, task.Key = "both", "k0"
+	}
+	p.ok(p.store.ReplaceTasks(ctx, []stint.Task{task}))
 }
 
 func (p *play) insertOne(ctx context.Context) {
 	p.t.Helper()
 	actions := playedActions()
 	task := stint.Task{
-		ID:     stint.TaskID(fmt.Sprintf("t%d", len(p.ids))),
+		ID:     p.nextID(),
 		Action: actions[p.random.IntN(len(actions))],
 	}
 	if p.chance(70) && task.Action != stint.External {
 		task.Key = fmt.Sprintf("k%d", p.random.IntN(2))
 	}
+	p.vary(&task)
+	p.link(&task)
+	if p.chance(10) && task.After == nil && task.When == nil && task.WhenAny == nil &&
+		task.NotBefore.IsZero() && task.Action != stint.External {
+		p.ok(p.store.Debounce(ctx, task, time.Hour, 2*time.Hour))
+		return
+	}
+	if err := p.store.InsertTasks(ctx, []stint.Task{task}); err != nil {
+		p.ids = p.ids[:len(p.ids)-1] // such as one that depends on a task twice
+	}
+}
+
+func (p *play) nextID() stint.TaskID {
+	id := stint.TaskID(fmt.Sprintf("t%d", len(p.ids)))
+	p.ids = append(p.ids, id)
+	return id
+}
+
+// vary gives a task some of what a task may have.
+func (p *play) vary(task *stint.Task) {
 	now := time.Now()
 	if p.chance(20) {
 		task.NotBefore = now.Add(time.Hour)
@@ -127,8 +249,15 @@ func (p *play) insertOne(ctx context.Context) {
 	if p.chance(30) {
 		task.OnAbort = stint.RunAnyway
 	}
+	if p.chance(20) {
+		task.Priority = 1
+	}
+}
+
+// link has a task depend on others.
+func (p *play) link(task *stint.Task) {
 	for range p.random.IntN(3) {
-		if len(p.ids) == 0 || p.chance(30) {
+		if len(p.ids) == 0 || p.chance(50) {
 			break
 		}
 		before := p.ids[p.random.IntN(len(p.ids))]
@@ -136,35 +265,43 @@ func (p *play) insertOne(ctx context.Context) {
 			task.After = append(task.After, before)
 			continue
 		}
-		task.When = append(task.When, stint.Condition{
-			After: before, States: []stint.State{stint.StateCompleted},
-		})
+		task.When = append(task.When, p.condition(before))
 		break
 	}
 	if p.chance(15) && len(p.ids) > 2 {
 		task.After, task.When = nil, nil
 		for _, i := range p.random.Perm(len(p.ids))[:2] {
-			task.WhenAny = append(task.WhenAny, stint.Condition{
-				After: p.ids[i], States: []stint.State{stint.StateCompleted},
-			})
+			task.WhenAny = append(task.WhenAny, p.condition(p.ids[i]))
 		}
 	}
-	if p.chance(10) && task.After == nil && task.When == nil && task.WhenAny == nil &&
-		task.NotBefore.IsZero() && task.Action != stint.External {
-		p.ok(p.store.Debounce(ctx, task, time.Hour, 2*time.Hour))
-	} else if err := p.store.InsertTasks(ctx, []stint.Task{task}); err != nil {
-		return // such as one that depends on a task twice
+}
+
+func (p *play) condition(before stint.TaskID) stint.Condition {
+	c := stint.Condition{After: before, States: []stint.State{stint.StateCompleted}}
+	switch p.random.IntN(4) {
+	case 0:
+		c.Results = []string{"yes"}
+	case 1:
+		c.States = []stint.State{stint.StateAborted, stint.StateSkipped}
 	}
-	p.ids = append(p.ids, task.ID)
+	return c
 }
 
 func (p *play) ownSome(ctx context.Context) {
 	p.t.Helper()
 	actions := playedActions()
-	action := actions[p.random.IntN(len(actions)-1)]
-	actor := []stint.ActorID{"registered", "unknown"}[p.random.IntN(2)]
+	some := []string{actions[p.random.IntN(len(actions)-1)], actions[p.random.IntN(len(actions)-1)]}
+	p.own(ctx, 1+p.random.IntN(3), slices.Compact(some)...)
+}
+
+func (p *play) own(ctx context.Context, most int, actions ...string) {
+	p.t.Helper()
+	store, actor := p.store, []stint.ActorID{"registered", "unknown"}[p.random.IntN(2)]
+	if p.chance(20) {
+		store, actor = p.poller, "poller"
+	}
 	lease := []time.Duration{time.Hour, 10 * 24 * time.Hour, stint.NoExpiry}[p.random.IntN(3)]
-	owned, err := p.store.OwnTasks(ctx, actor, 1+p.random.IntN(3), []string{action}, lease)
+	owned, err := store.OwnTasks(ctx, actor, most, actions, lease)
 	p.ok(err)
 	p.owned = append(p.owned, owned...)
 }
@@ -176,10 +313,13 @@ func (p *play) returnOne(ctx context.Context) {
 	p.owned = append(p.owned[:i:i], p.owned[i+1:]...)
 	back := stint.Return{ID: task.ID, Token: task.Token, Status: "so it was"}
 	back.Code = []stint.StatusCode{
-		stint.StatusCompleted, stint.StatusAborted, stint.StatusPending,
-	}[p.random.IntN(3)]
-	if back.Code == stint.StatusPending && p.chance(50) {
+		stint.StatusCompleted, stint.StatusCompleted, stint.StatusPending, stint.StatusAborted,
+	}[p.random.IntN(4)]
+	switch {
+	case back.Code == stint.StatusPending && p.chance(50):
 		back.RetryAfter = time.Hour
+	case back.Code == stint.StatusCompleted:
+		back.Result = []byte([]string{"yes", "no"}[p.random.IntN(2)])
 	}
 	errs, err := p.store.ReturnTasks(ctx, []stint.Return{back})
 	p.ok(errors.Join(append(errs, err)...))

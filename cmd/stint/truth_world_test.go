@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,29 @@ type truth struct {
 	waits   map[string]bool
 	actors  map[string]int
 	watched map[ownerTruth]bool
+	viewer  *viewer // nil: one who may read everything
+}
+
+// A viewer may read the tasks whose IDs begin so, and have actions that begin so.
+type viewer struct{ id, action string }
+
+// mayRead reports whether whoever asks may read a task.
+func (w *truth) mayRead(task *taskTruth) bool {
+	return w.viewer == nil || strings.HasPrefix(task.id, w.viewer.id) &&
+		strings.HasPrefix(task.action, w.viewer.action)
+}
+
+// mayList reports whether whoever asks may read all tasks of an action.
+func (w *truth) mayList(action string) bool {
+	return w.viewer == nil || w.viewer.id == "" && strings.HasPrefix(action, w.viewer.action)
+}
+
+// seen are those of the holds of a task of which whoever asks is told.
+func (w *truth) seen(of *taskTruth) []string {
+	return slices.DeleteFunc(w.holds(of), func(name string) bool {
+		return !w.mayList(of.action) &&
+			!slices.Contains([]string{"paused", "key paused", "turn"}, name)
+	})
 }
 
 type ownerTruth struct {
@@ -54,12 +78,22 @@ type taskTruth struct {
 	claim                int64
 	counted              bool // towards the limit of its action
 	missing              int
+	runsAnyway           bool
+	result               string
 	before               []edgeTruth
+}
+
+// isAny reports whether the first of several predecessors starts a task.
+func (t *taskTruth) isAny() bool {
+	return slices.ContainsFunc(t.before, func(edge edgeTruth) bool {
+		return edge.accepts != nil && *edge.accepts&8 != 0
+	})
 }
 
 type edgeTruth struct {
 	after   int64
 	accepts *int16
+	results [][]byte
 }
 
 type limitTruth struct {
@@ -77,6 +111,7 @@ type limitTruth struct {
 	KeyBurst    *int
 	Fair        bool
 	Ordered     bool
+	Group       string
 }
 
 type keyTruth struct{ paused, full time.Time }
@@ -125,10 +160,11 @@ func (w *truth) readTasks(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	var one taskTruth
 	var deadline *time.Time
-	scanAll(t, pool, `SELECT key, id, action, coalesce(limit_key, ''), deadline, max_tries, priority
+	scanAll(t, pool, `SELECT key, id, action, coalesce(limit_key, ''), deadline, max_tries,
+			priority, on_abort <> 0
 		FROM stint.tasks`, []any{
 		&one.key, &one.id, &one.action, &one.limitKey, &deadline,
-		&one.maxTries, &one.priority,
+		&one.maxTries, &one.priority, &one.runsAnyway,
 	}, func() {
 		task := one
 		if deadline != nil {
@@ -138,10 +174,11 @@ func (w *truth) readTasks(t *testing.T, pool *pgxpool.Pool) {
 	})
 	var run, after int64
 	var accepts *int16
-	scanAll(t, pool, "SELECT run, after, accepts FROM stint.edges",
-		[]any{&run, &after, &accepts}, func() {
+	var results [][]byte
+	scanAll(t, pool, "SELECT run, after, accepts, results FROM stint.edges",
+		[]any{&run, &after, &accepts, &results}, func() {
 			if task := w.tasks[run]; task != nil {
-				task.before = append(task.before, edgeTruth{after, accepts})
+				task.before = append(task.before, edgeTruth{after, accepts, results})
 			}
 		})
 }
@@ -194,10 +231,11 @@ func (w *truth) readStates(t *testing.T, pool *pgxpool.Pool) {
 				}
 			})
 		})
-	scanAll(t, pool, "SELECT lo, hi, tries, cause, finished_at FROM stint.finished",
-		[]any{&lo, &hi, &tries, &cause, &at}, func() {
+	var result []byte
+	scanAll(t, pool, "SELECT lo, hi, tries, cause, finished_at, result FROM stint.finished",
+		[]any{&lo, &hi, &tries, &cause, &at, &result}, func() {
 			w.each(lo, hi, func(task *taskTruth) {
-				task.tries, task.cause, task.at = tries, cause, at.Time
+				task.tries, task.cause, task.at, task.result = tries, cause, at.Time, string(result)
 				switch cause {
 				case 0:
 					task.state = stint.StateCompleted
@@ -214,7 +252,8 @@ func (w *truth) readLimits(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `SELECT action, paused_at, concurrency, per_key,
 			rate_tasks, extract(epoch FROM rate_per)::float8, rate_burst, tokens, refilled_at,
-			key_tasks, extract(epoch FROM key_per)::float8, key_burst, fair, ordered
+			key_tasks, extract(epoch FROM key_per)::float8, key_burst, fair, ordered,
+			coalesce(fair_group, '')
 		FROM stint.limits`)
 	if err != nil {
 		t.Fatal(err)
@@ -301,6 +340,11 @@ func (w *truth) isFinal(key int64) bool {
 		[]stint.State{stint.StateCompleted, stint.StateAborted, stint.StateSkipped}, task.state)
 }
 
+// isOverdue reports whether the deadline of a task has passed, though nobody has aborted it.
+func (w *truth) isOverdue(task *taskTruth) bool {
+	return !task.deadline.IsZero() && !task.deadline.After(w.now) && !w.isFinal(task.key)
+}
+
 // isAsked reports whether somebody waits for an action, or asked for it in the last two minutes.
 func (w *truth) isAsked(action string) bool {
 	return w.waits["ready "+action] || w.now.Sub(w.asked[action]) < 2*time.Minute
@@ -383,14 +427,21 @@ func (w *truth) turnsAhead(of *taskTruth) (waits bool, ahead int) {
 		return true, 0
 	}
 	mine := w.turns[i]
+	type share struct { // of a key, in all actions of a group together
+		key  string
+		tier int
+	}
+	shares := map[share]bool{}
 	for _, turn := range w.turns {
 		first := turn.Tier < mine.Tier || turn.Tier == mine.Tier && (turn.Pass < mine.Pass ||
 			turn.Pass == mine.Pass && turn.Key < mine.Key)
-		if turn.Action == of.action && !turn.Held && first {
-			ahead++
+		inGroup := turn.Action == of.action ||
+			l.Group != "" && w.limits[turn.Action] != nil && w.limits[turn.Action].Group == l.Group
+		if inGroup && !turn.Held && first {
+			shares[share{turn.Key, turn.Tier}] = true
 		}
 	}
-	return !mine.Held, ahead
+	return !mine.Held, len(shares)
 }
 
 // holds are what holds a ready task up, by the names of the claims that say so.

@@ -18,8 +18,9 @@ const (
 	codeReadOnly          = "25006"
 	codeNotSupported      = "0A000"
 
-	routineBind     = "exec_bind_message"
-	routineSecurity = "check_enable_rls"
+	routineBind      = "exec_bind_message"
+	routineSecurity  = "check_enable_rls"
+	routineTemporary = "InitTempTableNamespace"
 )
 
 const (
@@ -30,6 +31,8 @@ const (
 	rowSecurity = "row level security hides tasks from this role, so nothing can be relied upon: " +
 		"ALTER TABLE ... DISABLE ROW LEVEL SECURITY, or, for the owner, ... NO FORCE ROW LEVEL " +
 		"SECURITY, or ALTER ROLE ... BYPASSRLS; stint check names the tables"
+	temporary = "a dry run, which previews make, does its work in temporary tables: " +
+		"GRANT TEMPORARY ON DATABASE ... TO this role, or make the change without a preview"
 	standby = "the connection leads to a hot standby, which changes nothing: name all hosts and " +
 		"target_session_attrs=read-write in the URL of the database, so that connections are " +
 		"made to the primary"
@@ -76,8 +79,11 @@ func on(err error) string {
 	case codeIdleInTransaction:
 		return idle
 	case codeNotPrivileged:
-		if pgErr.Routine == routineSecurity {
+		switch pgErr.Routine {
+		case routineSecurity:
 			return rowSecurity
+		case routineTemporary:
+			return temporary
 		}
 	case codeReadOnly, codeNotSupported:
 		switch pgErr.Routine {

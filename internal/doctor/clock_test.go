@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/migrations"
@@ -21,6 +23,51 @@ func TestExamine_TellsWhatAClockThatWasAheadHasLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	touchAll(t, store)
+	if got := toldOfClocks(t, pool, store); len(got) > 0 {
+		t.Errorf("without a cause it says %q", got)
+	}
+	for _, statement := range []string{
+		"UPDATE stint.limits SET refilled_at = refilled_at + interval '1 h'",
+		"UPDATE stint.key_rates SET full_at = full_at + interval '1 h'",
+		"UPDATE stint.schedules SET last_at = now() + interval '1 h'",
+		"UPDATE stint.leases SET owned_at = owned_at + interval '1 h', " +
+			"deadline = deadline + interval '1 h'",
+		"UPDATE stint.finished SET finished_at = finished_at + interval '1 h'",
+		"INSERT INTO stint.sessions (id, gone_at, grace, topics) " +
+			"VALUES (1, now() + interval '1 h', '1 s', '{}')",
+		"UPDATE stint.tasks SET inserted_at = inserted_at + interval '1 h'",
+	} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	got := toldOfClocks(t, pool, store)
+	for _, kind := range []string{
+		"1 rates", "1 rates of keys", "1 schedules", "1 leases", "1 sessions", "1 ends of tasks",
+		"note: 1 scheduled task was inserted by a clock that was ahead",
+	} {
+		if !slices.ContainsFunc(got, func(text string) bool {
+			return strings.Contains(text, kind)
+		}) {
+			t.Errorf("it does not tell of %s: %q", kind, got)
+		}
+	}
+	if err := store.Maintain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"leases", "sessions", "ends of tasks"} {
+		got := strings.Join(toldOfClocks(t, pool, store), "\n")
+		if strings.Contains(got, "1 "+kind) {
+			t.Errorf("it still tells of %s: %s", kind, got)
+		}
+	}
+}
+
+// touchAll has a store write an instant of each kind.
+func touchAll(t *testing.T, store *stint.Store) {
+	t.Helper()
+	ctx := t.Context()
 	rate := stint.Rate{Tasks: 10, Per: time.Second, Burst: 10}
 	for _, err := range []error{
 		store.SetLimits(ctx, "act", stint.Limits{Rate: rate, RatePerKey: rate}),
@@ -45,55 +92,19 @@ func TestExamine_TellsWhatAClockThatWasAheadHasLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := func() []string {
-		t.Helper()
-		findings, err := Examine(ctx, pool, store, migrations.DefaultSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var told []string
-		for _, finding := range findings {
-			if finding.Topic == "clock" && strings.Contains(finding.Text, "ahead") {
-				told = append(told, string(finding.Severity)+": "+finding.Text)
-			}
-		}
-		return told
-	}
-	if got := told(); len(got) > 0 {
-		t.Errorf("without a cause it says %q", got)
-	}
-	for _, statement := range []string{
-		"UPDATE stint.limits SET refilled_at = refilled_at + interval '1 h'",
-		"UPDATE stint.key_rates SET full_at = full_at + interval '1 h'",
-		"UPDATE stint.schedules SET last_at = now() + interval '1 h'",
-		"UPDATE stint.leases SET owned_at = owned_at + interval '1 h', " +
-			"deadline = deadline + interval '1 h'",
-		"UPDATE stint.finished SET finished_at = finished_at + interval '1 h'",
-		"INSERT INTO stint.sessions (id, gone_at, grace, topics) " +
-			"VALUES (1, now() + interval '1 h', '1 s', '{}')",
-		"UPDATE stint.tasks SET inserted_at = inserted_at + interval '1 h'",
-	} {
-		if _, err := pool.Exec(ctx, statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
-	got := told()
-	for _, kind := range []string{
-		"1 rates", "1 rates of keys", "1 schedules", "1 leases", "1 sessions", "1 ends of tasks",
-		"note: 1 scheduled task was inserted by a clock that was ahead",
-	} {
-		if !slices.ContainsFunc(got, func(text string) bool {
-			return strings.Contains(text, kind)
-		}) {
-			t.Errorf("it does not tell of %s: %q", kind, got)
-		}
-	}
-	if err := store.Maintain(ctx); err != nil {
+}
+
+// toldOfClocks is what is told of a clock that was ahead.
+func toldOfClocks(t *testing.T, pool *pgxpool.Pool, store *stint.Store) (told []string) {
+	t.Helper()
+	findings, err := Examine(t.Context(), pool, store, migrations.DefaultSchema)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"leases", "sessions", "ends of tasks"} {
-		if got := strings.Join(told(), "\n"); strings.Contains(got, "1 "+kind) {
-			t.Errorf("it still tells of %s: %s", kind, got)
+	for _, finding := range findings {
+		if finding.Topic == "clock" && strings.Contains(finding.Text, "ahead") {
+			told = append(told, string(finding.Severity)+": "+finding.Text)
 		}
 	}
+	return told
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stint-tasks/stint/internal/docfiles"
 )
 
 const documents = "../../../../docs"
@@ -21,7 +22,7 @@ func TestPages_NameEveryCommandAndFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := allPages(t)
+	all := docfiles.ForUsers(t, documents)
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {
 		path := strings.TrimPrefix(cmd.CommandPath(), "stint ")
@@ -45,24 +46,3 @@ func TestPages_NameEveryCommandAndFlag(t *testing.T) {
 }
 
 func isNamed(text, pattern string) bool { return regexp.MustCompile(pattern).MatchString(text) }
-
-// allPages is the text of all pages for users: the decisions are for contributors.
-func allPages(t *testing.T) string {
-	t.Helper()
-	var all strings.Builder
-	err := filepath.WalkDir(documents, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && entry.Name() == "design" {
-			return filepath.SkipDir
-		}
-		if err != nil || filepath.Ext(path) != ".md" {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		all.Write(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all.String()
-}

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/service/access"
 	"github.com/stint-tasks/stint/ui"
@@ -49,7 +50,7 @@ const principalsMax = 100
 // newServedUI returns a handler of pages.
 func (s *serveSetup) newServedUI(of *service.Service, db *database) http.Handler {
 	options := ui.Options{
-		Title: "Stint, " + db.name(), Clock: db.now, Logger: s.logger,
+		Title: "Stint, " + db.name(), Clock: db.now, Logger: s.logger, CommandFlags: serverFlags,
 	}
 	if s.identify == nil {
 		options.Check = func(ctx context.Context) ([]ui.Finding, error) {
@@ -59,6 +60,15 @@ func (s *serveSetup) newServedUI(of *service.Service, db *database) http.Handler
 	}
 	served := http.StripPrefix(uiPath, &servedUI{of: of, options: options, logger: s.logger})
 	return asBasic(of.Guard(access.Read, served))
+}
+
+// serverFlags name the service to a command as the browser has reached it.
+func serverFlags(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return "--server " + display.Word(scheme+"://"+r.Host)
 }
 
 // asBasic lets a browser give a token as the password of any user, the only way in which a browser

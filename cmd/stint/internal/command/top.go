@@ -75,9 +75,13 @@ func (p *program) top(ctx context.Context, db *database, interval time.Duration)
 			return err
 		}
 	}
-	var source top.Source = top.Store{Verbs: db.tasks(), Clock: db.now}
+	store := top.Store{Verbs: db.tasks(), Clock: db.now}
+	if db.client != nil {
+		store.ReadsAll = db.client.ReadsAll
+	}
+	var source top.Source = store
 	if db.shards != nil {
-		source = shardedSource{source, db.shards}
+		source = shardedSource{store, db.shards}
 	}
 	err := top.Run(ctx, source, top.Options{
 		Database: db.name(), Interval: interval, Colours: bool(p.painter()),

@@ -149,12 +149,14 @@ func findingsFor(found []doctor.Finding, err error) ([]ui.Finding, error) {
 // uiOptions are those of pages, whose changes are the user's.
 func (p *program) uiOptions(title string, db *database, changes bool) (ui.Options, error) {
 	logger, err := p.logger(logLevels()[1])
-	who := userName("stint ui")
+	who, flags := userName("stint ui"), strings.TrimSpace(p.flagsLine())
 	return ui.Options{
-		CommandFlags: strings.TrimSpace(p.flagsLine()),
-		Title:        title, Clock: db.now, Logger: logger,
-		User:      func(*http.Request) string { return who },
-		Authorize: func(_ *http.Request, verb ui.Verb) bool { return changes || !verb.Changes() },
+		Title: title, Clock: db.now, Logger: logger,
+		CommandFlags: func(*http.Request) string { return flags },
+		User:         func(*http.Request) string { return who },
+		Authorize: func(_ *http.Request, verb ui.Verb) bool {
+			return changes || !verb.Changes()
+		},
 	}, err
 }
 

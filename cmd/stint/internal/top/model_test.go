@@ -119,6 +119,28 @@ func TestRead_OfAPartNamesWhatIsAway(t *testing.T) {
 	}
 }
 
+// Whoever may not see all tasks is told so, and never that there are none.
+// Proves G311.
+func TestFrame_SaysThatSomethingMayBeHidden(t *testing.T) {
+	t.Parallel()
+	for _, partly := range []bool{false, true} {
+		for keys, empty := range map[string]string{
+			"": "no tasks", "tab": "no task", "tab tab": "no actors", "/ x enter": "nothing",
+		} {
+			s := newScreen(100, 30, Snapshot{Now: fixtureNow, Partly: partly})
+			s.press(strings.Fields(keys)...)
+			s.answer()
+			frame := strings.Join(s.frame(), "\n")
+			if said := strings.Contains(frame, empty+" that you may see"); said != partly {
+				t.Errorf("partly %t, after %q:\n%s", partly, keys, frame)
+			}
+			if said := strings.Contains(frame, "you may not see all tasks"); said != partly {
+				t.Errorf("partly %t, after %q:\n%s", partly, keys, frame)
+			}
+		}
+	}
+}
+
 func TestCursor_StaysWithItsTask(t *testing.T) {
 	t.Parallel()
 	s := newScreen(80, 24, fixture()).press("tab", "down")

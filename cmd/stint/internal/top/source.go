@@ -20,6 +20,9 @@ type Snapshot struct {
 	// Found are tasks whose IDs begin with the prefix that was asked for.
 	Found []stint.TaskInfo
 
+	// Partly says that whoever looks may not see all tasks: what he may not is missing.
+	Partly bool
+
 	// Away says what is missing, since it could not be reached.
 	Away error
 }
@@ -66,6 +69,9 @@ type Store struct {
 
 	// Clock is the time on the database's clock.
 	Clock func(ctx context.Context) (time.Time, error)
+
+	// ReadsAll reports whether whoever looks may see all tasks; nil: he may.
+	ReadsAll func(ctx context.Context) (bool, error)
 }
 
 const (
@@ -77,6 +83,13 @@ const (
 func (s Store) Read(ctx context.Context, prefix string) (snapshot Snapshot, err error) {
 	if snapshot.Now, err = s.Clock(ctx); err != nil {
 		return snapshot, err
+	}
+	if s.ReadsAll != nil {
+		all, err := s.ReadsAll(ctx)
+		if err != nil {
+			return snapshot, err
+		}
+		snapshot.Partly = !all
 	}
 	if snapshot.Stats, err = s.Stats(ctx); err != nil {
 		return snapshot, err

@@ -72,6 +72,9 @@ func (m *model) topLines() []string {
 	} else if m.snapshot.Away != nil {
 		lines = append(lines, m.alarm(cells.CutMiddle(oneLine(m.snapshot.Away), m.width)))
 	}
+	if m.snapshot.Partly && m.height >= heightForTotals {
+		lines = append(lines, "This shows what you may see: you may not see all tasks.")
+	}
 	switch {
 	case !m.hasRead:
 	case m.height >= heightForAllTotals:
@@ -206,14 +209,21 @@ func (m *model) nothing() string {
 		return "nothing was seen yet"
 	case !m.hasRead:
 		return "loading …"
-	case m.filter != "":
-		return "nothing here begins with " + display.Text(m.filter) + " (esc: all)"
-	case m.panel == panelActions:
-		return "no tasks"
-	case m.panel == panelTasks:
-		return "no task is in progress or failing, none failed lately (/: look for tasks)"
 	}
-	return "no actors"
+	seen, here := "", " here"
+	if m.snapshot.Partly {
+		seen, here = " that you may see", " that you may see"
+	}
+	switch {
+	case m.filter != "":
+		return "nothing" + here + " begins with " + display.Text(m.filter) + " (esc: all)"
+	case m.panel == panelActions:
+		return "no tasks" + seen
+	case m.panel == panelTasks:
+		return "no task" + seen + " is in progress or failing, none failed lately " +
+			"(/: look for tasks)"
+	}
+	return "no actors" + seen
 }
 
 // detailLines are what is known of the opened task.
