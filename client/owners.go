@@ -166,8 +166,8 @@ func (c *Client) ReturnTask(
 
 // ReturnTasks is [stint.Store.ReturnTasks]. Where the answer to an attempt was lost, and a
 // repetition finds a task returned with the same outcome, the first one has returned it, and the
-// verdict is nil. With KeepNone so it is where the task is gone, though somebody else may have ended
-// it.
+// verdict is nil. With KeepNone so it is where the task is gone, though somebody else may have
+// ended it.
 func (c *Client) ReturnTasks(ctx context.Context, returns []stint.Return) ([]error, error) {
 	verdicts, err := c.returnTasks(ctx, returns, false)
 	return verdicts, said("return tasks", err)

@@ -54,9 +54,9 @@ func (s *Service) isAnswered(ctx context.Context) bool {
 	return ok && of.response != nil
 }
 
-// once calls a verb. If the call has a key, its response is kept in the transaction of the verb, and
-// a call that is repeated takes effect once: it gets the response of the attempt that took effect.
-// That waits for attempts that are under way, since it finds what they have locked, or the key.
+// once calls a verb. If the call has a key, its response is kept in the transaction of the verb,
+// and a call that is repeated takes effect once: it gets the response of the attempt that took
+// effect. That waits for attempts that are under way, since it finds what they have locked, or the key.
 func once[M proto.Message](
 	ctx context.Context, s *Service, verb func(store *stint.Store) (M, error),
 ) (response M, err error) {

@@ -292,7 +292,7 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 		"internal/counts/sql/*",
 		"internal/duty/sql/*", "internal/limit/sql/*",
 		"internal/pg/sql/*", "internal/prune/sql/*",
-		"internal/schedule/sql/*", "internal/session/sql/*",
+		"internal/responses/sql/*", "internal/schedule/sql/*", "internal/session/sql/*",
 	} {
 		found, err := filepath.Glob(pattern)
 		wantErr(t, "Glob "+pattern, err, nil)

@@ -57,4 +57,4 @@ type outcomesOf chan worker.Outcome
 
 func (outcomesOf) Begin(*stint.OwnedTask) {}
 
-func (o outcomesOf) End(_ *stint.OwnedTask, outcome worker.Outcome, _ time.Duration) { o <- outcome }
+func (o outcomesOf) End(_ *stint.OwnedTask, ended worker.Outcome, _ time.Duration) { o <- ended }

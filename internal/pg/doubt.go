@@ -91,5 +91,6 @@ func IsPoolClosed(err error) bool {
 // middle: the same call may succeed later.
 func IsAway(err error) bool {
 	var connectErr *pgconn.ConnectError
-	return WasCutOff(err) && !IsPoolClosed(err) || errors.As(err, &connectErr) || errors.Is(err, errDead)
+	return WasCutOff(err) && !IsPoolClosed(err) || errors.As(err, &connectErr) ||
+		errors.Is(err, errDead)
 }

@@ -1,5 +1,5 @@
-// Package responses keeps the responses to calls of a service for some minutes, so that a call that is
-// repeated, since its response was lost, takes effect once and gets the same response.
+// Package responses keeps the responses to calls of a service for some minutes, so that a call that
+// is repeated, since its response was lost, takes effect once and gets the same response.
 package responses
 
 import (
