@@ -99,6 +99,12 @@ func (r *Remote) OwnUp(returns []Return, verdicts []error) {
 	r.store.ownUp(returns, verdicts, slices.Repeat([]bool{true}, len(returns)))
 }
 
+// Drops reports whether the store drops tasks when they end ([KeepNone]), of one outcome at least.
+func (r *Remote) Drops() bool {
+	completed, aborted := r.store.keep.Drops()
+	return completed || aborted
+}
+
 // WaitToClaimTasks is [Remote.ClaimTasks], but waits until there are tasks, as
 // [Store.WaitToOwnTasks] does.
 func (r *Remote) WaitToClaimTasks(

@@ -8,11 +8,11 @@
 //
 // If the answer to a call is lost on the way, the client repeats the call, for some seconds. It
 // takes effect once, and its result and its error are those of the attempt that took effect: the
-// service knows the call again by a key, for ten minutes. Verbs that are not repeated, or whose result may
-// lack something then, say so. A service of an earlier release does not know such keys: a repeated
-// call then finds what its first attempt has done, such as tasks that are there. An error names 64
-// tasks at most. Verbs that take effect together, as in a transaction of the database, are a
-// [Client.Transact].
+// service knows the call again by a key, for ten minutes. Verbs that are not repeated, or whose
+// result may lack something then, say so. A service of an earlier release does not know such keys:
+// a repeated call then finds what its first attempt has done, such as tasks that are there. An
+// error names 64 tasks at most. Verbs that take effect together, as in a transaction of the
+// database, are a [Client.Transact].
 package client
 
 import (

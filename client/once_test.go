@@ -93,6 +93,60 @@ func TestClient_TellsOfARepeatedCallWhatItWouldHaveTold(t *testing.T) {
 	}
 }
 
+// An insert of one task is known again by what it has inserted, also if the task has ended since,
+// and a task of others with the same ID is not taken for it.
+// Proves G286.
+func TestClient_KnowsTheOneTaskAgainThatItHasInserted(t *testing.T) {
+	t.Parallel()
+	task := stint.Task{ID: "a", Action: "act", Key: "k", Body: []byte("body")}
+	older := func(r *remote) {
+		_, err := r.pool.Exec(context.Background(),
+			"UPDATE stint.tasks SET inserted_at = inserted_at - interval '2 minutes'")
+		must(err)
+	}
+	for name, tried := range map[string]struct {
+		others    []stint.Task
+		prepare   func(r *remote)
+		meanwhile func(r *remote)
+		want      error
+	}{
+		"one's own": {meanwhile: perform("act")},
+		"of others, another body": {
+			others: []stint.Task{{ID: "a", Action: "act", Key: "k"}}, want: stint.ErrTaskExists,
+		},
+		"of others, older": {
+			others: []stint.Task{task}, prepare: older, want: stint.ErrTaskExists,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t, stint.Options{})
+			if len(tried.others) > 0 {
+				insertAll(tried.others...)(r)
+			}
+			if tried.prepare != nil {
+				tried.prepare(r)
+			}
+			way := &loser{verb: "InsertTasks", loses: true, next: newTransport()}
+			way.meanwhile = func() {
+				if tried.meanwhile != nil {
+					tried.meanwhile(r)
+				}
+			}
+			c := testservice.Client(t, r.address, client.Options{
+				HTTPClient: &http.Client{Transport: way},
+			})
+			err := c.InsertTasks(t.Context(), []stint.Task{task})
+			if !errors.Is(err, tried.want) || (err == nil) != (tried.want == nil) {
+				t.Errorf("InsertTasks = %v, want %v", err, tried.want)
+			}
+			if got := way.attempts.Load(); got < 2 {
+				t.Errorf("it was attempted %d times", got)
+			}
+		})
+	}
+}
+
 // changingVerbs are the procedures of the service that change something, but for streams.
 func changingVerbs() (verbs []string) {
 	for _, file := range []protoreflect.FileDescriptor{

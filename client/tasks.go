@@ -17,7 +17,10 @@ import (
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
-// InsertTasks is [stint.Store.InsertTasks].
+// InsertTasks is [stint.Store.InsertTasks]. The service keeps no response to a call with one task,
+// unless it drops tasks that have ended ([stint.KeepNone]): where the answer to an attempt was
+// lost, a task of this ID with the same action, key and body that was inserted within the last
+// minute is taken for that of the call.
 func (c *Client) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	if err := nameAll(tasks); err != nil {
 		return said("insert tasks", err)

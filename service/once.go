@@ -56,7 +56,8 @@ func (s *Service) isAnswered(ctx context.Context) bool {
 
 // once calls a verb. If the call has a key, its response is kept in the transaction of the verb,
 // and a call that is repeated takes effect once: it gets the response of the attempt that took
-// effect. That waits for attempts that are under way, since it finds what they have locked, or the key.
+// effect. That waits for attempts that are under way, since it finds what they have locked, or the
+// key.
 func once[M proto.Message](
 	ctx context.Context, s *Service, verb func(store *stint.Store) (M, error),
 ) (response M, err error) {

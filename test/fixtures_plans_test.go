@@ -98,9 +98,10 @@ var sample = map[string]struct {
 	"keep_response": {"'00000000-0000-0000-0000-000000000007', 'x'", []string{
 		"calls_order", "calls_pkey",
 	}},
-	"find_response": {"'00000000-0000-0000-0000-000000000007'", []string{"calls_pkey"}},
-	"note_change":   {"7, 'a', 'b', 'c', 3, '{a}', 'd'", nil},
-	"note_pauses":   {"7, 'a', 'b', 'c', '{act}', true", nil},
+	"inserted_lately": {"'id', 'act', 'x', ''", []string{"tasks_id"}},
+	"find_response":   {"'00000000-0000-0000-0000-000000000007'", []string{"calls_pkey"}},
+	"note_change":     {"7, 'a', 'b', 'c', 3, '{a}', 'd'", nil},
+	"note_pauses":     {"7, 'a', 'b', 'c', '{act}', true", nil},
 	"note_key_pauses": {"7, 'a', 'b', 'c', 10, 'act', '{k}', true", []string{
 		"limited_keys_pkey",
 	}},

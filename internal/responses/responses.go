@@ -57,3 +57,21 @@ func Find(ctx context.Context, db *pg.DB, call uuid.UUID) (response []byte, err 
 	}
 	return response, nil
 }
+
+// IsInserted reports whether a task was inserted in the last minute as one that is the same to a
+// worker.
+func IsInserted(
+	ctx context.Context, db *pg.DB, id, action, limitKey string, body []byte,
+) (inserted bool, err error) {
+	err = db.Run(ctx, pg.Step{
+		Name: "inserted_lately", Args: []any{id, action, body, limitKey},
+		Read: func(rows pgx.Rows) error {
+			_, err := pgx.ForEachRow(rows, []any{&inserted}, func() error { return nil })
+			return err
+		},
+	})
+	if err != nil {
+		return false, fmt.Errorf("find the task of an earlier attempt: %w", err)
+	}
+	return inserted, nil
+}
