@@ -105,9 +105,8 @@ func (keyed) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if ok && request.Spec().IdempotencyLevel != connect.IdempotencyNoSideEffects {
 			request.Header().Set(wire.KeyHeader, key)
 		}
-		if ctx.Value(repeatedKey{}) != nil {
-			request.Header().Set(wire.RepeatedHeader, "true")
-		}
+		request.Header().Set(
+			wire.RepeatedHeader, strconv.FormatBool(ctx.Value(repeatedKey{}) != nil))
 		return next(ctx, request)
 	}
 }

@@ -15,10 +15,10 @@ import (
 )
 
 // isRepeated reports whether a call was made before, and got no answer.
-func isRepeated(ctx context.Context) bool {
-	repeated, _ := ctx.Value(repeatedKey{}).(bool)
-	return repeated
-}
+func isRepeated(ctx context.Context) bool { return ctx.Value(repeatedKey{}) == "true" }
+
+// isFirst reports whether a call was not made before, and its caller will say so if it is repeated.
+func isFirst(ctx context.Context) bool { return ctx.Value(repeatedKey{}) == "false" }
 
 type repeatedKey struct{}
 
@@ -36,7 +36,7 @@ type repeatableKey struct{}
 func withKey(
 	ctx context.Context, header http.Header, caller, procedure string,
 ) context.Context {
-	ctx = context.WithValue(ctx, repeatedKey{}, header.Get(wire.RepeatedHeader) == "true")
+	ctx = context.WithValue(ctx, repeatedKey{}, header.Get(wire.RepeatedHeader))
 	key := header.Get(wire.KeyHeader)
 	if key == "" {
 		return ctx

@@ -53,14 +53,15 @@ func (t *tasks) InsertTasks(
 	}
 	response := &stintv1.InsertTasksResponse{Ids: ids}
 	single := len(inserted) == 1 && !t.store.Remote().Drops()
-	if single && !isRepeated(ctx) {
+	if single && isFirst(ctx) {
 		return response, t.store.InsertTasks(ctx, inserted)
 	}
 	kept, err := once(ctx, t.Service,
 		func(store *stint.Store) (*stintv1.InsertTasksResponse, error) {
 			return response, store.InsertTasks(ctx, inserted)
 		})
-	if single && errors.Is(err, stint.ErrTaskExists) && t.isInserted(ctx, inserted[0]) {
+	if single && isRepeated(ctx) && errors.Is(err, stint.ErrTaskExists) &&
+		t.isInserted(ctx, inserted[0]) {
 		return response, nil
 	}
 	return kept, err

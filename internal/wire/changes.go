@@ -16,7 +16,8 @@ const (
 // and new for each call.
 const KeyHeader = "Idempotency-Key"
 
-// RepeatedHeader is the header of calls that were made before and got no answer. It is "true".
+// RepeatedHeader is the header of callers that say whether a call was made before and got no
+// answer: it is "true" or "false".
 const RepeatedHeader = "Stint-Repeated"
 
 // FromChanges returns a page of changes as a message.
