@@ -70,7 +70,8 @@ WITH RECURSIVE fair AS MATERIALIZED (
     SELECT turn.action, turn.per_key, turn.key_burst, turn.each, turn.quantum,
            still.missing - dealt.tasks,
            turn.full_keys + CASE WHEN dealt.tasks = 0 AND queue.tasks > 0 THEN 1 ELSE 0 END,
-           next.tier, next.pass, next.limit_key, dealt.tasks, queue.tasks, weighed.weight, locked.tid, next.first, next.last
+           next.tier, next.pass, next.limit_key, dealt.tasks, queue.tasks, weighed.weight,
+           locked.tid, next.first, next.last
     FROM turn
     CROSS JOIN LATERAL (
         SELECT turns.tier, turns.pass, turns.limit_key, turns.ctid AS tid, turns.xmin AS version,

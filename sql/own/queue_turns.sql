@@ -85,8 +85,8 @@ WITH span AS MATERIALIZED (
     FROM part
     WHERE part.lo > part.span
 ), level AS MATERIALIZED (
-    -- What the key has that is next, or those that are held. Once for all keys: whoever looked along
-    -- the index for each would pass all the rows that are inserted here.
+    -- What the key has that is next, or those that are held. Once for all keys: a look along the
+    -- index for each would pass all the rows that are inserted here.
     SELECT parked.action, parked.tier, coalesce(min(free.pass), min(held.pass), 0) AS pass
     FROM (SELECT DISTINCT part.action, 32767 - part.priority AS tier FROM part) AS parked
     CROSS JOIN LATERAL (
