@@ -13,8 +13,8 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 
 from . import tasks as t
 from .connection import Cancel, Connection, repeat
-from .errors import AlreadyReturned, ClaimSpent, InvalidArgument, Limited, Refused
-from .errors import ScheduleNotFound, SchemaVersion, StintError, TaskExists, TaskNotFound
+from .errors import ClaimSpent, InvalidArgument, Limited, Refused
+from .errors import SchemaVersion, StintError
 from .errors import Unavailable, new_error
 from .tasks import Dependency, Duration, OwnedTask, Return, Task, TaskInfo
 
@@ -94,35 +94,25 @@ class Client:
 
     def _call(self, procedure: str, request: t.Message, **how: Any) -> t.Message:
         """Makes a call that may be repeated as it is."""
-        return repeat(lambda _: self._connection.call(procedure, request, **how))
+        return repeat(self._connection.attempts(procedure, request, **how))
 
     # The verbs of those who insert tasks, wait for them, look at them and control them.
 
     def insert(self, tasks: Union[Task, Iterable[Task]]) -> List[str]:
         """Inserts all tasks or none, and returns their IDs.
 
-        Where the answer to an attempt was lost, and a repetition finds all IDs taken, the client
-        takes it that the first one has inserted the tasks: it cannot tell them from tasks that were
-        there before. With IDs that were made at random it is so.
+        The service keeps no response to a call with one task, unless it drops tasks that have
+        ended: where the answer to an attempt was lost, a task of this ID with the same action, key
+        and body that was inserted within the last minute is taken for that of the call.
         """
         request = {"tasks": t.from_tasks(tasks)}
-        ids = [task["id"] for task in request["tasks"]]
-
-        def attempt(ambiguous: bool) -> None:
-            try:
-                self._connection.call("TaskService/InsertTasks", request)
-            except TaskExists as error:
-                if not ambiguous or error.total != len(ids):
-                    raise
-
-        repeat(attempt)
-        return ids
+        self._call("TaskService/InsertTasks", request)
+        return [task["id"] for task in request["tasks"]]
 
     def ensure(self, tasks: Union[Task, Iterable[Task]]) -> t.Ensured:
         """Inserts those of the tasks whose IDs are free, all or none, and says which were there.
 
-        Those stay as they are. Where the answer to an attempt was lost, a repetition finds what the
-        first one has inserted, and says that it was there, too.
+        Those stay as they are.
         """
         request = {"tasks": t.from_tasks(tasks)}
         answer = self._call("TaskService/EnsureTasks", request)
@@ -152,8 +142,6 @@ class Client:
     def abort(self, ids: IDs, status: str = "", dry_run: bool = False) -> t.Affected:
         """Aborts tasks and what depends on them; status says why, for people.
 
-        If the answer to an attempt was lost, the result lacks what that attempt has aborted.
-
         dry_run: only say what the call would do, here and below. The service does the work in a
         transaction, and undoes it.
         """
@@ -166,9 +154,7 @@ class Client:
     ) -> List[Optional[StintError]]:
         """Ends external tasks, each for itself, and says of each why it was not, or None.
 
-        The tasks have the action "stint.External". The actor is who answers, for people. Where the
-        answer to an attempt was lost, the verdict on a task that this attempt ended is
-        TaskFinished.
+        The tasks have the action "stint.External". The actor is who answers, for people.
         """
         given = [answers] if isinstance(answers, t.Answer) else answers
         answer = self._call("TaskService/AnswerTasks", t.message(
@@ -176,10 +162,7 @@ class Client:
         return [_verdict(each) for each in answer.get("verdicts", ())]
 
     def retry(self, ids: IDs, dry_run: bool = False) -> t.Affected:
-        """Opens finished tasks again, with what was aborted because of them.
-
-        If the answer to an attempt was lost, the result lacks what that attempt has opened.
-        """
+        """Opens finished tasks again, with what was aborted because of them."""
         answer = self._call("TaskService/RetryTasks", t.message(
             ids=t.names(ids), dry_run=dry_run))
         return t.to_affected(answer.get("retried"))
@@ -196,9 +179,6 @@ class Client:
         progress or has finished is refused with TaskStarted, and nothing is changed. An empty key
         is none. max_tries counts the tries that a task has had; -1: no limit. The result has the
         tasks that were not so already.
-
-        If the answer to an attempt was lost, the result lacks what that attempt has changed, and
-        tasks that have begun since are refused.
         """
         to = t.message(
             not_before=t.from_time(not_before), start_after=t.from_duration(start_after),
@@ -212,25 +192,10 @@ class Client:
         return t.to_affected(answer.get("changed"))
 
     def delete(self, ids: IDs, dry_run: bool = False) -> t.Affected:
-        """Deletes tasks, and dependents that waited for nothing else.
-
-        Where the answer to an attempt was lost, and a repetition finds none of the tasks, the first
-        one has deleted them; how many were deleted with them is then not known.
-        """
-        named = t.names(ids)
-        request = t.message(ids=named, dry_run=dry_run)
-        distinct = tuple(sorted(set(named)))
-
-        def attempt(ambiguous: bool) -> t.Affected:
-            try:
-                answer = self._connection.call("TaskService/DeleteTasks", request)
-            except TaskNotFound as error:
-                if dry_run or not ambiguous or error.total != len(distinct):
-                    raise
-                return t.Affected(distinct)
-            return t.to_affected(answer.get("deleted"))
-
-        return repeat(attempt)
+        """Deletes tasks, and dependents that waited for nothing else."""
+        answer = self._call("TaskService/DeleteTasks", t.message(
+            ids=t.names(ids), dry_run=dry_run))
+        return t.to_affected(answer.get("deleted"))
 
     def transact(
         self, hold: Iterable[OwnedTask] = (), must_exist: IDs = (),
@@ -245,10 +210,8 @@ class Client:
         returns: one that is refused undoes the whole. debounce: 1,000 calls at most, which come
         after replace.
 
-        A transaction that inserts or returns a task is repeated after a lost answer: if the first
-        attempt has committed, the repetition tells: by the returns, or without any by the IDs of
-        the tasks to insert, which it cannot tell from those of tasks that were there before. Others
-        are not repeated.
+        A transaction that inserts or returns a task is repeated after a lost answer, others are
+        not.
         """
         request = t.message(
             hold=[t.from_performance(task) for task in hold], must_exist=t.names(must_exist),
@@ -259,18 +222,11 @@ class Client:
         request["return"] = [t.from_return(given) for given in returns]
         ids = [task["id"] for task in request.get("insert", ())]
 
-        def attempt(ambiguous: bool) -> t.Transacted:
-            answer = self._connection.call(
-                "TaskService/Transact", dict(request, repeated=ambiguous))
-            changes = [t.to_affected(answer.get(name))
-                       for name in ("retried", "aborted", "deleted")]
-            asked = "retry" in request or "abort" in request or "delete" in request
-            known = not ambiguous or not asked or any(c.tasks or c.others for c in changes)
-            return t.Transacted(ids, *changes, changes_known=known)
-
-        if not ids and not request["return"]:
-            return attempt(False)
-        return repeat(attempt)
+        attempt = self._connection.attempts("TaskService/Transact", request)
+        alone = not ids and not request["return"]
+        answer = attempt(False) if alone else repeat(attempt)
+        return t.Transacted(ids, *(
+            t.to_affected(answer.get(name)) for name in ("retried", "aborted", "deleted")))
 
     def get(self, ids: IDs) -> List[TaskInfo]:
         """Returns what the store knows about tasks, in the order of the IDs."""
@@ -424,22 +380,8 @@ class Client:
         self._call("TaskService/ResumeSchedules", t.message(names=t.names(names)))
 
     def delete_schedules(self, names: IDs) -> None:
-        """Deletes schedules, all or none. Tasks that were inserted stay.
-
-        Where the answer to an attempt was lost, and a repetition finds none of the schedules, the
-        first one has deleted them.
-        """
-        request = t.message(names=t.names(names))
-        distinct = set(request.get("names", ()))
-
-        def attempt(ambiguous: bool) -> None:
-            try:
-                self._connection.call("TaskService/DeleteSchedules", request)
-            except ScheduleNotFound as error:
-                if not ambiguous or error.total != len(distinct):
-                    raise
-
-        repeat(attempt)
+        """Deletes schedules, all or none. Tasks that were inserted stay."""
+        self._call("TaskService/DeleteSchedules", t.message(names=t.names(names)))
 
     def trigger_schedule(self, name: str) -> str:
         """Inserts the tasks of a schedule now, also if it is paused.
@@ -582,21 +524,11 @@ class Client:
         """Returns tasks, each for itself, and says of each why it was not returned, or None.
 
         promptly: returns that would have to wait for others are refused with Busy.
-
-        Where the answer to an attempt was lost, and a repetition finds a task returned with the
-        same outcome, the first one has returned it. A store that keeps no finished tasks cannot
-        tell that from a task that was lost: the verdict is then InvalidToken.
         """
         given = [returns] if isinstance(returns, Return) else returns
-        request = t.message(returns=[t.from_return(each) for each in given], promptly=promptly)
-
-        def attempt(ambiguous: bool) -> List[Optional[StintError]]:
-            answer = self._connection.call("WorkerService/ReturnTasks", request)
-            verdicts = [_verdict(each) for each in answer.get("verdicts", ())]
-            return [None if ambiguous and isinstance(verdict, AlreadyReturned) else verdict
-                    for verdict in verdicts]
-
-        return repeat(attempt)
+        answer = self._call("WorkerService/ReturnTasks", t.message(
+            returns=[t.from_return(each) for each in given], promptly=promptly))
+        return [_verdict(each) for each in answer.get("verdicts", ())]
 
     def set_status(self, task: OwnedTask, status: str, progress: float = 0.0) -> None:
         """Records a text for people, and the progress of a task, from 0 to 1.

@@ -12,7 +12,8 @@ import ssl
 import threading
 import time
 import urllib.parse
-from typing import Callable, Dict, Optional, Tuple, TypeVar
+import uuid
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar
 
 from .errors import InvalidArgument, Limited, StintError, Unauthenticated, Unavailable
 from .errors import error_of_answer, is_error, new_error
@@ -159,13 +160,14 @@ class Connection:
     def call(
         self, procedure: str, request: Message, wait: float = 0.0,
         timeout: Optional[float] = None, cancel: Optional[Cancel] = None,
+        headers: Optional[Mapping[str, str]] = None,
     ) -> Message:
         """Makes one attempt. The service may wait for so many seconds before it answers."""
         body = _encode(request)
         timeout = wait + (timeout or self._timeout)
         token = self._token
         try:
-            return self._answer(procedure, body, token, timeout, cancel)
+            return self._answer(procedure, body, token, timeout, cancel, headers)
         except Unauthenticated as error:
             if self._token_file is None:
                 raise
@@ -175,15 +177,28 @@ class Connection:
                 raise error from problem
             if self._token == token:
                 raise
-        return self._answer(procedure, body, self._token, timeout, cancel)
+        return self._answer(procedure, body, self._token, timeout, cancel, headers)
+
+    def attempts(
+        self, procedure: str, request: Message, **how: Any,
+    ) -> Callable[[bool], Message]:
+        """Returns what makes attempts of one call, by whose key the service knows it again."""
+        key = str(uuid.uuid4())
+
+        def attempt(ambiguous: bool) -> Message:
+            return self.call(procedure, request, headers={
+                "Idempotency-Key": key, "Stint-Repeated": "true" if ambiguous else "false",
+            }, **how)
+
+        return attempt
 
     def _answer(
         self, procedure: str, body: bytes, token: Optional[str], timeout: float,
-        cancel: Optional[Cancel],
+        cancel: Optional[Cancel], more: Optional[Mapping[str, str]],
     ) -> Message:
         headers = {
             "Content-Type": "application/json", "Connect-Protocol-Version": "1",
-            "User-Agent": "stint-python", **self._noted,
+            "User-Agent": "stint-python", **self._noted, **(more or {}),
         }
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"

@@ -226,17 +226,12 @@ class Ensured:
 
 @dataclass
 class Transacted:
-    """What a transaction did: the IDs that it inserted, and what else it changed.
-
-    changes_known: False if the answer to the attempt that committed was lost: retried, aborted and
-    deleted are then empty, whatever they were.
-    """
+    """What a transaction did: the IDs that it inserted, and what else it changed."""
 
     ids: Sequence[str] = ()
     retried: Affected = Affected()
     aborted: Affected = Affected()
     deleted: Affected = Affected()
-    changes_known: bool = True
 
 
 @dataclass

@@ -4,8 +4,7 @@ import {
   Connection, repeat, type Attempt, type CallOptions, type ClientOptions,
 } from "./connection.ts";
 import {
-  AlreadyReturned, ClaimSpent, InvalidArgument, ScheduleNotFound, TaskExists, TaskNotFound,
-  TimeoutError, Unavailable, nothingHandedOut, type StintError,
+  ClaimSpent, InvalidArgument, TimeoutError, Unavailable, nothingHandedOut, type StintError,
 } from "./errors.ts";
 import * as m from "./messages.ts";
 import { monotonic, pause, randomBits } from "./platform.ts";
@@ -83,7 +82,7 @@ export class Client {
 
   /** Makes a call that may be repeated as it is. */
   #call(procedure: string, request: m.Message, how: Attempt = {}): Promise<m.Message> {
-    return repeat(() => this.#connection.call(procedure, request, how), how.signal);
+    return repeat(this.#connection.attempts(procedure, request, how), how.signal);
   }
 
   // The verbs of those who insert tasks, wait for them, look at them and control them.
@@ -91,28 +90,19 @@ export class Client {
   /**
    * Inserts all tasks or none, and returns their IDs.
    *
-   * Where the answer to an attempt was lost, and a repetition finds all IDs taken, the client takes
-   * it that the first one has inserted the tasks: it cannot tell them from tasks that were there
-   * before. With IDs that were made at random it is so.
+   * The service keeps no response to a call with one task, unless it drops tasks that have ended:
+   * where the answer to an attempt was lost, a task of this ID with the same action, key and body
+   * that was inserted within the last minute is taken for that of the call.
    */
   async insert(tasks: t.Some<t.Task>, options: CallOptions = {}): Promise<string[]> {
     const request = { tasks: m.fromTasks(tasks) };
-    const ids = request.tasks.map((task) => task.id as string);
-    await repeat(async (ambiguous) => {
-      try {
-        await this.#connection.call("TaskService/InsertTasks", request, options);
-      } catch (error) {
-        const done = ambiguous && error instanceof TaskExists && error.total === ids.length;
-        if (!done) throw error;
-      }
-    }, options.signal);
-    return ids;
+    await this.#call("TaskService/InsertTasks", request, options);
+    return request.tasks.map((task) => task.id as string);
   }
 
   /**
    * Inserts those of the tasks whose IDs are free, all or none, and says which were there: those
-   * stay as they are. Where the answer to an attempt was lost, a repetition finds what the first
-   * one has inserted, and says that it was there, too.
+   * stay as they are.
    */
   async ensure(tasks: t.Some<t.Task>, options: CallOptions = {}): Promise<t.Ensured> {
     const request = { tasks: m.fromTasks(tasks) };
@@ -153,10 +143,7 @@ export class Client {
       { dependencies: m.fromDependencies(dependencies) }, options);
   }
 
-  /**
-   * Aborts tasks and what depends on them; status says why, for people. If the answer to an attempt
-   * was lost, the result lacks what that attempt has aborted.
-   */
+  /** Aborts tasks and what depends on them; status says why, for people. */
   async abort(
     ids: t.Some<string>, status = "", { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
@@ -167,8 +154,7 @@ export class Client {
 
   /**
    * Ends external tasks, each for itself, and says of each why it was not, or null. They have the
-   * action "stint.External". The actor is who answers, for people. Where the answer to an attempt
-   * was lost, the verdict on a task that this attempt ended is TaskFinished.
+   * action "stint.External". The actor is who answers, for people.
    */
   async answer(
     actor: string, answers: t.Some<t.Answer>, options: CallOptions = {},
@@ -178,10 +164,7 @@ export class Client {
     return m.toVerdicts(answer);
   }
 
-  /**
-   * Opens finished tasks again, with what was aborted because of them. If the answer to an attempt
-   * was lost, the result lacks what that attempt has opened.
-   */
+  /** Opens finished tasks again, with what was aborted because of them. */
   async retry(
     ids: t.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
@@ -193,9 +176,7 @@ export class Client {
   /**
    * Changes when tasks that wait start, their priority, key, or limit of tries; their dependencies
    * stay. A task that is in progress or has finished is refused with TaskStarted, and nothing is
-   * changed. The result has the tasks that were not so already. If the answer to an attempt was
-   * lost, the result lacks what that attempt has changed, and tasks that have begun since are
-   * refused.
+   * changed. The result has the tasks that were not so already.
    */
   async change(
     ids: t.Some<string>, to: t.TaskChanges, { dryRun = false, ...options }: ChangeOptions = {},
@@ -205,49 +186,27 @@ export class Client {
     return m.toAffected(answer.changed);
   }
 
-  /**
-   * Deletes tasks, and dependents that waited for nothing else. Where the answer to an
-   * attempt was lost, and a repetition finds none of the tasks, the first one has deleted them: the
-   * result then has the IDs.
-   */
+  /** Deletes tasks, and dependents that waited for nothing else. */
   async delete(
     ids: t.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
     const request = { ids: m.namesOf(ids), dry_run: dryRun };
-    const distinct = [...new Set(request.ids)];
-    return repeat(async (ambiguous) => {
-      try {
-        const answer = await this.#connection.call("TaskService/DeleteTasks", request, options);
-        return m.toAffected(answer.deleted);
-      } catch (error) {
-        const gone = error instanceof TaskNotFound && error.total === distinct.length;
-        if (dryRun || !ambiguous || !gone) throw error;
-        return { tasks: distinct, others: 0, inProgress: 0, started: 0, skipped: 0, later: 0 };
-      }
-    }, options.signal);
+    const answer = await this.#call("TaskService/DeleteTasks", request, options);
+    return m.toAffected(answer.deleted);
   }
 
   /**
    * Does several verbs in one commit, or none of them.
    *
-   * A transaction that inserts or returns a task is repeated after a lost answer: if the first
-   * attempt has committed, the repetition tells: by the returns, or without any by the IDs of the
-   * tasks to insert, which it cannot tell from those of tasks that were there before. Others are
-   * not repeated.
+   * A transaction that inserts or returns a task is repeated after a lost answer. Others are not.
    */
   async transact(parts: t.Transaction, options: CallOptions = {}): Promise<t.Transacted> {
     const request = m.fromTransaction(parts);
     const ids = (request.insert ?? []).map((task: m.Message) => task.id as string);
-    const asked = request.retry || request.abort || request.delete;
-    const attempt = async (ambiguous: boolean): Promise<t.Transacted> => {
-      const answer = await this.#connection.call(
-        "TaskService/Transact", { ...request, repeated: ambiguous }, options);
-      const done = m.toChanges(answer);
-      const some = Object.values(done).some((each) => each.tasks.length > 0 || each.others > 0);
-      return { ids, ...done, changesKnown: !ambiguous || !asked || some };
-    };
-    if (ids.length === 0 && !request.return) return attempt(false);
-    return repeat(attempt, options.signal);
+    const attempt = this.#connection.attempts("TaskService/Transact", request, options);
+    const alone = ids.length === 0 && !request.return;
+    const answer = await (alone ? attempt(false) : repeat(attempt, options.signal));
+    return { ids, ...m.toChanges(answer) };
   }
 
   /** Returns what the store knows about tasks, in the order of the IDs. */
@@ -399,21 +358,9 @@ export class Client {
     await this.#call("TaskService/ResumeSchedules", { names: m.namesOf(names) }, options);
   }
 
-  /**
-   * Deletes schedules, all or none. Tasks that were inserted stay. Where the answer to an attempt
-   * was lost, and a repetition finds none of the schedules, the first one has deleted them.
-   */
+  /** Deletes schedules, all or none. Tasks that were inserted stay. */
   async deleteSchedules(names: t.Some<string>, options: CallOptions = {}): Promise<void> {
-    const request = { names: m.namesOf(names) };
-    const distinct = new Set(request.names).size;
-    await repeat(async (ambiguous) => {
-      try {
-        await this.#connection.call("TaskService/DeleteSchedules", request, options);
-      } catch (error) {
-        const done = ambiguous && error instanceof ScheduleNotFound && error.total === distinct;
-        if (!done) throw error;
-      }
-    }, options.signal);
+    await this.#call("TaskService/DeleteSchedules", { names: m.namesOf(names) }, options);
   }
 
   /**
@@ -556,21 +503,13 @@ export class Client {
   /**
    * Returns tasks, each for itself, and says of each why it was not returned, or null. With
    * promptly, returns that would have to wait for others are refused with Busy.
-   *
-   * Where the answer to an attempt was lost, and a repetition finds a task returned with the same
-   * outcome, the first one has returned it. A store that keeps no finished tasks cannot tell that
-   * from a task that was lost: the verdict is then InvalidToken.
    */
   async returnTasks(
     returns: t.Some<t.Return>, options: CallOptions & { promptly?: boolean } = {},
   ): Promise<(StintError | null)[]> {
     const { promptly = false, signal } = options;
     const request = { returns: m.listOf(returns).map(m.fromReturn), promptly };
-    return repeat(async (ambiguous) => {
-      const answer = await this.#connection.call("WorkerService/ReturnTasks", request, { signal });
-      return m.toVerdicts(answer).map(
-        (each) => (ambiguous && each instanceof AlreadyReturned ? null : each));
-    }, signal);
+    return m.toVerdicts(await this.#call("WorkerService/ReturnTasks", request, { signal }));
   }
 
   /**

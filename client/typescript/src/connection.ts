@@ -5,7 +5,7 @@ import {
   errorOfAnswer, isError, newError,
 } from "./errors.ts";
 import type { Message } from "./messages.ts";
-import { builtin, monotonic, pause, timerMost } from "./platform.ts";
+import { builtin, monotonic, pause, randomUUID, timerMost } from "./platform.ts";
 
 /** How a client reaches its service. */
 export interface ClientOptions {
@@ -40,6 +40,8 @@ export interface Attempt extends CallOptions {
   timeout?: number;
   /** The same. */
   fetch?: typeof fetch;
+  /** More headers. */
+  headers?: Record<string, string>;
 }
 
 // For how many seconds a call is repeated after its first failure: longer than a service takes to
@@ -126,6 +128,16 @@ export class Connection {
     return this.#answer(procedure, body, this.#token, how);
   }
 
+  /** Returns what makes attempts of one call, by whose key the service knows it again. */
+  attempts(
+    procedure: string, request: Message, how: Attempt = {},
+  ): (ambiguous: boolean) => Promise<Message> {
+    const key = randomUUID();
+    return (ambiguous) => this.call(procedure, request, {
+      ...how, headers: { "idempotency-key": key, "stint-repeated": String(ambiguous) },
+    });
+  }
+
   /** The headers of a stream, with the token that there is now. */
   async headersOfStream(): Promise<Record<string, string>> {
     if (this.#read) this.#token = checkedToken(await this.#read());
@@ -165,7 +177,10 @@ export class Connection {
     try {
       const response = await (how.fetch ?? this.#fetch)(`${this.url}/stint.v1.${procedure}`, {
         method: "POST", body, signal: ending.signal,
-        headers: { ...headersWith(token), ...this.#noted, "content-type": "application/json" },
+        headers: {
+          ...headersWith(token), ...this.#noted, ...how.headers,
+          "content-type": "application/json",
+        },
         redirect: "manual", credentials: "omit", cache: "no-store",
       });
       const text = await readAll(response, () => until(silence));

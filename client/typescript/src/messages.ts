@@ -416,7 +416,7 @@ export const toStats = (m: Message): t.Stats => decode(statsFields, m);
 export const toProblems = (m: Message): t.Problems => decode(problemsFields, m);
 export const toActor = (m: Message): t.ActorInfo => decode(actorFields, m);
 export const toScheduleInfo = (m: Message): t.ScheduleInfo => decode(scheduleInfoFields, m);
-export const toChanges = (m: Message): Omit<t.Transacted, "ids" | "changesKnown"> =>
+export const toChanges = (m: Message): Omit<t.Transacted, "ids"> =>
   decode(transactedFields, m);
 
 /** A recorded step, and how many seconds ago it was recorded. */

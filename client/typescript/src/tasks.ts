@@ -234,11 +234,6 @@ export interface Transacted {
   retried: Affected;
   aborted: Affected;
   deleted: Affected;
-  /**
-   * false if the answer to the attempt that committed was lost: retried, aborted and deleted are
-   * then empty, whatever they were.
-   */
-  changesKnown: boolean;
 }
 
 /** How a predecessor of a task ended. */

@@ -378,7 +378,7 @@ test("a transaction does all or nothing", async (t) => {
   assert.deepEqual(done, {
     ids: [s.name("b")], retried: nothing,
     aborted: { ...nothing, tasks: [other!.id], inProgress: 1 },
-    deleted: nothing, changesKnown: true,
+    deleted: nothing,
   });
   const states = await Promise.all(["a", "b", "c"].map((short) => s.state(short)));
   assert.deepEqual(states, ["completed", "ready", "aborted"]);

@@ -185,7 +185,7 @@ export class Proxy extends Server {
         proxy.loseRequests--;
         return null;
       }
-      const isPassed = /^(content-type|connect-|authorization)/;
+      const isPassed = /^(content-type|connect-|authorization|idempotency-|stint-)/;
       const passed = Object.fromEntries(
         Object.entries(headers).filter(([name]) => isPassed.test(name)));
       let answer: Answered;
