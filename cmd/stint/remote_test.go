@@ -41,6 +41,7 @@ var databaseOnly = []string{
 	"TestWorker_ServesTheMetricsThatAlertsAskFor",
 	// They serve it, or its shards, themselves.
 	"TestUI_ShowsAService", "TestUI_ShowsShards", "TestChanges_OfAServiceNameItsCaller",
+	"TestPrinted_PagesNameTheirService",
 	// They reach no database at all.
 	"TestUsage", "TestHelp", "TestToken_", "TestFilters_Refuse", "TestTop_NeedsATerminal",
 }
