@@ -72,7 +72,7 @@ func (m *farMachine) look(t *rapid.T) {
 		"Problems": func(from teller) (any, error) {
 			problems, err := from.Problems(t.Context(), 100)
 			problems.Slow, problems.Failing = utc(problems.Slow), utc(problems.Failing)
-			problems.Failed = utc(problems.Failed)
+			problems.Failed, problems.Unwatched = utc(problems.Failed), utc(problems.Unwatched)
 			return problems, err
 		},
 		"ListActors": func(from teller) (any, error) {
