@@ -39,6 +39,7 @@ func missingTxs() map[string]pgx.Tx {
 // notVerbs do nothing in the database.
 var notVerbs = map[string]bool{
 	"WithTx": true, "Schema": true, "PoolSize": true, "Close": true, "DryRun": true, "Remote": true,
+	"OwnUp": true, "Drops": true,
 }
 
 // everyMethod calls all methods of a store, of its dry run and of its verbs for services, as they

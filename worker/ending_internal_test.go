@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/stint-tasks/stint/internal/traceheaders"
 )
 
 // How a handler ended is told by the first error of this package along what it wraps, in the order
@@ -34,7 +36,7 @@ func TestCall_JudgesByWhatAnErrorWraps(t *testing.T) {
 			return Result{Status: "not used"}, c.err
 		}, nil)
 		if end.kind != c.kind || end.pause != c.pause || end.text != c.err.Error() ||
-			end.class != fmt.Sprintf("%T", c.err) || end.result.Status != "" ||
+			end.class != traceheaders.ClassOf(c.err) || end.result.Status != "" ||
 			end.cause != nil || end.ofCause {
 			t.Errorf("%s: %+v", what, end)
 		}

@@ -18,5 +18,5 @@ WITH old AS MATERIALIZED (
 ), dropped AS (
     DELETE FROM stint.calls WHERE calls.call = ANY (ARRAY(SELECT old.call FROM old))
 )
-INSERT INTO stint.calls (call, response) VALUES ($1::uuid, $2::bytea)
+INSERT INTO stint.calls (call, response) VALUES ($1::pg_catalog.uuid, $2::bytea)
 ON CONFLICT DO NOTHING
