@@ -275,7 +275,7 @@ func TestPrinted_CommandsWorkAsTheyArePrinted(t *testing.T) {
 	if len(all) < 120 {
 		t.Errorf("only %d commands are known", len(all))
 	}
-	for _, p := range all {
+	for _, p := range testrun.Some(all) {
 		in := sh
 		if ofSchema.MatchString(p.line) {
 			in = schema

@@ -38,13 +38,13 @@ func Rounds(most int) int {
 	return most
 }
 
-// Some returns cases of a test that has many: all if STINT_TEST_LONG is set, otherwise a third,
+// Some returns cases of a test that has many: all if STINT_TEST_LONG is set, otherwise a fifth,
 // other ones in each run. Their names are those of sub-tests, with which -run repeats them.
 func Some[C any](cases []C) []C {
 	if os.Getenv(long) != "" {
 		return cases
 	}
-	some := make([]C, 0, len(cases)/3+1)
+	some := make([]C, 0, len(cases)/5+1)
 	for _, i := range rand.Perm(len(cases))[:cap(some)] { //nolint:gosec // no secret
 		some = append(some, cases[i])
 	}
