@@ -68,7 +68,7 @@ func largeVerbs() map[string]largeVerb {
 	return map[string]largeVerb{
 		"AbortTasks":              {90, false, abort},
 		"DeleteTasks":             {90, false, (*stint.Store).DeleteTasks},
-		"DeleteTasks of finished": {75, true, (*stint.Store).DeleteTasks},
+		"DeleteTasks of finished": {80, true, (*stint.Store).DeleteTasks},
 		"RetryTasks":              {78, true, (*stint.Store).RetryTasks},
 	}
 }
