@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/stint-tasks/stint/internal/testrun"
 )
 
 // axe is where .ci/run puts axe-core, which finds what people cannot perceive, reach or understand.
@@ -38,11 +39,11 @@ func TestPages_AreForEverybody(t *testing.T) {
 	s.fill(t)
 	wantNil(t, s.store.InsertTasks(t.Context(), fan(600)))
 	empty := newScene(t)
-	for _, l := range []look{
+	for _, l := range testrun.Some([]look{
 		{width: 1280, height: 900},
 		{width: 1280, height: 900, dark: true},
 		{width: 320, height: 640},
-	} {
+	}) {
 		tab := open(t, l)
 		audited := func(at string) {
 			tab.run(string(script))
