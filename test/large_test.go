@@ -68,7 +68,7 @@ func largeVerbs() map[string]largeVerb {
 	return map[string]largeVerb{
 		"AbortTasks":              {90, false, abort},
 		"DeleteTasks":             {90, false, (*stint.Store).DeleteTasks},
-		"DeleteTasks of finished": {80, true, (*stint.Store).DeleteTasks},
+		"DeleteTasks of finished": {75, true, (*stint.Store).DeleteTasks},
 		"RetryTasks":              {78, true, (*stint.Store).RetryTasks},
 	}
 }
@@ -111,7 +111,7 @@ func pagesOfVerb(
 	t *testing.T, verb largeVerb, tasks []stint.Task, ids []stint.TaskID,
 ) float64 {
 	t.Helper()
-	store, pool := newStoreAndPool(t, stint.Options{})
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, tasks...)
 	if verb.aborted {
 		wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), ids, "")), nil)
