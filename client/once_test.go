@@ -232,7 +232,9 @@ func must(err error) {
 // repetitions are those of all verbs.
 func repetitions() map[string]repetition {
 	all := changesRepeated()
-	for _, more := range []map[string]repetition{settingsRepeated(), ownersRepeated()} {
+	for _, more := range []map[string]repetition{
+		insertsRepeated(), settingsRepeated(), ownersRepeated(),
+	} {
 		for verb, tried := range more {
 			all[verb] = tried
 		}
@@ -240,12 +242,9 @@ func repetitions() map[string]repetition {
 	return all
 }
 
-func changesRepeated() map[string]repetition {
-	ctx, a := context.Background(), []stint.TaskID{"a"}
+func insertsRepeated() map[string]repetition {
+	ctx := context.Background()
 	one, two := stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "b", Action: "next"}
-	behind := stint.Task{ID: "b", Action: "next", After: a}
-	abort := func(r *remote) { _, err := r.store.AbortTasks(ctx, a, "other"); must(err) }
-	retry := func(r *remote) { _, err := r.store.RetryTasks(ctx, a); must(err) }
 	return map[string]repetition{
 		"InsertTasks": {
 			call: func(_ *remote, c *client.Client) (any, error) {
@@ -269,6 +268,19 @@ func changesRepeated() map[string]repetition {
 			},
 			meanwhile: perform("act"),
 		},
+		"InsertShardTasks": {once: true, call: func(_ *remote, c *client.Client) (any, error) {
+			return nil, c.InsertShardTasks(ctx, []shards.Task{{Shard: "eu", Task: one}})
+		}},
+	}
+}
+
+func changesRepeated() map[string]repetition {
+	ctx, a := context.Background(), []stint.TaskID{"a"}
+	one, two := stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "b", Action: "next"}
+	behind := stint.Task{ID: "b", Action: "next", After: a}
+	abort := func(r *remote) { _, err := r.store.AbortTasks(ctx, a, "other"); must(err) }
+	retry := func(r *remote) { _, err := r.store.RetryTasks(ctx, a); must(err) }
+	return map[string]repetition{
 		"AddDependencies": {
 			prepare: insertAll(one, two),
 			call: func(_ *remote, c *client.Client) (any, error) {
@@ -328,9 +340,6 @@ func changesRepeated() map[string]repetition {
 			return c.PruneTasks(ctx, stint.Retention{
 				Completed: stint.KeepForever, Aborted: stint.KeepNone,
 			}, false)
-		}},
-		"InsertShardTasks": {once: true, call: func(_ *remote, c *client.Client) (any, error) {
-			return nil, c.InsertShardTasks(ctx, []shards.Task{{Shard: "eu", Task: one}})
 		}},
 	}
 }
