@@ -30,6 +30,9 @@ type machine struct {
 	// Flush is how much longer a small transaction takes if it waits for the disk.
 	Flush float64 `json:"flush_ms"`
 
+	// Load is that of the machine before anything was measured; nil where the system does not tell.
+	Load *float64 `json:"load,omitempty"`
+
 	// Modules are the versions of the libraries that were measured, and of their driver.
 	Modules map[string]string `json:"modules"`
 }
@@ -38,7 +41,7 @@ type machine struct {
 func (s *server) machine(ctx context.Context) (machine, error) {
 	m := machine{
 		CPU: processor(), Cores: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		Go: runtime.Version(), Modules: modules(),
+		Go: runtime.Version(), Modules: modules(), Load: loadBefore(),
 	}
 	err := s.conn.QueryRow(ctx, "SHOW server_version").Scan(&m.PostgreSQL)
 	if err != nil {
@@ -92,6 +95,19 @@ func processor() string {
 		}
 	}
 	return "unknown processor"
+}
+
+// loadBefore is the mean load of a minute, where the system tells it in the way of Linux.
+func loadBefore() *float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return nil
+	}
+	var load float64
+	if _, err := fmt.Sscan(string(text), &load); err != nil {
+		return nil
+	}
+	return &load
 }
 
 // modules are the versions of what the contenders consist of.

@@ -44,6 +44,8 @@ func begin(ctx context.Context) error {
 	flag.Float64Var(&p.Scale, "scale", 1, "multiply all numbers of tasks")
 	flag.StringVar(&jsonFile, "json", "", "also write the results as JSON to this `file`")
 	flag.StringVar(&svgFile, "svg", "", "also draw them into this `file`")
+	publish := flag.Bool("publish", false, "also put them into "+publishedFile+
+		", of which the pages are made: go test -run Pages . -update")
 	flag.Parse()
 	if p.Quick {
 		p.Rounds = 1
@@ -53,6 +55,9 @@ func begin(ctx context.Context) error {
 		return errors.New("nothing to measure")
 	}
 	found, err := p.perform(ctx, os.Stdout, os.Stderr)
+	if *publish && err == nil {
+		err = found.publish(publishedFile)
+	}
 	return errors.Join(err, found.write(os.Stdout),
 		writeFile(jsonFile, found.writeJSON),
 		writeFile(svgFile, func(w io.Writer) error { return writeChart(w, found) }))
