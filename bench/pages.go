@@ -10,7 +10,7 @@ import (
 
 // figureBlocks finds the places of a page that have figures: a comment with a template, and what it
 // makes of the published results, up to the next comment.
-var figureBlocks = regexp.MustCompile( //nolint:gochecknoglobals // a constant
+var figureBlocks = regexp.MustCompile(
 	`(?s)(<!-- figures\s(.*?)-->\n?)(.*?)(<!-- end of figures -->)`)
 
 // fillPage makes the text of a page anew, with the figures of the results.

@@ -71,7 +71,7 @@ func pages(t *testing.T) []string {
 
 func readPage(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(page) //nolint:gosec // one of the repository
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +89,8 @@ func TestFillPage_MakesBlocksAnew(t *testing.T) {
 			{Workload: "W4", Contender: "stint", Variant: "worker", Figure: "p50", Median: 1.42},
 		}},
 	}
-	made, err := fillPage("a\n<!-- figures\n{{stint \"W1\"}}, {{over (stint \"W1\") (river \"W1\")}}"+
-		" {{stint \"W4\" \"p50\" \"worker\"}}\n-->\nold\n<!-- end of figures -->\nb", runs)
+	made, err := fillPage("a\n<!-- figures\n{{stint \"W1\"}}, "+
+		"{{over (stint \"W1\") (river \"W1\")}} {{stint \"W4\" \"p50\" \"worker\"}}\n-->\nold\n<!-- end of figures -->\nb", runs)
 	want := "-->\n300,000, 3.00 1.42\n<!-- end of figures -->\nb"
 	if err != nil || !strings.HasSuffix(made, want) {
 		t.Errorf("fillPage = %q, %v; want it to end in %q", made, err, want)
@@ -103,7 +103,8 @@ func TestFillPage_MakesBlocksAnew(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "-w W9") {
 		t.Errorf("a figure that was not measured gives %v", err)
 	}
-	if got := otherRates("<!-- figures\nx-->1 tasks/s<!-- end of figures --> 7,000 tasks/s"); len(got) != 1 {
+	got := otherRates("<!-- figures\nx-->1 tasks/s<!-- end of figures --> 7,000 tasks/s")
+	if len(got) != 1 {
 		t.Errorf("the other rates are %q, want one", got)
 	}
 }
