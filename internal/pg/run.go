@@ -124,10 +124,7 @@ func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 		}
 		return advice.On(db.pulse.explain(err))
 	}
-	again, err := db.executeOnce(ctx, along, steps)
-	if again {
-		_, err = db.executeOnce(ctx, along, steps)
-	}
+	err := elsewhere(func() (bool, error) { return db.executeOnce(ctx, along, steps) })
 	if !isUnprepared(err) {
 		return advice.On(err)
 	}

@@ -48,6 +48,21 @@ func (db *DB) giveUp(ctx context.Context, conn *pgx.Conn, err error) bool {
 	return true
 }
 
+// elsewhere makes a call, and makes it again, over another connection, while it reports that its
+// own led to a standby and was given up. That may be so more than once: connections that others use
+// at that moment come back to the pool, and are given up by the next who gets them.
+func elsewhere(call func() (again bool, err error)) error {
+	const attempts = 4
+	var err error
+	for range attempts {
+		again := false
+		if again, err = call(); !again {
+			break
+		}
+	}
+	return err
+}
+
 // giveUpIdle closes the idle connections of the pool that lead to standbys.
 func (db *DB) giveUpIdle(ctx context.Context) {
 	for _, conn := range db.Pool.AcquireAllIdle(ctx) {

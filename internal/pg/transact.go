@@ -80,10 +80,11 @@ func (db *DB) within(
 			return err
 		})
 	}
-	begun, again, err := db.begin(ctx, level, mode)
-	if again {
-		begun, _, err = db.begin(ctx, level, mode)
-	}
+	var begun begun
+	err := elsewhere(func() (again bool, err error) {
+		begun, again, err = db.begin(ctx, level, mode)
+		return again, err
+	})
 	if err != nil {
 		return advice.On(err)
 	}

@@ -110,11 +110,8 @@ func New(path, name string) (token string, err error) {
 		return "", fmt.Errorf("invalid name %.80q: must be 1 to %d bytes, without spaces, and "+
 			"not begin with #", name, nameBytesMax)
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	text, _, err := read(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	if _, err := parse(text); err != nil {
 		return "", err
 	}
 	secret := make([]byte, secretBytes)
@@ -142,11 +139,33 @@ func add(path string, text []byte, line string) error {
 
 // List returns the entries of a file, in its order.
 func List(path string) ([]Entry, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
-	if err != nil {
-		return nil, err
+	_, entries, err := read(path)
+	return entries, err
+}
+
+// read returns the text of a file and its entries. A reader may see the beginning of a line that is
+// being written: such a line has no end, and is read again until it is whole, or does not grow.
+func read(path string) (text []byte, entries []Entry, err error) {
+	const (
+		pause    = 10 * time.Millisecond
+		attempts = 100
+	)
+	size := 0
+	for waited := 0; waited < attempts; waited++ {
+		text, err = os.ReadFile(path) //nolint:gosec // the operator names the file
+		if err != nil {
+			return nil, nil, err
+		}
+		entries, err = parse(text)
+		if err == nil || len(text) == 0 || text[len(text)-1] == '\n' {
+			break
+		}
+		if len(text) > size {
+			size, waited = len(text), 0
+		}
+		time.Sleep(pause)
 	}
-	return parse(text)
+	return text, entries, err
 }
 
 // Remove makes a comment of the line of the token with an ID: the token is no longer valid. A line
