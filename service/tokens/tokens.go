@@ -163,7 +163,7 @@ func read(path string) (text []byte, entries []Entry, err error) {
 		if len(text) > size {
 			size, waited = len(text), 0
 		}
-		time.Sleep(pause)
+		<-time.After(pause)
 	}
 	return text, entries, err
 }
