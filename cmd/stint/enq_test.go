@@ -17,7 +17,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
-// enqFile is a file of enq's quick start, word for word.
+// enqFile is a file of enq's quick start, or of how it runs with Stint.
 func enqFile(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join("internal", "tasktree", "testdata", "enq")
@@ -28,30 +28,18 @@ func enqFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The commands of docs/guides/enq.md print what the page says. There are three processes: the
-// server, the worker and submit.
+// The quick start of enq works with Stint. There are three processes: the server, the worker and
+// submit; then two servers, each of which is a shard, with a worker each.
 func TestSubmit_RunsTheQuickStartOfEnq(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "enq.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script, want := enqFile(t, "quickstart.sh"), enqFile(t, "quickstart.txt")
 	for _, name := range []string{"task.json", "tree.json", "tree2.json"} {
-		if !strings.Contains(string(text), "\n"+enqFile(t, name)) {
-			t.Errorf("docs/guides/enq.md lacks %s as it is", name)
+		if !strings.Contains(script, "\n"+enqFile(t, name)) {
+			t.Errorf("quickstart.sh lacks %s as it is", name)
 		}
 	}
-	var script, want strings.Builder
-	fence := regexp.MustCompile("(?ms)^```(sh)?\n(.*?)^```$")
-	for _, found := range fence.FindAllStringSubmatch(string(text), -1) {
-		if found[1] == "sh" {
-			script.WriteString(found[2])
-		} else {
-			want.WriteString(found[2])
-		}
-	}
-	// The page has the ports and the database of the first start; a test has others.
+	// The script has the ports and the database of the first start; a test has others.
 	url := "'" + strings.ReplaceAll(testdb.URL(testdb.New(t)), "'", `'\''`) + "'"
 	var others []string
 	for _, command := range []string{"stint serve ", "stint migrate "} {
@@ -62,15 +50,15 @@ func TestSubmit_RunsTheQuickStartOfEnq(t *testing.T) {
 		others = append(others, port, free)
 	}
 	for i := 0; i < len(others); i += 2 {
-		if !strings.Contains(script.String(), others[i]) {
-			t.Fatalf("docs/guides/enq.md does not name %q", others[i])
+		if !strings.Contains(script, others[i]) {
+			t.Fatalf("quickstart.sh does not name %q", others[i])
 		}
 	}
-	output := runScript(t, strings.NewReplacer(others...).Replace(script.String()))
+	output := runScript(t, strings.NewReplacer(others...).Replace(script))
 	uuid := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	without := func(text string) string { return uuid.ReplaceAllString(text, "UUID") }
-	if without(output) != without(want.String()) {
-		t.Errorf("the commands of docs/guides/enq.md printed\n%s\nwant\n%s", output, want.String())
+	if without(output) != without(want) {
+		t.Errorf("quickstart.sh printed\n%s\nwant\n%s", output, want)
 	}
 }
 

@@ -230,6 +230,17 @@ func TestReport_IsSharedByThoseWhoAsk(t *testing.T) {
 	}
 }
 
+func newWorker(
+	t *testing.T, store *stinttest.Store, handlers ...worker.Registration,
+) *worker.Worker {
+	t.Helper()
+	w, err := worker.New(store.Store, worker.Options{}, handlers...)
+	if err != nil {
+		t.Fatalf("New = %v", err)
+	}
+	return w
+}
+
 func insert(t *testing.T, store *stinttest.Store, tasks ...stint.Task) {
 	t.Helper()
 	if err := store.InsertTasks(t.Context(), tasks); err != nil {

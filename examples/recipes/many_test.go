@@ -32,7 +32,7 @@ func changeMany(
 		affected, err := change(ctx, ids)
 		var refused *stint.TaskError
 		for attempt := 0; errors.As(err, &refused) && attempt < 10; attempt++ {
-			// Since the look these have gone, or somebody owns them. Nothing has changed.
+			// Meanwhile these have gone, or somebody owns them. Nothing has changed.
 			ids = slices.DeleteFunc(ids, func(id stint.TaskID) bool {
 				return slices.Contains(refused.IDs, id)
 			})

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,6 +42,31 @@ func TestParse_ReadsTheQuickStartOfEnq(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantSame(t, string(file), own)
+	}
+}
+
+// The page shows the same tasks in both forms.
+func TestParse_ReadsTheFilesOfThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "guides", "enq.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?ms)^```(?:yaml|json)\n(.*?)^```$").FindAllStringSubmatch(
+		string(page), -1)
+	if len(shown) != 2 {
+		t.Fatalf("the page shows %d files, want 2", len(shown))
+	}
+	own, enq := plan(t, shown[0][1]), plan(t, shown[1][1])
+	if len(own.Tasks) != 2 || !slices.Equal(enq.Names, []string{"1/save", "1/email"}) {
+		t.Fatalf("the page shows %q and %q", own.Names, enq.Names)
+	}
+	for i, task := range enq.Tasks {
+		body := strings.ReplaceAll(string(task.Body), "t/1/", "t/")
+		if task.Action != own.Tasks[i].Action || body != string(own.Tasks[i].Body) ||
+			len(task.After) != len(own.Tasks[i].After) {
+			t.Errorf("the forms differ:\n%+v\n%+v", task, own.Tasks[i])
+		}
 	}
 }
 
