@@ -386,7 +386,7 @@ func TestEnsureTasks_WaitsForWhoeverInsertsTheSame(t *testing.T) {
 
 // Callers who ensure tasks of which they share some, in whatever orders, add each task once, all
 // learn the truth, and none waits for the others in a circle, also in transactions of their own.
-// Proves G2, G229.
+// Proves G229, R1.
 func TestEnsureTasks_AtOnceAddsEachTaskOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -481,7 +481,7 @@ func TestEnsureTasks_AddsATaskThatIsDeletedMeanwhile(t *testing.T) {
 
 // In a transaction, the tasks are there with its rows or not at all, and a refused call leaves it
 // usable. It sees what it has inserted itself.
-// Proves G72, G76, G228.
+// Proves G76, G228, R21.
 func TestEnsureTasks_TakesPartInATransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

@@ -117,7 +117,7 @@ func TestGroupCommit_SharesOutMixedSizes(t *testing.T) {
 }
 
 // What is wrong with one return is the verdict on that one alone.
-// Proves G49.
+// Proves R11.
 func TestGroupCommit_ARefusedReturnTouchesNobodyElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -108,7 +108,7 @@ const everyReturns = 7
 
 // Repeated, it says of each return that it was made, as ReturnTasks does; also where the repetition
 // has another return that somebody holds up. Another outcome is no repetition.
-// Proves G47, R11.
+// Proves R11.
 func TestReturnAndOwnTasks_RepeatedTellsWhatWasDone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
