@@ -34,7 +34,7 @@ func answer(t *testing.T, store *stint.Store, answers ...stint.Answer) {
 }
 
 // Dependents of external tasks learn how these were answered, as if they had been performed here.
-// Proves G199.
+// Proves R22.
 func TestAnswerTasks_EndsTasksAsAReturnDoes(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -94,7 +94,7 @@ func lostHandOuts(statement string) map[string]lostHandOut {
 
 // However the answer gets lost, the caller is given one batch, with tokens that are good, and
 // nothing is owned by nobody.
-// Proves G97.
+// Proves G285.
 func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
 	t.Parallel()
 	ways := testrun.Pairs(slices.Sorted(maps.Keys(lostHandOuts(""))),

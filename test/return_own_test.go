@@ -268,7 +268,7 @@ func TestReturnAndOwnTasks_OwnsWhateverBecomesOfTheReturns(t *testing.T) {
 }
 
 // However the answer gets lost, the caller is given one batch, and the returns are made once.
-// Proves G97, G204.
+// Proves G204, G285.
 func TestReturnAndOwnTasks_RecoversWhatGotLost(t *testing.T) {
 	t.Parallel()
 	for _, pair := range testrun.Third(testrun.Pairs(
