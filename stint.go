@@ -37,7 +37,7 @@
 //   - for services: those of [Store.Remote].
 //
 // [Store] says what happens if the connection breaks during a call. The numbers R1 to R23 are rules
-// in [docs/design/rules.md].
+// in the [guarantees].
 //
 // # Dependencies
 //
@@ -77,7 +77,7 @@
 // so search_path does not matter, and nothing depends on the state of a session: a transaction
 // pooler may be used, if the pool's default query mode does not prepare statements.
 //
-// [docs/design/rules.md]: https://github.com/stint-tasks/stint/blob/main/docs/design/rules.md
+// [guarantees]: https://github.com/stint-tasks/stint/blob/main/docs/design/guarantees.md
 package stint
 
 import (

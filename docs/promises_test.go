@@ -2,36 +2,35 @@ package docs_test
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/stint-tasks/stint/internal/golden"
 )
 
-// page names the tests of each promise. go test ./docs -run Promises -update writes it.
-const page = "reference/tests.md"
+var printed = flag.Bool("print", false, "print the tests of each promise")
 
 // A promise is a row "| G1 | text |" or a heading "### R1" of a document.
 type promise struct {
 	id      string // a letter and a number
 	page    string // below docs/
 	section string // the title above it
+	place   int    // in the order of the documents
 	tests   []string
 }
 
-// The page of tests is up to date, each promise has a test, and each test that cites a promise
-// cites one that a document makes.
+// Each promise has a test, and each test that cites a promise cites one that a document makes.
+// go test -v ./docs -run Promises -print prints the tests of each promise.
 func TestPromises_HaveTests(t *testing.T) {
 	t.Parallel()
 	all, faults := promisesOf(os.DirFS("."))
@@ -47,7 +46,9 @@ func TestPromises_HaveTests(t *testing.T) {
 	if len(all) == 0 {
 		t.Error("the documents promise nothing")
 	}
-	golden.Want(t, page, testsPage(all))
+	if *printed {
+		fmt.Print(testsOf(all))
+	}
 }
 
 func TestPromises_FaultsAreFound(t *testing.T) {
@@ -79,7 +80,7 @@ func promisesOf(documents fs.FS) (map[string]*promise, []string) {
 	var faults []string
 	row := regexp.MustCompile(`^\| ([GLR]\d+) \| |^### (R\d+)$`)
 	err := fs.WalkDir(documents, ".", func(name string, _ fs.DirEntry, err error) error {
-		if err != nil || path.Ext(name) != ".md" || name == page {
+		if err != nil || path.Ext(name) != ".md" {
 			return err
 		}
 		text, err := fs.ReadFile(documents, name)
@@ -98,7 +99,7 @@ func promisesOf(documents fs.FS) (map[string]*promise, []string) {
 				faults = append(faults,
 					fmt.Sprintf("%s is in %s and in %s", id, all[id].page, name))
 			}
-			all[id] = &promise{id: id, page: name, section: section}
+			all[id] = &promise{id: id, page: name, section: section, place: len(all)}
 		}
 		return err
 	})
@@ -168,53 +169,20 @@ func citations(comment string) (lines int, ids []string) {
 	return len(found), ids
 }
 
-// testsPage writes the tests of promises, page by page and section by section.
-func testsPage(all map[string]*promise) string {
-	var written strings.Builder
-	written.WriteString(`# Tests of the promises
-
-This page names the tests that prove each promise: guarantees (G), limits (L) and rules (R).
-` + "`go test -run '^TestName$' ./...`" + ` runs one of them.
-
-The comment of a test cites the promises that it proves, as in ` + "`// Proves G14.`" + ` From these
-comments ` + "`go test ./docs -run Promises -update`" + ` generates the page.
-`)
-	ordered := make([]*promise, 0, len(all))
-	for _, p := range all {
-		ordered = append(ordered, p)
-	}
-	first := map[string]int{} // of a section: its lowest number, since new ones are the highest
-	for _, p := range ordered {
-		if n, found := first[p.page+p.section]; !found || number(p.id) < n {
-			first[p.page+p.section] = number(p.id)
-		}
-	}
-	slices.SortFunc(ordered, func(a, b *promise) int {
-		return cmp.Or(cmp.Compare(a.id[0], b.id[0]),
-			cmp.Compare(first[a.page+a.section], first[b.page+b.section]),
-			cmp.Compare(number(a.id), number(b.id)))
+// testsOf lists the tests of promises, in the order of the documents.
+func testsOf(all map[string]*promise) string {
+	var list strings.Builder
+	ordered := slices.SortedFunc(maps.Values(all), func(a, b *promise) int {
+		return cmp.Compare(a.place, b.place)
 	})
 	var last promise
 	for _, p := range ordered {
 		if p.page != last.page || p.section != last.section {
-			name := strings.TrimSuffix(path.Base(p.page), ".md")
-			fmt.Fprintf(&written, "\n## %s: %s\n\n| promise | tests |\n| --- | --- |\n",
-				strings.ToUpper(name[:1])+name[1:], p.section)
+			fmt.Fprintf(&list, "\n%s: %s\n", p.page, p.section)
 		}
 		slices.Sort(p.tests)
-		anchor := p.section
-		if p.id[0] == 'R' {
-			anchor = p.id // each rule has a heading
-		}
-		fmt.Fprintf(&written, "| [%s](../%s#%s) | `%s` |\n", p.id, p.page,
-			strings.ReplaceAll(strings.ToLower(anchor), " ", "-"),
-			strings.Join(p.tests, "`, `"))
+		fmt.Fprintf(&list, "%s\t%s\n", p.id, strings.Join(p.tests, " "))
 		last = *p
 	}
-	return written.String()
-}
-
-func number(id string) int {
-	n, _ := strconv.Atoi(id[1:]) // digits, by the expression that found it
-	return n
+	return list.String()
 }

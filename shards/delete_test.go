@@ -199,7 +199,7 @@ func TestCheck_FindsPlaceholdersThatWereRetried(t *testing.T) {
 
 // What becomes of a task does not depend on whether a predecessor on one shard ends first, or that
 // on another is deleted first; and a condition about a deleted task is not met.
-// Proves G280, G281, R17, R23.
+// Proves G280, R17, R23.
 func TestDeleteTasks_LeavesTheSameInWhateverOrder(t *testing.T) {
 	t.Parallel()
 	for name, deletedFirst := range map[string]bool{"ended first": false, "deleted first": true} {

@@ -11,7 +11,7 @@ import (
 
 // A shard of a cluster ensures tasks of its own: those of an insert over several shards are there,
 // and are waited for as in one database.
-// Proves G228, G230.
+// Proves R1.
 func TestStore_EnsuresTasksOfItsShard(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -94,7 +94,7 @@ func TestAddTask_NeedsNothingButAnAction(t *testing.T) {
 }
 
 // With ensure, an ID that is taken is no error, and the query says which rows were new.
-// Proves G14, G228.
+// Proves G14, R1.
 func TestAddTask_EnsuresWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	store, pool := newAddStore(t)

@@ -31,7 +31,7 @@ func answerWith(t *testing.T, store *stint.Store, id stint.TaskID, key stint.Ans
 }
 
 // However a task was inserted, only its own key answers it, and only once.
-// Proves G67, G200.
+// Proves R22.
 func TestAnswerKey_AnswersItsTaskAndNoOther(t *testing.T) {
 	t.Parallel()
 	for name, insertion := range map[string]struct {
@@ -127,7 +127,7 @@ func TestAnswerKey_RefusesWhatIsNoKey(t *testing.T) {
 }
 
 // A task that is retried can be answered again, with its key.
-// Proves G200.
+// Proves R22.
 func TestAnswerKey_AnswersAgainAfterARetry(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -169,7 +169,7 @@ func TestAnswerKey_GoesWithTheTask(t *testing.T) {
 
 // Answers, deadlines, aborts and retries race with one another. Of the answers to a task one wins,
 // and every caller is told the truth.
-// Proves G67, G197.
+// Proves G197.
 func TestAnswerKey_OneOfManyWins(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -7,7 +7,7 @@ import (
 )
 
 // An answer may say that an external task is skipped, once, with what that means for others.
-// Proves R23, G66, G271.
+// Proves G271, R23.
 func TestAnswerTasks_SkipTasks(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -34,7 +34,7 @@ func answer(t *testing.T, store *stint.Store, answers ...stint.Answer) {
 }
 
 // Dependents of external tasks learn how these were answered, as if they had been performed here.
-// Proves G66, G199.
+// Proves R22.
 func TestAnswerTasks_EndsTasksAsAReturnDoes(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -107,7 +107,7 @@ func TestAnswerTasks_GivesAVerdictOnEach(t *testing.T) {
 }
 
 // Of many answers to a task one takes effect, and tasks of one span are answered apart.
-// Proves G66, G197.
+// Proves G197.
 func TestAnswerTasks_OneAnswerTakesEffect(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

@@ -69,7 +69,7 @@ func TestChangeTasks_MovesATaskWithItsEdges(t *testing.T) {
 
 // What people ask for: all that waits for a customer is put off, by the customer's key
 // (pg-boss#440), or comes first, for a higher plan (db-scheduler#721).
-// Proves G212, G214.
+// Proves G212, R6.
 func TestChangeTasks_ChangesWhatAFilterFinds(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -92,7 +92,7 @@ func TestChangeTasks_ChangesWhatAFilterFinds(t *testing.T) {
 	}
 }
 
-// Proves G212, G213.
+// Proves G212, R6.
 func TestChangeTasks_ChangesEachStateThatWaits(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -169,7 +169,7 @@ func changedOf(
 	return different
 }
 
-// Proves G214, R6.
+// Proves R6.
 func TestChangeTasks_KeepsTheAgeOfATask(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -205,7 +205,7 @@ func TestChangeTasks_KeepsSpans(t *testing.T) {
 	}
 }
 
-// Proves G213.
+// Proves R6.
 func TestChangeTasks_RefusesWhatHasStarted(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -258,7 +258,7 @@ func TestChangeTasks_RefusesBadArguments(t *testing.T) {
 }
 
 // A limit of tries that a task has reached leaves it one.
-// Proves G215.
+// Proves R6.
 func TestChangeTasks_LeavesATryLeft(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -411,7 +411,7 @@ func TestChangeTasks_TakesPartInTheCallersTransaction(t *testing.T) {
 }
 
 // Whoever changes a task waits for who holds it, and then sees what has become of it.
-// Proves G213, G218.
+// Proves G218, R6.
 func TestChangeTasks_WaitsForWhoTakesATask(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})

@@ -11,7 +11,7 @@ import (
 
 // If one call brings about both an abort and a skip of a task, the abort wins, at whatever distance
 // either comes from.
-// Proves G282, R12, R23.
+// Proves R12, R23.
 func TestConditions_AnAbortWinsOverASkip(t *testing.T) {
 	t.Parallel()
 	external := func(id stint.TaskID) stint.Task {
@@ -85,7 +85,7 @@ func TestConditions_AnAbortWinsOverASkip(t *testing.T) {
 }
 
 // Of calls at the same time, the first to commit decides.
-// Proves G282, R23.
+// Proves R23.
 func TestConditions_TheFirstCallDecides(t *testing.T) {
 	t.Parallel()
 	abort := stint.Answer{ID: "a", Code: stint.StatusAborted}

@@ -221,7 +221,7 @@ func happen(t *testing.T, store *stint.Store, event string, id stint.TaskID) {
 
 // What becomes of a dependent does not depend on the order in which its predecessors end, are
 // deleted and are replaced; and what has a condition that was not met is not started by a retry.
-// Proves G64, G280, G281, R5, R17, R23.
+// Proves G280, R5, R17, R23.
 func TestConditions_MeanTheSameInWhateverOrder(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -23,7 +23,7 @@ func branches() []stint.Task {
 
 // What the origin of conditions leaves undecided starts nothing, by whatever verb it goes: what
 // waits for it is skipped, but for what another task may start.
-// Proves G281, R5, R17, R23.
+// Proves R5, R17, R23.
 func TestConditions_AreNotMetByAnOriginThatGoes(t *testing.T) {
 	t.Parallel()
 	origin := after("origin")
@@ -74,7 +74,7 @@ func TestConditions_AreNotMetByAnOriginThatGoes(t *testing.T) {
 }
 
 // What was decided stays decided when the origin leaves the store, also for a retry.
-// Proves G281, R18, R23.
+// Proves R18, R23.
 func TestConditions_StayDecidedWithoutTheirOrigin(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(store *stint.Store) error{
@@ -117,7 +117,7 @@ func TestConditions_StayDecidedWithoutTheirOrigin(t *testing.T) {
 }
 
 // A task that is replaced by one that names its dependents hands these over, with their conditions.
-// Proves G281, R5, R23.
+// Proves R5, R23.
 func TestReplaceTasks_KeepsTheConditionsOfTheDependentsItNames(t *testing.T) {
 	t.Parallel()
 	for _, origin := range []string{"waits", "has ended"} {

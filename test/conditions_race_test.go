@@ -101,7 +101,7 @@ func performAtRandom(t *testing.T, store *stint.Store, random *rand.Rand, all []
 }
 
 // Whatever ends at once, each task ends as its predecessors say, and none is left waiting.
-// Proves G275, R23.
+// Proves R23.
 func TestConditions_HoldWhateverEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {

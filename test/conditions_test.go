@@ -240,7 +240,7 @@ var conditionals = []conditional{
 	},
 }
 
-// Proves G275, R12, R23.
+// Proves R12, R23.
 func TestConditions_DecideWhatRuns(t *testing.T) {
 	t.Parallel()
 	for _, c := range conditionals {
@@ -469,7 +469,7 @@ func TestConditions_OfDeletedTasks(t *testing.T) {
 }
 
 // To wait for one task more costs the same, however many the task waits for already.
-// Proves G275, R16.
+// Proves R16, R23.
 func TestAddDependencies_CostsTheSameBehindManyTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -492,7 +492,7 @@ func TestAddDependencies_CostsTheSameBehindManyTasks(t *testing.T) {
 
 // The owner of a task with conditions is told how its predecessors ended, whether they did before
 // or after its insert, and also when it is opened again.
-// Proves G275, R3, R12.
+// Proves R3, R12, R23.
 func TestConditions_TellHowPredecessorsEnded(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

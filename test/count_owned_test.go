@@ -40,7 +40,7 @@ func wantCounted(t *testing.T, store *stint.Store, pool *pgxpool.Pool, tasks, sl
 	}
 }
 
-// Proves G36, L1.
+// Proves L1.
 func TestSetLimits_CountsTasksThatWereHandedOutBefore(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -102,7 +102,7 @@ func spiedStore(t *testing.T) (*stint.Store, *pgxpool.Pool, *spy) {
 }
 
 // A hand-out that does not see the limits may be committed after them.
-// Proves G36, L1.
+// Proves L1.
 func TestSetLimits_WaitsForHandOutsThatAreUnderWay(t *testing.T) {
 	t.Parallel()
 	store, pool, spy := spiedStore(t)
@@ -159,7 +159,7 @@ func TestSetLimits_SaysThatOwnedTasksMayNotCountIfItIsCutOff(t *testing.T) {
 
 // Whoever changes a task in progress does not wait for SetLimits, nor the other way round, but the
 // task counts in the end.
-// Proves G36.
+// Proves L1.
 func TestSetLimits_ComesBackToTasksThatSomebodyLocks(t *testing.T) {
 	t.Parallel()
 	store, pool, spy := spiedStore(t)

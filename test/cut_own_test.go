@@ -94,7 +94,7 @@ func lostHandOuts(statement string) map[string]lostHandOut {
 
 // However the answer gets lost, the caller is given one batch, with tokens that are good, and
 // nothing is owned by nobody.
-// Proves G97.
+// Proves G285.
 func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
 	t.Parallel()
 	ways := testrun.Pairs(slices.Sorted(maps.Keys(lostHandOuts(""))),
@@ -192,7 +192,7 @@ func TestOwnTasks_AsksAgainIfTheQuestionIsLost(t *testing.T) {
 
 // If the server is away until the store is closed, the tasks are ready again once the lease has
 // expired.
-// Proves G100.
+// Proves G99.
 func TestOwnTasks_LostForGoodLastsUntilTheLeaseExpires(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -246,7 +246,7 @@ func TestOwnTasks_RecoversAHandOutThatIsStillUnderWay(t *testing.T) {
 }
 
 // The repetition of a return tells that the task is another's when it is.
-// Proves G47.
+// Proves R11.
 func TestReturnTask_RepeatedAfterTheNextHandOutIsRefused(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -269,7 +269,7 @@ func TestReturnTask_RepeatedAfterTheNextHandOutIsRefused(t *testing.T) {
 }
 
 // The doc of KeepNone says what its price is.
-// Proves G47.
+// Proves R11.
 func TestReturnTask_RepeatedWithKeepNoneFindsNoTask(t *testing.T) {
 	t.Parallel()
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
@@ -315,7 +315,7 @@ func TestReplaceTasks_RepeatedMayFindItsTasksInProgress(t *testing.T) {
 }
 
 // A connection that breaks inside the caller's transaction undoes all of it.
-// Proves G72.
+// Proves R21.
 func TestWithTx_CutInAVerbUndoesTheTransaction(t *testing.T) {
 	t.Parallel()
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {

@@ -32,7 +32,7 @@ func inTimeOf(t *testing.T, pool *pgxpool.Pool, answers ...stint.Answer) []error
 
 // No answer takes effect behind the deadline of its task, whoever maintains, and whatever else the
 // task waits for. Whoever comes late is told so, and ends the task as its deadline would have.
-// Proves G50, G198, R22.
+// Proves R6, R22.
 func TestAnswerTasks_RefusesWhatIsPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -72,7 +72,7 @@ func TestAnswerTasks_RefusesWhatIsPastItsDeadline(t *testing.T) {
 }
 
 // The look of an answer comes before the deadline, and what it does behind it.
-// Proves G198.
+// Proves R22.
 func TestAnswerTasks_LooksAtTheDeadlineWhenItTakesEffect(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -107,7 +107,7 @@ func TestAnswerTasks_ChangesNothingOfWhatItMayNotAnswer(t *testing.T) {
 
 // Nobody is given a task behind its deadline. An owner keeps it until somebody maintains, and may
 // do all that owners may, since what it did is done.
-// Proves G50, R6, R8.
+// Proves R6, R8.
 func TestDeadline_LeavesATaskToItsOwnerUntilSomebodyMaintains(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]func(context.Context, *stint.Store, stint.OwnedTask) error{

@@ -12,7 +12,7 @@ import (
 // as far as they are not about dependencies. Each happened there.
 
 // There, a task whose lease expired on its last try stayed in progress for ever.
-// Proves G28.
+// Proves R13.
 func TestDefect_LastTryExpires(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -30,7 +30,7 @@ func TestDefect_LastTryExpires(t *testing.T) {
 }
 
 // There, a task could be inserted that no return would accept, for what its texts held.
-// Proves G48.
+// Proves R11.
 func TestDefect_TaskThatCannotBeReturned(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -44,7 +44,7 @@ func TestDefect_TaskThatCannotBeReturned(t *testing.T) {
 }
 
 // There, a statement prepared while the queue was empty handed out more than LIMIT.
-// Proves G20.
+// Proves R7.
 func TestDefect_LimitIsNoLimit(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -93,7 +93,7 @@ func TestDefect_SearchPathIsHijacked(t *testing.T) {
 
 // There, an extension revived what others could own already, shortened leases and took negative
 // durations.
-// Proves G27.
+// Proves R9.
 func TestDefect_ExtensionRevivesAndShortens(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

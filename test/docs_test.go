@@ -43,11 +43,11 @@ func TestDocs_NameTestsThatExist(t *testing.T) {
 	}
 }
 
-// Whoever reads R8 in a comment finds R8 in rules.md.
+// Whoever reads R8 in a comment finds R8 in guarantees.md.
 func TestDocs_RulesAreWhereTheyAreCited(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	page := filepath.Join("docs", "design", "rules.md")
+	page := filepath.Join("docs", "design", "guarantees.md")
 	text, err := os.ReadFile(page)
 	wantErr(t, "ReadFile", err, nil)
 	rules := map[string]bool{}

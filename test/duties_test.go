@@ -102,7 +102,7 @@ func backends(t *testing.T, pool *pgxpool.Pool, name string) []int32 {
 
 // Of stores that hear one another, one does the work, and polls for the others. When it is gone, or
 // does not answer any more, another one goes on with all of it.
-// Proves G28, G206, R13.
+// Proves G206, R13.
 func TestStores_ShareTheWorkAndGoOnWithoutTheOneThatDoesIt(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -181,7 +181,7 @@ func wantMaintained(t *testing.T, pool *pgxpool.Pool, name string) {
 
 // Nobody tells of tasks that come in a quiet transaction, but the store that does the work for all
 // tells those who wait.
-// Proves G81, R19.
+// Proves R19.
 func TestStores_TellOneAnotherOfWhatWasNotToldOf(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

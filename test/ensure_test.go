@@ -40,7 +40,7 @@ func ensuredWith(name string) map[string][]stint.Task {
 
 // A batch of which some are there, and in which one comes twice, adds the others, and says which it
 // has left out: those stay as they are, however the new ones differ, in whichever state.
-// Proves G228, R1.
+// Proves R1.
 func TestEnsureTasks_AddsWhatIsMissingAndNamesTheRest(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -78,7 +78,7 @@ func TestEnsureTasks_AddsWhatIsMissingAndNamesTheRest(t *testing.T) {
 	}
 }
 
-// Proves G1, G3, G228.
+// Proves G1, G3, R1.
 func TestEnsureTasks_AddsWhatInsertTasksAdds(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -154,7 +154,7 @@ func TestEnsureTasks_KeepsTheOrderOfTheCall(t *testing.T) {
 }
 
 // An ID is free again when its task is gone, whoever has removed it.
-// Proves G228.
+// Proves R1.
 func TestEnsureTasks_AddsWhatHasBeenPruned(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t, stint.Options{
@@ -229,7 +229,7 @@ var ensuredBesideOne = map[string]struct {
 
 // A dependency of which one end is left out leads to the task that is there, whichever end names
 // it.
-// Proves G230, R2, R3.
+// Proves R1, R2, R3.
 func TestEnsureTasks_LeadsDependenciesToWhatIsThere(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -275,7 +275,7 @@ func listAll(t *testing.T, store *stint.Store) []stint.TaskInfo {
 }
 
 // What InsertTasks refuses of a dependency on a stored task is refused, and nothing is added.
-// Proves G1, G230, R3, R4.
+// Proves G1, R1, R3, R4.
 func TestEnsureTasks_RefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -328,7 +328,7 @@ func TestEnsureTasks_RefusesWhatCannotBe(t *testing.T) {
 
 // A network may be ensured again whatever has become of it: between tasks that are there nothing
 // changes.
-// Proves G228, G230.
+// Proves R1.
 func TestEnsureTasks_LeavesANetworkThatIsThereAlone(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -386,7 +386,7 @@ func TestEnsureTasks_WaitsForWhoeverInsertsTheSame(t *testing.T) {
 
 // Callers who ensure tasks of which they share some, in whatever orders, add each task once, all
 // learn the truth, and none waits for the others in a circle, also in transactions of their own.
-// Proves G2, G229.
+// Proves G229, R1.
 func TestEnsureTasks_AtOnceAddsEachTaskOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -481,7 +481,7 @@ func TestEnsureTasks_AddsATaskThatIsDeletedMeanwhile(t *testing.T) {
 
 // In a transaction, the tasks are there with its rows or not at all, and a refused call leaves it
 // usable. It sees what it has inserted itself.
-// Proves G72, G76, G228.
+// Proves G76, R1, R21.
 func TestEnsureTasks_TakesPartInATransaction(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

@@ -12,7 +12,7 @@ import (
 
 // A call in which an ID comes twice does what two calls do: one with the first tasks of each ID,
 // one with the others.
-// Proves G230, R1.
+// Proves R1.
 func TestEnsureTasks_WithAnIDTwiceIsAsTwoCalls(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]stint.Task{

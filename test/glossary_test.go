@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A term is a row of the glossary.
+// A term is a word of the glossary.
 type term struct {
 	word  string
 	names []string // exported names that stand for it
@@ -59,30 +59,44 @@ func TestGlossary_HoldsForExportedNames(t *testing.T) {
 	}
 }
 
-// glossary reads the table of words in lifecycle.md.
+// glossary reads the tables of words in glossary.md.
 func glossary(t *testing.T) []term {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("docs", "design", "lifecycle.md"))
+	text, err := os.ReadFile(filepath.Join("docs", "glossary.md"))
 	wantErr(t, "ReadFile", err, nil)
-	_, table, _ := strings.Cut(string(text), "## Words")
-	table, _, _ = strings.Cut(table, "\n## ")
 	name := regexp.MustCompile("`([\\w.]+)`")
 	var terms []term
-	for _, line := range strings.Split(table, "\n") {
-		cells := strings.Split(line, "|")
-		const columns = 6 // with the empty ones at both ends
-		if len(cells) != columns || strings.Contains(line, "---") {
-			continue
-		}
-		row := term{word: strings.TrimSpace(cells[1])}
-		for _, found := range name.FindAllStringSubmatch(cells[3], -1) {
+	for _, cells := range rowsBelow(string(text), "## Words\n", 6) {
+		row := term{word: cells[0]}
+		for _, found := range name.FindAllStringSubmatch(cells[2], -1) {
 			row.names = append(row.names, found[1])
 		}
-		separates := func(r rune) bool { return r == ',' || r == ' ' }
-		row.not = strings.FieldsFunc(cells[4], separates)
 		terms = append(terms, row)
 	}
-	return terms[1:] // without the heading
+	for _, cells := range rowsBelow(string(text), "## Words that Stint does not use\n", 2) {
+		separates := func(r rune) bool { return r == ',' || r == ' ' }
+		terms = append(terms, term{word: cells[1], not: strings.FieldsFunc(cells[0], separates)})
+	}
+	return terms
+}
+
+// rowsBelow are the cells of the table below a heading that has so many columns.
+func rowsBelow(text, heading string, columns int) [][]string {
+	_, table, _ := strings.Cut(text, heading)
+	table, _, _ = strings.Cut(table, "\n## ")
+	var rows [][]string
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != columns+2 || strings.Contains(line, "---") {
+			continue
+		}
+		cells = cells[1 : columns+1] // without what is before and behind the table
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, cells)
+	}
+	return rows[1:] // without the heading
 }
 
 // exportedNames are those of a package: its functions, types, constants and variables, and the

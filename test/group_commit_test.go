@@ -117,7 +117,7 @@ func TestGroupCommit_SharesOutMixedSizes(t *testing.T) {
 }
 
 // What is wrong with one return is the verdict on that one alone.
-// Proves G49.
+// Proves R11.
 func TestGroupCommit_ARefusedReturnTouchesNobodyElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -384,7 +384,7 @@ func returnUntilKnown(t *testing.T, store *stint.Store, task stint.OwnedTask) bo
 
 // Of those whose connection is cut amid the batch each learns of it, or is given what it asked for;
 // and whoever repeats its call finds it done once.
-// Proves G97.
+// Proves G285.
 func TestGroupCommit_SurviveCutConnections(t *testing.T) {
 	t.Parallel()
 	const goroutines = 20

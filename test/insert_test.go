@@ -145,7 +145,7 @@ func TestInsertTasks_NamesEveryIDThatExists(t *testing.T) {
 	}
 }
 
-// Proves G2.
+// Proves R1.
 func TestInsertTasks_IDIsFreeAfterDelete(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -163,7 +163,7 @@ func TestInsertTasks_IDIsFreeAfterDelete(t *testing.T) {
 	wantErr(t, "ReturnTask with a token of the deleted task", err, stint.ErrInvalidToken)
 }
 
-// Proves G2.
+// Proves R1.
 func TestInsertTasks_OfSameIDsAtOnceLetsOneWin(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -311,7 +311,7 @@ func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
 }
 
 // Opposite orders make the database undo one of the calls; its caller must not notice.
-// Proves G2.
+// Proves R1.
 func TestInsertTasks_OfSameIDsInOppositeOrdersLetsOneWin(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

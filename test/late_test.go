@@ -197,7 +197,7 @@ func lostLastTry(t *testing.T) (*stint.Store, *pgxpool.Pool, stint.OwnedTask) {
 }
 
 // The expiry has ended the task as the return would have, but could not say why.
-// Proves G24, R8, R11, R13.
+// Proves R8, R11, R13.
 func TestReturnTask_AsPendingBehindTheExpiryOfTheLastTrySaysWhy(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -245,7 +245,7 @@ func TestReturnTask_AsPendingBehindTheExpiryOfTheLastTrySaysWhy(t *testing.T) {
 }
 
 // What is final stays so: another outcome comes too late, and no other token says why.
-// Proves G24.
+// Proves R13.
 func TestReturnTask_BehindTheExpiryOfTheLastTryIsRefusedUnlessPending(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -283,7 +283,7 @@ func TestReturnTask_BehindTheExpiryOfTheLastTryIsRefusedUnlessPending(t *testing
 }
 
 // Two stores make the same return; the second waits for the first, which is in a transaction.
-// Proves G24.
+// Proves R13.
 func TestReturnTask_BehindTheExpiryOfTheLastTryIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	store, pool, task := lostLastTry(t)

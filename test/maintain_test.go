@@ -16,7 +16,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
-// Proves G28, R13.
+// Proves R13.
 func TestMaintain_AbortsWhatExpiredOnItsLastTry(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -51,7 +51,7 @@ func TestMaintain_AbortsWhatExpiredOnItsLastTry(t *testing.T) {
 	}
 }
 
-// Proves G50, R6.
+// Proves R6.
 func TestMaintain_AbortsWhatIsPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -105,7 +105,7 @@ func TestMaintain_AbortsATaskInsertedPastItsDeadline(t *testing.T) {
 	}
 }
 
-// Proves G53, R18.
+// Proves R18.
 func TestMaintain_PrunesByAge(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -165,7 +165,7 @@ func TestMaintain_PrunesByAge(t *testing.T) {
 	}
 }
 
-// Proves G53, R18.
+// Proves R18.
 func TestPrune_TellsHowManyTasksAreGone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // Behind a pooler that knows no prepared statements, the driver sends its texts in other ways.
-// Proves G90, G160.
+// Proves G90.
 func TestStore_WorksInEveryExecMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{

@@ -32,7 +32,7 @@ func inTx(
 }
 
 // Of two calls that only together close a cycle, exactly one is refused, with the whole path.
-// Proves G63, R4.
+// Proves R4.
 func TestAddDependencies_RefusesOneOfTwoThatCloseACycle(t *testing.T) {
 	t.Parallel()
 	for _, within := range []string{"directly", "WithTx"} {
@@ -209,7 +209,7 @@ func (r *race) checkSignalled(t *testing.T, waits bool) {
 }
 
 // Either the dependency is there before x ends, and y gets its signal, or it is refused.
-// Proves G61, R16.
+// Proves R16.
 func TestAddDependencies_IsRefusedOrSignalled(t *testing.T) {
 	t.Parallel()
 	for _, e := range endings {
@@ -235,7 +235,7 @@ func TestAddDependencies_IsRefusedOrSignalled(t *testing.T) {
 }
 
 // A task that is inserted behind another gets its signal, whether that one ends before or after.
-// Proves G61, R3.
+// Proves R3.
 func TestInsertTasks_IsSignalledByWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, e := range endings {

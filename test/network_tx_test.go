@@ -173,7 +173,7 @@ func TestInputsPage_EndsBeforeItIsTooLarge(t *testing.T) {
 }
 
 // What somebody may ask for is not pruned, through joins neither.
-// Proves G53, R18.
+// Proves R18.
 func TestMaintain_SparesResultsThatAreStillToBeAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]time.Duration{"KeepNone": stint.KeepNone, "short": 1} {

@@ -27,7 +27,7 @@ import (
 )
 
 // Where no notification arrives, what is waited for is found within a poll interval.
-// Proves G81, R19.
+// Proves R19.
 func TestNotifications_LostCostAPollInterval(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -14,7 +14,7 @@ const crowdedKeys = 3000
 
 // A task whose key has room is handed out by the first call, however many tasks are ahead of it
 // whose keys have none, and before all of these are parked, which later calls do, in pieces.
-// Proves L4, G302.
+// Proves L4.
 func TestOwnTasks_HandsOutBehindManyFullKeys(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -56,7 +56,7 @@ func TestOwnTasks_HandsOutBehindManyFullKeys(t *testing.T) {
 }
 
 // What is handed out behind others goes ahead of no older task of its key.
-// Proves L4, G250, G302.
+// Proves G250, L4.
 func TestOwnTasks_KeepsTheOrderOfKeysBehindManyFullOnes(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

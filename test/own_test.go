@@ -21,7 +21,7 @@ func TestOwnTasks_GivesNothingWhenNothingIsReady(t *testing.T) {
 	}
 }
 
-// Proves G20.
+// Proves R7.
 func TestOwnTasks_NeverGivesMoreThanAsked(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -109,7 +109,7 @@ func TestOwnTasks_GivesOneActionInTheOrderOfInsertion(t *testing.T) {
 	}
 }
 
-// Proves G19.
+// Proves R7.
 func TestOwnTasks_GivesEachTaskATokenOfItsOwn(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -131,7 +131,7 @@ func TestOwnTasks_GivesEachTaskATokenOfItsOwn(t *testing.T) {
 }
 
 // A token is wholly that of the hand-out: no bit that tells what a UUID is may be another.
-// Proves G22, R7.
+// Proves R7, R8.
 func TestReturnTask_RefusesTokensThatAreNone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -157,7 +157,7 @@ func TestReturnTask_RefusesTokensThatAreNone(t *testing.T) {
 		store.ReturnTask(t.Context(), "a", task.Token, "", stint.StatusCompleted), nil)
 }
 
-// Proves G19.
+// Proves R7.
 func TestOwnTasks_GivesEachTaskToOneOfManyCallers(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -193,7 +193,7 @@ func TestOwnTasks_GivesEachTaskToOneOfManyCallers(t *testing.T) {
 }
 
 // It never blocks on a locked task.
-// Proves G21, R7.
+// Proves R7.
 func TestOwnTasks_PassesOverWhatOthersAreTaking(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -214,7 +214,7 @@ func TestOwnTasks_PassesOverWhatOthersAreTaking(t *testing.T) {
 	}
 }
 
-// Proves G34.
+// Proves R10.
 func TestOwnTasks_CountsTriesAndTellsTheDeadline(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -257,7 +257,7 @@ func TestOwnTasks_HandsOnWhatExpiredAheadOfOthers(t *testing.T) {
 }
 
 // A passed deadline is enough, whether or not anybody maintains.
-// Proves G28, R7.
+// Proves R7, R13.
 func TestOwnTasks_HandsOnWhatExpiredWithoutMaintenance(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -288,7 +288,7 @@ func TestOwnTasks_GivesScheduledTasksWhenTheyAreDue(t *testing.T) {
 }
 
 // The hand-over of seed 004: only the last owner may return, extend or touch.
-// Proves G22.
+// Proves R8.
 func TestOwnership_PassesToTheNextOwnerForGood(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -323,7 +323,7 @@ func TestOwnership_PassesToTheNextOwnerForGood(t *testing.T) {
 }
 
 // A late owner may still act if nobody was given the task since, maintained or not.
-// Proves G23, R8.
+// Proves R8.
 func TestOwnership_LastsAsLongAsNobodyElseWasGivenTheTask(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -361,7 +361,7 @@ func TestOwnership_LastsAsLongAsNobodyElseWasGivenTheTask(t *testing.T) {
 	}
 }
 
-// Proves G27, R9.
+// Proves R9.
 func TestExtendTasksOwnership_NeverShortensAndAnswersPerTask(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t, stint.Options{})
@@ -454,7 +454,7 @@ func TestSetStatus_ShowsUntilTheReturn(t *testing.T) {
 }
 
 // Each of many late returns at once makes a part of the lease.
-// Proves G23.
+// Proves R8.
 func TestOwnership_LateReturnsAtOnceAllSucceed(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -193,7 +193,7 @@ func checkPruningReads(t *testing.T, conn *pgxpool.Conn) {
 	}
 }
 
-// Proves G20, G54, G169.
+// Proves G54, G169, R7.
 func TestPlans_GoAlongIndexesWhateverTheStatistics(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -37,7 +37,7 @@ func behindPooler(t *testing.T, pool *pgxpool.Pool, mode string, conns int32) *p
 }
 
 // Behind a pooler that gives each transaction another connection, everything works.
-// Proves G89, G158, R20.
+// Proves G158, R20.
 func TestPooler_PollOnlyDoesEverything(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"transaction", "session"} {
@@ -183,7 +183,7 @@ func poolerLoad(t *testing.T, store *stint.Store) {
 
 // A store that was not told of the pooler notices: it polls, and binds no actor to a session that
 // there cannot be, so nothing is handed on while its owner lives.
-// Proves G89.
+// Proves R20.
 func TestPooler_IsNoticed(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"transaction", "session"} {
@@ -251,7 +251,7 @@ func TestPooler_ConnectionsStayAsTheyWere(t *testing.T) {
 
 // Behind a pooler that knows no prepared statements, the driver as it is set up by default fails,
 // and the error says which setting helps, which does.
-// Proves G89.
+// Proves R20.
 func TestPooler_WithoutPreparedStatementsIsNamed(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

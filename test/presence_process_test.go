@@ -133,7 +133,7 @@ func (w *workerProcess) wantSays(tb testing.TB, want string) {
 
 // Kill -9 of a worker that holds 100 tasks for ten minutes, and all are owned by others long before
 // that. BenchmarkWorkerProcess_Killed tells when.
-// Proves G31, R15.
+// Proves R15.
 func TestWorkerProcess_KilledIsSurvived(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -145,7 +145,7 @@ func TestWorkerProcess_KilledIsSurvived(t *testing.T) {
 
 // BenchmarkWorkerProcess_Killed tells how long it takes from the kill -9 of a worker that holds 100
 // tasks until others own all of them; five at a time, each in a database of its own.
-// Proves G31.
+// Proves R15.
 func BenchmarkWorkerProcess_Killed(b *testing.B) {
 	const lanes = 5
 	var group sync.WaitGroup

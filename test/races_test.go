@@ -51,7 +51,7 @@ func pausedAt(t *testing.T, pool *pgxpool.Pool, name, part, args string, meanwhi
 }
 
 // A row of an expired lease that is changed while the lease is taken back stays with its lease.
-// Proves G28.
+// Proves R13.
 func TestMaintain_LeavesTheLeaseOfWhatIsChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

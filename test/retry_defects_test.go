@@ -14,7 +14,7 @@ import (
 
 // What waits for a final task may be waited for by that task's predecessor: no cycle, until the
 // task is opened again.
-// Proves G63.
+// Proves R4.
 func TestRetryTasks_RefusesWhatWouldWaitForItself(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -35,7 +35,7 @@ func TestRetryTasks_RefusesWhatWouldWaitForItself(t *testing.T) {
 }
 
 // The result of a predecessor is kept for a task that is opened at the same moment.
-// Proves G53, R18.
+// Proves R18.
 func TestRetryTasks_KeepsWhatTheTaskMayAskFor(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

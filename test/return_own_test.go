@@ -108,7 +108,7 @@ const everyReturns = 7
 
 // Repeated, it says of each return that it was made, as ReturnTasks does; also where the repetition
 // has another return that somebody holds up. Another outcome is no repetition.
-// Proves G47, R11.
+// Proves R11.
 func TestReturnAndOwnTasks_RepeatedTellsWhatWasDone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -268,7 +268,7 @@ func TestReturnAndOwnTasks_OwnsWhateverBecomesOfTheReturns(t *testing.T) {
 }
 
 // However the answer gets lost, the caller is given one batch, and the returns are made once.
-// Proves G97, G204.
+// Proves G204, G285.
 func TestReturnAndOwnTasks_RecoversWhatGotLost(t *testing.T) {
 	t.Parallel()
 	for _, pair := range testrun.Third(testrun.Pairs(

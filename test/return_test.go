@@ -76,7 +76,7 @@ func TestReturnTask_AsPendingAbortsAfterTheLastTry(t *testing.T) {
 }
 
 // The same return repeated succeeds in effect, another one does not.
-// Proves G47, R11.
+// Proves R11.
 func TestReturnTask_RepeatedTellsThatItWasDone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -98,7 +98,7 @@ func TestReturnTask_RepeatedTellsThatItWasDone(t *testing.T) {
 	}
 }
 
-// Proves G22.
+// Proves R8.
 func TestReturnTask_RefusesTokensOfOtherTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -121,7 +121,7 @@ func TestReturnTask_RefusesTokensOfOtherTasks(t *testing.T) {
 	}
 }
 
-// Proves G49.
+// Proves R11.
 func TestReturnTasks_AnswersEachReturn(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -263,7 +263,7 @@ func TestReturnTasks_KeepsResults(t *testing.T) {
 }
 
 // Returning is never impossible because of what the status text holds.
-// Proves G48, R11.
+// Proves R11.
 func TestReturnTask_AcceptsAnyStatusText(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

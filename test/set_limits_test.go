@@ -253,7 +253,7 @@ func TestLimiting_KeepsOlderReleasesOutAsLongAsSomethingIsLimited(t *testing.T) 
 	exec(t, pool, "UPDATE stint.supported SET since = 1")
 }
 
-// Proves G40, L6.
+// Proves L6.
 func TestLimiting_AtOnceLeavesWhatTheLastOneSays(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -280,7 +280,7 @@ func TestLimiting_AtOnceLeavesWhatTheLastOneSays(t *testing.T) {
 }
 
 // Setters wait for each other, so that none sees half of what another one does.
-// Proves G40.
+// Proves L6.
 func TestLimiting_TakesTurns(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// Proves G59.
+// Proves R12.
 func TestReturnTask_ReadiesDependentsWhenTheLastSignalArrives(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -34,7 +34,7 @@ func TestReturnTask_ReadiesDependentsWhenTheLastSignalArrives(t *testing.T) {
 	finish(t, store, "d", stint.StatusCompleted)
 }
 
-// Proves G60.
+// Proves R12.
 func TestReturnTask_AbortsDependentsTransitivelyByTheirPolicies(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -55,7 +55,7 @@ func TestReturnTask_AbortsDependentsTransitivelyByTheirPolicies(t *testing.T) {
 	}
 }
 
-// Proves G59.
+// Proves R12.
 func TestReturnTask_CompletesSpontaneousTasksInTheSameTransaction(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -125,7 +125,7 @@ func TestInputs_AreTheResultsOfThePredecessorsThroughJoins(t *testing.T) {
 	}
 }
 
-// Proves G64.
+// Proves R17.
 func TestDeleteTasks_DeletesWhatIsLeftWithNothingToWaitFor(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

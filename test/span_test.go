@@ -31,7 +31,7 @@ func ownShared(tb testing.TB, store *stint.Store, pool *pgxpool.Pool) []stint.Ow
 }
 
 // A token is good for the task that it was given out with, and for no other of the same hand-out.
-// Proves G22.
+// Proves R8.
 func TestReturnTask_RefusesTheTokenOfANeighbour(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

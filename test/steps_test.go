@@ -49,7 +49,7 @@ func recordStep(
 }
 
 // Whatever ends a try, the next owner is given the steps, and each step is recorded once.
-// Proves G190, G191.
+// Proves G185, G191.
 func TestRecordStep_IsGivenToTheNextTry(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *stint.Store, stint.OwnedTask){
@@ -158,7 +158,7 @@ func TestRecordStep_RefusesWhatIsTooMuch(t *testing.T) {
 }
 
 // One of several calls records a step; the others are given its result.
-// Proves G190.
+// Proves G185.
 func TestRecordStep_OfSeveralCallersRecordsOne(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -13,7 +13,7 @@ import (
 
 // A worker completes a task, inserts its successors and writes its own rows in one commit, or none
 // of it.
-// Proves G72, R21.
+// Proves R21.
 func TestWithTx_CommitsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -186,7 +186,7 @@ func acceptedVerbs(
 }
 
 // A lease is measured from the statement, not from the start of the transaction.
-// Proves G34, R10.
+// Proves R10.
 func TestWithTx_MeasuresLeasesFromTheCall(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

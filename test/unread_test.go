@@ -83,7 +83,7 @@ func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 
 // Times, spans of time and bytes are what they are, whatever the styles in which the server writes
 // them for others.
-// Proves G159, G160.
+// Proves G90, G159.
 func TestVerbs_ReadTimesInAnyStyle(t *testing.T) {
 	t.Parallel()
 	styles := map[string]map[string]string{

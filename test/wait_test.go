@@ -217,7 +217,7 @@ func forEachEnding(
 }
 
 // With a poll interval of an hour, only a notification can wake the waiter.
-// Proves G80, R19.
+// Proves R19.
 func TestWaitForTask_IsNotifiedHoweverTheTaskEnds(t *testing.T) {
 	t.Parallel()
 	forEachEnding(t, 0, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
@@ -229,7 +229,7 @@ func TestWaitForTask_IsNotifiedHoweverTheTaskEnds(t *testing.T) {
 }
 
 // The store that ends the task is another one, as in another process, and inserts nothing else.
-// Proves G80.
+// Proves R19.
 func TestWaitForTask_IsNotifiedHoweverAnotherStoreEndsTheTask(t *testing.T) {
 	t.Parallel()
 	forEachEnding(t, 1, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
@@ -244,7 +244,7 @@ func TestWaitForTask_IsNotifiedHoweverAnotherStoreEndsTheTask(t *testing.T) {
 }
 
 // Without a session, polling does it.
-// Proves G81, R20.
+// Proves R19, R20.
 func TestWaitForTask_PollsHoweverTheTaskEnds(t *testing.T) {
 	t.Parallel()
 	opts := stint.Options{PollOnly: true, PollInterval: 20 * time.Millisecond}
@@ -347,7 +347,7 @@ func TestWaitForTasks_WaitsForAllAndAnswersInTheOrderAsked(t *testing.T) {
 }
 
 // One that is deleted ends the call, though the others still go on.
-// Proves G80.
+// Proves R19.
 func TestWaitForTasks_EndsWhenOneIsDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHeardStore(t, stint.Options{})
@@ -443,7 +443,7 @@ func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 }
 
 // Any number of waiters share one connection, which is not from the pool, and leave nothing.
-// Proves G88, R19.
+// Proves R19.
 //
 //nolint:paralleltest // looks at all goroutines
 func TestWaitForTask_ServesThousandsOfWaiters(t *testing.T) {

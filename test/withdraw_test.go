@@ -80,7 +80,7 @@ func TestDeleteTasks_FreesTheIDs(t *testing.T) {
 	}
 }
 
-// Proves G56, R17.
+// Proves R17.
 func TestDeleteTasks_RefusesTasksInProgress(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -96,7 +96,7 @@ func TestDeleteTasks_RefusesTasksInProgress(t *testing.T) {
 	}
 }
 
-// Proves G13, R5.
+// Proves R5.
 func TestReplaceTasks_PutsNewTasksInThePlaceOfOld(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -134,7 +134,7 @@ func TestReplaceTasks_PutsNewTasksInThePlaceOfOld(t *testing.T) {
 }
 
 // Any of them in progress, and nothing is replaced.
-// Proves G13, R5.
+// Proves R5.
 func TestReplaceTasks_RefusesTasksInProgress(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -163,7 +163,7 @@ func TestReplaceTasks_RefusesAnIDThatComesTwice(t *testing.T) {
 }
 
 // A token of the old task is no good for the new one.
-// Proves G13.
+// Proves R5.
 func TestReplaceTasks_VoidsLateTokens(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -181,7 +181,7 @@ func TestReplaceTasks_VoidsLateTokens(t *testing.T) {
 }
 
 // The newest of many replacements wins, and no call fails but for a task in progress.
-// Proves G13.
+// Proves R5.
 func TestReplaceTasks_AtOnceLeavesOneTask(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

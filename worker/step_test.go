@@ -84,7 +84,7 @@ func maintain(t *testing.T, store *stint.Store) {
 
 // A worker dies at each statement of a handler with ten steps, before the server has seen it and
 // after it has answered. No step that is recorded is called again, by whoever is given the task.
-// Proves G115, G185.
+// Proves G185.
 func TestStep_CallsNoRecordedStepAgain(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
@@ -195,7 +195,7 @@ func TestStep_IsRecordedWhenTheDatabaseIsBack(t *testing.T) {
 }
 
 // A step that was taken when the worker is told to stop is recorded all the same.
-// Proves G194.
+// Proves G193.
 func TestStep_IsRecordedWhenTheWorkerStops(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t)
@@ -293,7 +293,7 @@ func TestStep_GoesByNameWhenCodeChanges(t *testing.T) {
 }
 
 // A step in a transaction takes effect if and only if that is committed.
-// Proves G115, G192.
+// Proves G192.
 func TestStepIn_TakesEffectOnce(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)
@@ -341,7 +341,7 @@ func TestStepIn_TakesEffectOnce(t *testing.T) {
 }
 
 // Sleep puts the task off until its time has passed since the first call, and costs no try.
-// Proves G115, G195.
+// Proves G195.
 func TestSleep_PutsTheTaskOff(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testrun"
 )
 
-// Proves G228, G230.
+// Proves R1.
 func TestInsert_EnsuresWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

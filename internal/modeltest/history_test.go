@@ -22,7 +22,7 @@ import (
 // Workers own, extend and return tasks at random while leases expire under them, and write down
 // what they were told. Whether that was right is judged from what they wrote alone: by then the
 // state of the store shows no trace of a task that two owned at a time.
-// Proves G19, G46.
+// Proves G46, R7.
 func TestStore_HandsEachTaskToOneOwnerAtATime(t *testing.T) {
 	t.Parallel()
 	const workers = 16

@@ -14,7 +14,7 @@ import (
 
 // The model of TestStore_BehavesLikeTheModel knows no dependencies, and this one nothing else: one
 // caller builds, cuts and performs networks, and everything the store answers is compared.
-// Proves G58, R2, R3, R4, R5, R12, R14, R16, R17.
+// Proves R2, R3, R4, R5, R7, R12, R14, R16, R17.
 func TestStore_BehavesLikeTheModelOfNetworks(t *testing.T) {
 	t.Parallel()
 	pool := plainPool(t)

@@ -27,7 +27,7 @@ import (
 // A failure prints the network and the journal of the tasks concerned. How everybody interleaved
 // cannot be repeated, so nobody looks for a smaller network. To look further than the default does:
 // -rapid.checks 1000, which also lifts the limit on time.
-// Proves G58.
+// Proves R7.
 func TestStore_KeepsTheOrderOfANetwork(t *testing.T) {
 	t.Parallel()
 	pool := plainPool(t)

@@ -104,7 +104,7 @@ func TestPoller_PollsOnceForAllWhoWait(t *testing.T) {
 
 // While others look for all who wait, nobody polls but to see whether they do. Once they stop, a
 // poll comes within an interval and a quarter.
-// Proves G81, G207.
+// Proves G207, R19.
 func TestPoller_RestsWhileOthersLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
