@@ -35,9 +35,13 @@ func readStatements(files fs.FS) (set, error) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		text, err := fs.ReadFile(files, file)
-		texts[strings.TrimSuffix(path.Base(file), ".sql")] = sqlfile.Statement(string(text))
-		for name, variant := range sqlfile.Variants(string(text)) {
+		read, err := fs.ReadFile(files, file)
+		if err != nil {
+			return err
+		}
+		text, err := sqlfile.Whole(string(read))
+		texts[strings.TrimSuffix(path.Base(file), ".sql")] = sqlfile.Statement(text)
+		for name, variant := range sqlfile.Variants(text) {
 			texts[name] = sqlfile.Statement(variant)
 		}
 		return err

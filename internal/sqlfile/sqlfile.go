@@ -1,9 +1,11 @@
-// Package sqlfile turns a file of SQL into the statement to send: without its comments, and with
-// the names of PostgreSQL's functions in full. internal/pg, internal/doctor and the command read
-// their statements by it.
+// Package sqlfile turns a file of SQL into the statement to send: with the parts that it shares with
+// others, without its comments, and with the names of PostgreSQL's functions in full. internal/pg,
+// internal/doctor and the command read their statements by it.
 package sqlfile
 
 import (
+	"embed"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +23,56 @@ func Statement(file string) string {
 	}
 	return strings.Join(kept, "\n")
 }
+
+//go:embed parts/*.sql
+var parts embed.FS
+
+// A part is text that several statements share. A comment in a file stands for it, and says what
+// stands for the words in braces:
+//
+//	-- include span_of_key: table=ready; key=named.key
+var includePattern = regexp.MustCompile(`(?m)^( *)-- include (\w+)(?:: (.+))?$`)
+
+// Whole puts the parts that a file includes into its text, as far in as the comments that stand for
+// them. A part may include others.
+func Whole(file string) (string, error) {
+	var failed error
+	text := includePattern.ReplaceAllStringFunc(file, func(line string) string {
+		match := includePattern.FindStringSubmatch(line)
+		part, err := readPart(match[2], match[3])
+		if err != nil {
+			failed = err
+		}
+		return match[1] + strings.ReplaceAll(part, "\n", "\n"+match[1])
+	})
+	return text, failed
+}
+
+// readPart returns a part without its comment, with words for those in braces.
+func readPart(name, words string) (string, error) {
+	text, err := parts.ReadFile("parts/" + name + ".sql")
+	if err != nil {
+		return "", err
+	}
+	var body []string
+	for line := range strings.Lines(string(text)) {
+		if len(body) > 0 || !strings.HasPrefix(line, "--") {
+			body = append(body, line)
+		}
+	}
+	part := strings.TrimSuffix(strings.Join(body, ""), "\n")
+	for given := range strings.SplitSeq(words, "; ") {
+		if word, is, ok := strings.Cut(given, "="); ok {
+			part = strings.ReplaceAll(part, "{"+word+"}", is)
+		}
+	}
+	if missing := wordPattern.FindString(part); missing != "" {
+		return "", fmt.Errorf("the part %s is included without %s", name, missing)
+	}
+	return Whole(part)
+}
+
+var wordPattern = regexp.MustCompile(`\{\w+\}`)
 
 // A variant of a statement does less, for a case that is common. Comments in the file say which
 // variants there are, and in what they differ:

@@ -208,79 +208,16 @@ WITH RECURSIVE fair AS MATERIALIZED (
     ) AS queue
     CROSS JOIN LATERAL (
         -- Room below the limits of the key, as in deal_turns.
-        SELECT least(next.per_key - held.slots, floor(
-                   next.key_burst - greatest(date_part('epoch', (
-                       SELECT key_rates.full_at
-                       FROM stint.key_rates
-                       WHERE key_rates.action = next.action
-                         AND key_rates.limit_key = next.limit_key
-                   ) - statement_timestamp()), 0) / next.each + 0.000001
-               ))::bigint AS tasks
-        FROM (
-            SELECT count(*) AS slots
-            FROM (
-                SELECT slots.key, slots.claim
-                FROM stint.slots
-                WHERE slots.action = next.action AND slots.limit_key = next.limit_key
-                  AND next.per_key IS NOT NULL
-                OFFSET 0
-            ) AS slot
-            CROSS JOIN LATERAL (
-                SELECT leased.hi, leased.claim
-                FROM stint.leased
-                WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
-                ORDER BY leased.lo DESC
-                LIMIT 1
-            ) AS leased
-            WHERE leased.hi >= slot.key AND leased.claim = slot.claim
-        ) AS held
-        OFFSET 0
+        -- include room_of_key: limits=next
     ) AS capacity
     CROSS JOIN LATERAL (
         SELECT greatest(0, least(queue.tasks, still.missing, still.rooms[next.n], allowed.quota,
                                  CASE WHEN next.limit_key <> '' THEN capacity.tasks END)) AS tasks
     ) AS dealt
     WHERE turn.missing > 0 AND still.missing > 0 AND turn.full_keys < 250
-), back AS MATERIALIZED (
-    SELECT turn.tasks, span.*
-    FROM turn
-    CROSS JOIN LATERAL (
-        SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
-               ready.tries, ready.completed, ready.aborted, ready.limit_key, ready.rank
-        FROM stint.ready
-        WHERE ready.action = turn.action AND ready.limit_key = turn.limit_key
-          AND ready.position < 0 AND ready.rank BETWEEN turn.first AND turn.last
-        ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
-        LIMIT turn.tasks
-        FOR UPDATE SKIP LOCKED
-    ) AS span
-    WHERE turn.tasks > 0
-), part AS MATERIALIZED (
-    -- Of each span the tasks up to last.
-    SELECT counted.*, least(counted.hi, counted.lo + counted.tasks - counted.before - 1) AS last
-    FROM (
-        SELECT back.*, (sum(back.hi - back.lo + 1) OVER of_key)::bigint - (back.hi - back.lo + 1)
-                   AS before
-        FROM back
-        WINDOW of_key AS (PARTITION BY back.action, back.limit_key, back.priority
-                          ORDER BY back.rank, back.hi)
-    ) AS counted
-    WHERE counted.before < counted.tasks
-), moved AS (
-    -- By lo, not by place: the row may have a version that is younger than the snapshot.
-    UPDATE stint.ready
-    SET position = 0,
-        hi = (ARRAY(SELECT part.last FROM part ORDER BY part.lo))[
-            width_bucket(ready.lo, ARRAY(SELECT part.lo FROM part ORDER BY part.lo))]
-    WHERE ready.lo = ANY (ARRAY(SELECT part.lo FROM part))
-), rest AS (
-    INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
-                             limit_key)
-    SELECT part.position, part.last + 1, part.hi, part.action, part.priority, part.tries,
-           part.completed, part.aborted, part.limit_key
-    FROM part
-    WHERE part.last < part.hi
-), ended AS MATERIALIZED (
+),
+-- include bring_back
+, ended AS MATERIALIZED (
     -- A turn goes when its key has no more tasks of the action, unless some could not be brought
     -- back, since others have locked them.
     SELECT turn.tid

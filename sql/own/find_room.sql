@@ -55,21 +55,8 @@ WITH page AS MATERIALIZED (
            FROM stint.limited_keys
            WHERE limited_keys.action = $1::text AND limited_keys.limit_key = key.limit_key) IS NULL
           AND (limits.per_key IS NULL OR limits.ordered OR limits.per_key > (
-              SELECT count(*)
-              FROM (
-                  SELECT slots.key, slots.claim
-                  FROM stint.slots
-                  WHERE slots.action = $1::text AND slots.limit_key = key.limit_key
-                  OFFSET 0
-              ) AS slot
-              CROSS JOIN LATERAL (
-                  SELECT leased.hi, leased.claim
-                  FROM stint.leased
-                  WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
-                  ORDER BY leased.lo DESC
-                  LIMIT 1
-              ) AS leased
-              WHERE leased.hi >= slot.key AND leased.claim = slot.claim))
+              -- include slots_held: action=$1::text; key=key.limit_key; per_key=limits.per_key
+          ))
           -- Where a task holds its key, it is the only one that may be taken.
           AND (NOT limits.ordered OR (
               SELECT bool_or(holders.key = ANY (key.keys))

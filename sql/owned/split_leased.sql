@@ -12,8 +12,7 @@
 --   [1..2] [3..20] [21..31] [32..47] [48..60]
 WITH cut AS MATERIALIZED (
     -- The rows that reach beyond a span given, each with the spans given that begin or end in it. A
-    -- row that reaches beyond a span holds its first or its last key. The row of a key is the last
-    -- that begins in the key's block of 1,024, at the key or ahead of it.
+    -- row that reaches beyond a span holds its first or its last key.
     SELECT found.lo, array_agg(named.lo ORDER BY named.lo) AS los,
            array_agg(named.hi ORDER BY named.lo) AS his
     FROM unnest($1::bigint[], $2::bigint[]) AS named (lo, hi)
@@ -21,38 +20,15 @@ WITH cut AS MATERIALIZED (
         SELECT span.lo
         FROM (VALUES (named.lo), (named.hi)) AS border (key)
         CROSS JOIN LATERAL (
-            SELECT leased.lo, leased.hi
-            FROM stint.leased
-            WHERE leased.lo BETWEEN border.key >> 10 << 10 AND border.key
-            ORDER BY leased.lo DESC
-            LIMIT 1
+            -- include span_of_key: table=leased; key=border.key
         ) AS span
         WHERE span.hi >= border.key AND (span.lo < named.lo OR span.hi > named.hi)
         GROUP BY span.lo
     ) AS found
     GROUP BY found.lo
     ORDER BY found.lo
-), locked AS MATERIALIZED (
-    -- Waits for an owner that is returning neighbours at this moment. Rows are locked in the order
-    -- of lo.
-    SELECT cut.*
-    FROM cut
-    CROSS JOIN LATERAL (
-        SELECT leased.lo FROM stint.leased WHERE leased.lo = cut.lo FOR UPDATE
-    ) AS leased
-), gone AS (
-    -- LATERAL with OFFSET 0 is a fence, as in return_tasks.
-    DELETE FROM stint.leased
-    USING (
-        SELECT locked.*, leased.tid
-        FROM locked
-        CROSS JOIN LATERAL (
-            SELECT leased.ctid AS tid FROM stint.leased WHERE leased.lo = locked.lo OFFSET 0
-        ) AS leased
-    ) AS span
-    WHERE leased.ctid = span.tid
-    RETURNING leased.*, span.los, span.his
-)
+),
+-- include take_spans: table=leased; kept=span.los, span.his
 -- A row that stands for several tasks has neither status nor progress.
 INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, limited_action)
 SELECT piece.lo, piece.hi, gone.claim, gone.tries, gone.part, gone.completed, gone.aborted,

@@ -13,7 +13,7 @@ SELECT limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per, l
        limits.key_tasks, limits.key_per, limits.key_burst, limits.fair, limits.ordered,
        limits.fair_group,
        limits.paused_at,
-       paused.since AS key_paused_at, owned.tasks AS in_progress, held.tasks AS key_in_progress,
+       paused.since AS key_paused_at, owned.tasks AS in_progress, held.slots AS key_in_progress,
        bucket.next_at, key_bucket.next_at AS key_next_at, parked.tasks AS key_waiting,
        limits.fair AND task.position <> 0 AND turn.held IS NOT TRUE AS waits_for_turn,
        coalesce(ahead.turns, 0) AS turns_ahead, task.position < 0 AS parked
@@ -50,22 +50,7 @@ CROSS JOIN LATERAL (
     ) AS span
 ) AS owned
 CROSS JOIN LATERAL (
-    SELECT count(*) AS tasks
-    FROM (
-        SELECT slots.key, slots.claim
-        FROM stint.slots
-        WHERE slots.action = task.action AND slots.limit_key = task.limit_key
-          AND limits.per_key IS NOT NULL
-        OFFSET 0
-    ) AS slot
-    CROSS JOIN LATERAL (
-        SELECT leased.hi, leased.claim
-        FROM stint.leased
-        WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
-        ORDER BY leased.lo DESC
-        LIMIT 1
-    ) AS leased
-    WHERE leased.hi >= slot.key AND leased.claim = slot.claim
+    -- include slots_held: action=task.action; key=task.limit_key; per_key=limits.per_key
 ) AS held
 CROSS JOIN LATERAL (
     SELECT CASE WHEN rate.tokens < 1

@@ -110,7 +110,7 @@ WITH owned AS MATERIALIZED (
     SELECT due.action, due.limit_key FROM due
 ), below AS MATERIALIZED (
     -- How much capacity there is for each key below its limit.
-    SELECT named.action, named.limit_key, coalesce(limits.per_key - held.tasks, 1000) AS capacity,
+    SELECT named.action, named.limit_key, coalesce(limits.per_key - held.slots, 1000) AS capacity,
            limits.ordered
     FROM named
     LEFT JOIN LATERAL (
@@ -120,22 +120,7 @@ WITH owned AS MATERIALIZED (
         OFFSET 0
     ) AS limits ON true
     CROSS JOIN LATERAL (
-        SELECT count(*) AS tasks
-        FROM (
-            SELECT slots.key, slots.claim
-            FROM stint.slots
-            WHERE slots.action = named.action AND slots.limit_key = named.limit_key
-              AND limits.per_key IS NOT NULL
-            OFFSET 0
-        ) AS slot
-        CROSS JOIN LATERAL (
-            SELECT leased.hi, leased.claim
-            FROM stint.leased
-            WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
-            ORDER BY leased.lo DESC
-            LIMIT 1
-        ) AS leased
-        WHERE leased.hi >= slot.key AND leased.claim = slot.claim
+        -- include slots_held: action=named.action; key=named.limit_key; per_key=limits.per_key
     ) AS held
 ), made AS MATERIALIZED (
     SELECT made.action, made.limit_key, sum(made.capacity) AS capacity,

@@ -1,0 +1,20 @@
+-- part: slots_held
+--
+-- How many tasks in progress hold a slot of the key {key} of an action, where {limits} has the action
+-- and how many may. The slot of a task that is not owned under the same claim any more is free.
+SELECT count(*) AS slots
+FROM (
+    SELECT slots.key, slots.claim
+    FROM stint.slots
+    WHERE slots.action = {action} AND slots.limit_key = {key}
+      AND {per_key} IS NOT NULL
+    OFFSET 0
+) AS slot
+CROSS JOIN LATERAL (
+    SELECT leased.hi, leased.claim
+    FROM stint.leased
+    WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
+    ORDER BY leased.lo DESC
+    LIMIT 1
+) AS leased
+WHERE leased.hi >= slot.key AND leased.claim = slot.claim
