@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/stint-tasks/stint/internal/ahead"
+	"github.com/stint-tasks/stint/internal/callctx"
 	"github.com/stint-tasks/stint/internal/groupcommit"
 	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/limit"
@@ -204,7 +204,7 @@ type handOut struct {
 	pending pg.Notices
 	// room is what the caller wants to be asked for ahead of long bodies, nil if it does not.
 	// Refused says that there was none.
-	room    ahead.Room
+	room    callctx.Room
 	refused bool
 }
 
@@ -216,7 +216,7 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	request.MaxTasks = s.sizes.Most(request.Actions, request.MaxTasks)
 	h := &handOut{ownRequest: request, store: s}
 	if request.chosen.isSet() { // else the call shares its hand-out with others
-		h.room = ahead.Of(ctx)
+		h.room = callctx.RoomOf(ctx)
 	}
 	told := s.awaiting.Told()
 	err := h.run(ctx)

@@ -93,7 +93,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/stint-tasks/stint/internal/actionstats"
 	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/clock"
@@ -104,10 +103,10 @@ import (
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/prune"
 	"github.com/stint-tasks/stint/internal/responses"
+	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/internal/schedule"
 	"github.com/stint-tasks/stint/internal/session"
 	"github.com/stint-tasks/stint/internal/waiters"
-	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
 // Options adjust a [Store]. The zero value is a good default.
@@ -251,7 +250,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 		goingOn: make(chan struct{}, 1), givenUp: make(chan struct{}),
 	}}
-	store.stats = actionstats.New(db)
+	store.stats = counts.NewNotes(db)
 	store.limits = limit.New(limit.Config{
 		DB: db, Ready: readyTopic, Requeued: func(action string) { store.queues.Forget(action) },
 		CheckSessions: func(ctx context.Context) error {
@@ -290,7 +289,7 @@ func (o Options) withDefaults() (Options, Retention, error) {
 	o.Schema = cmp.Or(o.Schema, "stint")
 	o.PollInterval = cmp.Or(o.PollInterval, pollIntervalDefault)
 	o.Grace = cmp.Or(o.Grace, graceDefault)
-	o.Logger = warnlog.Or(o.Logger)
+	o.Logger = safely.LoggerOr(o.Logger)
 	refuse := func(option, why string) (Options, Retention, error) {
 		return Options{}, Retention{}, argumentError("Options."+option, why)
 	}
@@ -316,7 +315,7 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 	return pg.Config{
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
 		Statements: []*pg.Statements{
-			statements, actionstats.Statements, changes.Statements, clock.Statements,
+			statements, changes.Statements, clock.Statements,
 			counts.Statements, duty.Statements, limit.Statements, prune.Statements,
 			responses.Statements, schedule.Statements, session.Statements,
 		},

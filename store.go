@@ -10,13 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-tasks/stint/internal/actionstats"
 	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/counts"
 	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/groupcommit"
-	"github.com/stint-tasks/stint/internal/keyblocks"
 	"github.com/stint-tasks/stint/internal/limit"
+	"github.com/stint-tasks/stint/internal/numbering"
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/prune"
@@ -79,9 +78,9 @@ type core struct {
 	queues queuefloors.Floors
 	sizes  bodies.Sizes
 	limits *limit.Engine
-	keys   keyblocks.Allocator
+	keys   numbering.Allocator
 	claims atomic.Int64 // counts the calls under claims of their callers
-	stats  *actionstats.Notes
+	stats  *counts.Notes
 	// counter keeps what Stats has estimated.
 	counter counts.Counter
 	due     dueCursor

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/numbering"
 	"github.com/stint-tasks/stint/internal/pg"
-	"github.com/stint-tasks/stint/internal/tokenbits"
 )
 
 // A Token is the performance token of one hand-out of one task. Whoever holds the newest token of a
@@ -44,17 +44,17 @@ type performance struct {
 // performance takes the token of a task apart. One that this package did not make, or that was made
 // for another task, gives a performance that never existed.
 func (t Token) performance(id TaskID) performance {
-	key, number := tokenbits.Of(t, string(id))
+	key, number := numbering.Of(t, string(id))
 	return performance{key, claim(number)}
 }
 
 // hints are what the token says to save the return work.
-func (t Token) hints() hints { return tokenbits.HintsOf(t) }
+func (t Token) hints() hints { return numbering.HintsOf(t) }
 
-type hints = tokenbits.Hints
+type hints = numbering.Hints
 
 func newToken(c claim, key int64, id TaskID, h hints) Token {
-	return tokenbits.New(int64(c), key, string(id), h)
+	return numbering.New(int64(c), key, string(id), h)
 }
 
 // readPerformances reads rows of a key and a claim each into a set.
@@ -254,4 +254,4 @@ func NewClaim(session int64) (Claim, error) {
 func (c Claim) isSet() bool { return c.Number != 0 }
 
 // claim is the claim in the tables, in the form of the first half of a UUID of version 8.
-func (c Claim) claim() claim { return claim(tokenbits.Claim(c.Number)) }
+func (c Claim) claim() claim { return claim(numbering.Claim(c.Number)) }

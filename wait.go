@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/stint-tasks/stint/internal/callctx"
 	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/waiters"
-	"github.com/stint-tasks/stint/internal/waits"
 )
 
 // waitedTasksMax is how many of the tasks that are waited for one look covers.
@@ -75,7 +75,7 @@ func (s *Store) waitForTasks(
 	if err := waitable(ids, found); err != nil {
 		return nil, 0, err
 	}
-	defer waits.Begin(ctx, s, ids)()
+	defer callctx.BeginWait(ctx, s, ids)()
 	finished := make(chan waitOutcome, len(found))
 	var waiters []*waiter
 	for _, task := range found {
@@ -305,7 +305,7 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 	for i, action := range actions {
 		topics[i] = readyTopic(action)
 	}
-	waiting := waits.End(ctx)
+	waiting := callctx.End(ctx)
 	w := s.awaiting.Join(actions)
 	defer s.awaiting.Leave(actions, w)
 	s.poller.Start(s.db.StartBackground)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/golden"
+	"github.com/stint-tasks/stint/internal/testing/golden"
 )
 
 // The pages and the picture have the figures of the published results, and no others of speed.

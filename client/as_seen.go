@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // asSeen has the verbs for tasks as somebody has seen them.
@@ -22,7 +22,7 @@ type asSeen struct {
 // [Client.DryRun], which leave nothing out.
 func (c *Client) AsSeen(
 	states []stint.State, seen []stint.TaskInfo, dryRun bool,
-) bulk.Changer {
+) verbs.Changer {
 	if dryRun {
 		return c.DryRun()
 	}

@@ -33,7 +33,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/outage"
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -145,7 +145,7 @@ func New(address string, options Options) (*Client, error) {
 		tasks:   stintv1connect.NewTaskServiceClient(doer, address, with...),
 		owners:  stintv1connect.NewWorkerServiceClient(doer, address, with...),
 		cluster: stintv1connect.NewClusterServiceClient(doer, address, with...),
-		outages: newOutages(warnlog.Or(options.Logger)), closing: make(chan struct{}),
+		outages: newOutages(safely.LoggerOr(options.Logger)), closing: make(chan struct{}),
 		headers: options.Headers,
 		session: rand.Int64()&^1 | 1, //nolint:gosec // no secret; never 0
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // resident is the memory that a process takes up, as Linux tells it.

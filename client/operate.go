@@ -8,7 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/finding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // longMax is how long an attempt may take of a call that reads or prunes whole tables, or changes
@@ -57,7 +57,7 @@ func (c *Client) PruneTasks(
 // A Finding is something that [Client.Check] has found: its Severity (error: a fault; warning: it
 // calls for action; note: for information), its Topic, its Text, which says what is wrong and what
 // to do about it, and the ID of the task that it is about, if there is one.
-type Finding = finding.Finding
+type Finding = views.Finding
 
 // Check looks for what is wrong with the tables of the service's store and with its database
 // server, as stint check does, and returns the findings, the worst first. It changes nothing, and

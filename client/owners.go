@@ -7,7 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/waits"
+	"github.com/stint-tasks/stint/internal/callctx"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -31,7 +31,7 @@ func (c *Client) OwnTasks(
 func (c *Client) WaitToOwnTasks(
 	ctx context.Context, actor stint.ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]stint.OwnedTask, error) {
-	ctx = waits.End(ctx)
+	ctx = callctx.End(ctx)
 	for {
 		_, owned, err := c.ownTasks(ctx, nil, &stintv1.OwnTasksRequest{
 			Actor: string(actor), MaxTasks: wire.Int32(maxTasks), Actions: actions,

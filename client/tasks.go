@@ -12,8 +12,8 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/callctx"
 	"github.com/stint-tasks/stint/internal/headers"
-	"github.com/stint-tasks/stint/internal/waits"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -390,7 +390,7 @@ func (c *Client) waitForTasks(
 	request := &stintv1.WaitForTasksRequest{
 		Ids: wire.FromIDs(ids), Wait: wire.FromDuration(pollFor),
 	}
-	defer waits.Begin(ctx, c, ids)()
+	defer callctx.BeginWait(ctx, c, ids)()
 	waiting, cancel := c.untilClosed(ctx)
 	defer cancel()
 	for finished := false; !finished; {

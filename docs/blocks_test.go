@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Commands that a document marks as run do what they did, for a user who has nothing yet.

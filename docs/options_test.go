@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/docfiles"
+	"github.com/stint-tasks/stint/internal/testing/golden"
 )
 
 // Each option of a package for users is on a page: the fields of its structs of options, and the
 // functions that make options.
 func TestPages_NameEveryOption(t *testing.T) {
 	t.Parallel()
-	pages := docfiles.ForUsers(t, ".")
+	pages := golden.ForUsers(t, ".")
 	found := 0
 	for _, folder := range []string{
 		".", "worker", "client", "service", "service/jwtauth", "shards", "ui", "taskstore",

@@ -19,10 +19,10 @@ import (
 
 	"github.com/stint-tasks/stint"
 	_ "github.com/stint-tasks/stint/api/stintv1" // for its descriptors
-	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
-	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
 

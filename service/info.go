@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/askdb"
+	"github.com/stint-tasks/stint/internal/doctor"
 	"github.com/stint-tasks/stint/service/access"
 )
 
@@ -17,8 +17,8 @@ func (t *tasks) GetServiceInfo(
 	ctx context.Context, _ *stintv1.GetServiceInfoRequest,
 ) (*stintv1.GetServiceInfoResponse, error) {
 	var now time.Time
-	err := askdb.InTx(ctx, t.pool, func(tx pgx.Tx) (err error) {
-		now, err = askdb.Now(ctx, tx)
+	err := doctor.InTx(ctx, t.pool, func(tx pgx.Tx) (err error) {
+		now, err = doctor.Now(ctx, tx)
 		return err
 	})
 	if err != nil {

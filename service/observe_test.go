@@ -21,7 +21,7 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
 

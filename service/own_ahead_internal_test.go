@@ -13,8 +13,8 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
-	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
 )
 
 // A crowded service has room for one of its tasks, which have a body of 1 MiB each.

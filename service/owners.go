@@ -6,7 +6,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/ahead"
+	"github.com/stint-tasks/stint/internal/callctx"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -17,7 +17,7 @@ func (o *owners) OwnTasks(
 	ctx context.Context, r *stintv1.OwnTasksRequest,
 ) (*stintv1.OwnTasksResponse, error) {
 	by := callerOf(ctx)
-	ctx = ahead.With(ctx, by.room.hold)
+	ctx = callctx.WithRoom(ctx, by.room.hold)
 	claim := stint.Claim{
 		Number:   by.numberOf(r.GetActor(), r.GetClaim()),
 		Session:  by.remote(r.GetActor(), r.GetSession()).Session,

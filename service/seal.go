@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/askdb"
+	"github.com/stint-tasks/stint/internal/doctor"
 )
 
 // A seal hides in cursors where a page ends: the place of a task among all tasks tells how many
@@ -44,8 +44,8 @@ func (s *seal) keyOf(ctx context.Context, service *Service) ([]byte, error) {
 		return s.key, nil
 	}
 	var number int64
-	err := askdb.InTx(ctx, service.pool, func(tx pgx.Tx) (err error) {
-		number, err = askdb.SystemIdentifier(ctx, tx)
+	err := doctor.InTx(ctx, service.pool, func(tx pgx.Tx) (err error) {
+		number, err = doctor.SystemIdentifier(ctx, tx)
 		return err
 	})
 	var refused *pgconn.PgError

@@ -26,7 +26,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/outage"
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/service/access"
 	"github.com/stint-tasks/stint/shards"
 )
@@ -141,7 +141,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 		options.Grace = graceDefault
 	}
 	s := &Service{
-		pool: pool, store: store, logger: warnlog.Or(options.Logger), grace: options.Grace,
+		pool: pool, store: store, logger: safely.LoggerOr(options.Logger), grace: options.Grace,
 		authenticate: options.Authenticate, policies: newPolicies(),
 		cluster: options.Cluster, shard: options.Shard,
 		limits: newLimits(options.Limits, pool.Config().MaxConns), silence: silenceMax,

@@ -19,6 +19,7 @@ import (
 	"github.com/stint-tasks/stint/internal/responses"
 	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service/access"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // tasks are the verbs of stint.v1.TaskService.
@@ -158,17 +159,9 @@ func (t *tasks) AddDependencies(
 	})
 }
 
-// A changer has the verbs that change tasks of others.
-type changer interface {
-	AbortTasks(context.Context, []stint.TaskID, string) (stint.Affected, error)
-	RetryTasks(context.Context, []stint.TaskID) (stint.Affected, error)
-	DeleteTasks(context.Context, []stint.TaskID) (stint.Affected, error)
-	ChangeTasks(context.Context, []stint.TaskID, stint.TaskChanges) (stint.Affected, error)
-}
-
 // change changes tasks, or only says what that would do.
 func change[M proto.Message](
-	ctx context.Context, t *tasks, dryRun bool, verb func(by changer) (M, error),
+	ctx context.Context, t *tasks, dryRun bool, verb func(by verbs.Changer) (M, error),
 ) (M, error) {
 	if dryRun {
 		return verb(t.store.DryRun())
@@ -179,7 +172,7 @@ func change[M proto.Message](
 func (t *tasks) AbortTasks(
 	ctx context.Context, r *stintv1.AbortTasksRequest,
 ) (*stintv1.AbortTasksResponse, error) {
-	return change(ctx, t, r.GetDryRun(), func(by changer) (*stintv1.AbortTasksResponse, error) {
+	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (*stintv1.AbortTasksResponse, error) {
 		aborted, err := by.AbortTasks(ctx, wire.ToIDs(r.GetIds()), r.GetStatus())
 		return &stintv1.AbortTasksResponse{Aborted: wire.FromAffected(aborted)}, err
 	})
@@ -198,7 +191,7 @@ func (t *tasks) AnswerTasks(
 func (t *tasks) RetryTasks(
 	ctx context.Context, r *stintv1.RetryTasksRequest,
 ) (*stintv1.RetryTasksResponse, error) {
-	return change(ctx, t, r.GetDryRun(), func(by changer) (*stintv1.RetryTasksResponse, error) {
+	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (*stintv1.RetryTasksResponse, error) {
 		retried, err := by.RetryTasks(ctx, wire.ToIDs(r.GetIds()))
 		return &stintv1.RetryTasksResponse{Retried: wire.FromAffected(retried)}, err
 	})
@@ -207,7 +200,7 @@ func (t *tasks) RetryTasks(
 func (t *tasks) DeleteTasks(
 	ctx context.Context, r *stintv1.DeleteTasksRequest,
 ) (*stintv1.DeleteTasksResponse, error) {
-	return change(ctx, t, r.GetDryRun(), func(by changer) (*stintv1.DeleteTasksResponse, error) {
+	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (*stintv1.DeleteTasksResponse, error) {
 		deleted, err := by.DeleteTasks(ctx, wire.ToIDs(r.GetIds()))
 		return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
 	})
@@ -220,7 +213,7 @@ func (t *tasks) ChangeTasks(
 	if err != nil {
 		return nil, err
 	}
-	return change(ctx, t, r.GetDryRun(), func(by changer) (*stintv1.ChangeTasksResponse, error) {
+	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (*stintv1.ChangeTasksResponse, error) {
 		changed, err := by.ChangeTasks(ctx, wire.ToIDs(r.GetIds()), to)
 		return &stintv1.ChangeTasksResponse{Changed: wire.FromAffected(changed)}, err
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/recheck"
+	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -217,7 +217,7 @@ func stillSeen(
 		}
 	}
 	states, tasks := wire.ToSeen(r.GetAsSeen())
-	ids, err := recheck.Unchanged(ctx, store, states, tasks)
+	ids, err := bulk.Still(ctx, store, states, tasks)
 	still := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		still[string(id)] = true

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // ErrNoAnswer reports that a shard is silent, though it can be connected to: its server is frozen,
 // for example, or something on the way swallows what is sent.
-var ErrNoAnswer = sharding.ErrNoAnswer
+var ErrNoAnswer = views.ErrNoAnswer
 
 const (
 	// quietFor is for how long a call may be under way before its shard is asked whether it is

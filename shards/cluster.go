@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/verbs"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -20,29 +21,12 @@ import (
 // service that has a store.
 type Store interface {
 	worker.Queue
-	InsertTasks(ctx context.Context, tasks []stint.Task) error
-	EnsureTasks(ctx context.Context, tasks []stint.Task) (existing []stint.TaskID, err error)
-	AddDependencies(ctx context.Context, dependencies []stint.Dependency) error
-	AnswerTasks(
-		ctx context.Context, actor stint.ActorID, answers []stint.Answer,
-	) ([]error, error)
-	AbortTasks(
-		ctx context.Context, ids []stint.TaskID, status string,
-	) (stint.Affected, error)
-	RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
-	DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
-	ChangeTasks(
-		ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
-	) (stint.Affected, error)
-	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
-	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
-	WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error)
-	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
-	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
-	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
-	History(ctx context.Context, id stint.TaskID) (stint.History, error)
-	ListChanges(ctx context.Context, filter stint.ChangeFilter) (stint.ChangePage, error)
-	Stats(ctx context.Context) (stint.Stats, error)
+	verbs.Inserter
+	verbs.Reader
+	verbs.Waiter
+	verbs.Changer
+	verbs.Answerer
+	verbs.Auditor
 	Close(ctx context.Context) error
 }
 
@@ -101,7 +85,7 @@ func New(topology Topology, options Options) (*Cluster, error) {
 		options.Connect = Connect
 	}
 	return &Cluster{
-		topology: topology, options: options, logger: warnlog.Or(options.Logger),
+		topology: topology, options: options, logger: safely.LoggerOr(options.Logger),
 		shards: map[string]*connection{},
 	}, nil
 }

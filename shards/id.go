@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // An ID names a task of a cluster: on each shard, an ID of the store is unique.
@@ -35,7 +35,7 @@ const (
 	guardPrefix       = "stint.guard/"
 	decisionPrefix    = "stint.decision/"
 	reportPrefix      = "stint.report/"
-	placeholderPrefix = sharding.PlaceholderPrefix
+	placeholderPrefix = views.PlaceholderPrefix
 )
 
 // And these actions. Relays ask for the reports to one shard apart from those to others, so that a
@@ -55,7 +55,7 @@ func placeholderID(of ID, insert string) stint.TaskID {
 // StandsFor returns the task of another shard that a task stands for, as a placeholder or in an
 // input of another task; false if the task is none of these.
 func StandsFor(placeholder stint.TaskID) (ID, bool) {
-	shard, task, ok := sharding.StandsFor(placeholder)
+	shard, task, ok := views.StandsFor(placeholder)
 	return ID{shard, task}, ok
 }
 

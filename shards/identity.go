@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // ErrWrongShard reports that the database at the URL of a shard is another shard: the topology has
 // been changed, and does not fit what the databases say.
-var ErrWrongShard = sharding.ErrWrong
+var ErrWrongShard = views.ErrWrong
 
 // A WrongShardError is [ErrWrongShard], with the names of both. It comes in a [*ShardError].
 type WrongShardError struct {

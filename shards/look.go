@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // A TaskInfo is what a shard knows of one of its tasks.
@@ -61,7 +61,7 @@ func (c *Cluster) look(
 
 // ShardStats is how many tasks there are on a shard: [stint.Stats], and the name of the Shard. If
 // it does not say, Err is why, and the counts are zero.
-type ShardStats = sharding.Stats
+type ShardStats = views.Stats
 
 // Stats is [stint.Store.Stats] on all shards of a static topology, or on those of a pattern that
 // the cluster has used, in the order of their names. It includes the tasks that the cluster has

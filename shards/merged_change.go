@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // AbortTasks is [Cluster.AbortTasks].
@@ -112,7 +113,7 @@ type asSeen struct {
 // dryRun they change nothing, and count what is affected on the shards of the tasks themselves.
 func (m *Merged) AsSeen(
 	states []stint.State, seen []stint.TaskInfo, dryRun bool,
-) bulk.Changer {
+) verbs.Changer {
 	a := asSeen{m, states, make(map[ID]stint.TaskInfo, len(seen)), nil, dryRun}
 	for _, info := range seen {
 		id, err := ParseID(string(info.ID))

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // ShardStats is [Cluster.Stats], which here also tells of a shard whose database is that of another
@@ -56,19 +56,13 @@ func (m *Merged) look(
 // limited or paused if it is on one of the shards; Concurrency is the sum of those that limit it.
 func (m *Merged) Stats(ctx context.Context) (stint.Stats, error) {
 	found, err := m.ShardStats(ctx)
-	return sharding.Sum(found), err
-}
-
-// A looker has verbs that a shard need not have: they tell of all its tasks together.
-type looker interface {
-	Problems(ctx context.Context, limit int) (stint.Problems, error)
-	ListActors(ctx context.Context) ([]stint.ActorInfo, error)
+	return views.Sum(found), err
 }
 
 // onEach asks all shards that are known at once, and notes those that are away. The answers are in
 // the order of the names of the shards, as far as there are any.
 func onEach[T any](
-	ctx context.Context, m *Merged, ask func(ctx context.Context, store looker) (T, error),
+	ctx context.Context, m *Merged, ask func(ctx context.Context, store Store) (T, error),
 ) (names []string, answers []T, err error) {
 	known := m.cluster.known()
 	all, heard := make([]T, len(known)), make([]bool, len(known))
@@ -77,10 +71,8 @@ func onEach[T any](
 	for i, shard := range known {
 		asking.Go(func() {
 			_, errs[i] = m.look(ctx, shard, func(ctx context.Context, store Store) (err error) {
-				if by, ok := store.(looker); ok {
-					all[i], err = ask(ctx, by)
-					heard[i] = err == nil
-				}
+				all[i], err = ask(ctx, store)
+				heard[i] = err == nil
 				return err
 			})
 		})
@@ -97,7 +89,7 @@ func onEach[T any](
 // Problems returns what [stint.Store.Problems] does with the limit on each shard, put together.
 func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error) {
 	names, found, err := onEach(ctx, m,
-		func(ctx context.Context, store looker) (stint.Problems, error) {
+		func(ctx context.Context, store Store) (stint.Problems, error) {
 			return store.Problems(ctx, limit)
 		})
 	if err != nil {
@@ -164,7 +156,7 @@ func addError(all []stint.ErrorGroup, e stint.ErrorGroup) []stint.ErrorGroup {
 // ListActors lists the actors of all shards: one that is on several of them as often.
 func (m *Merged) ListActors(ctx context.Context) ([]stint.ActorInfo, error) {
 	_, found, err := onEach(ctx, m,
-		func(ctx context.Context, store looker) ([]stint.ActorInfo, error) {
+		func(ctx context.Context, store Store) ([]stint.ActorInfo, error) {
 			return store.ListActors(ctx)
 		})
 	all := slices.Concat(found...)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/dag"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // A Task is what a caller inserts into a cluster.
@@ -43,7 +43,7 @@ type Condition struct {
 
 // remoteIDBytesMax is how long the ID of a task may be that another shard waits for: a placeholder
 // has it in its own.
-const remoteIDBytesMax = 512 - len(placeholderPrefix) - sharding.NameBytesMax - len("//") -
+const remoteIDBytesMax = 512 - len(placeholderPrefix) - views.NameBytesMax - len("//") -
 	uuidBytes
 
 const uuidBytes = 36

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/outage"
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -154,7 +154,7 @@ func (r *relay) control(ctx context.Context, shard string) {
 		}
 		// Only the verbs: these handlers hold no connection, so the pool is large enough for all.
 		queue := struct{ worker.Queue }{store}
-		w, err := worker.New(queue, worker.Options{Logger: warnlog.Only(r.cluster.logger)},
+		w, err := worker.New(queue, worker.Options{Logger: safely.Warnings(r.cluster.logger)},
 			worker.Handle(decisionAction, r.cluster.performDecision),
 			worker.Handle(linkAction, r.cluster.performLink),
 			worker.Handle(guardAction, func(

@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // ErrUnknownShard reports that the topology has no shard of a name.
-var ErrUnknownShard = sharding.ErrUnknown
+var ErrUnknownShard = views.ErrUnknown
 
 // A Topology says where shards are.
 type Topology struct {
@@ -152,11 +152,11 @@ func (t Topology) Names() []string { return slices.Sorted(maps.Keys(t.urls)) }
 // checkName refuses what is no name of a shard: 1 to 63 letters, digits, dots, dashes and
 // underscores, with a letter or digit first.
 func checkName(name string) error {
-	if !sharding.IsName(name) {
+	if !views.IsName(name) {
 		return &stint.ArgumentError{
 			Argument: "shard", Index: -1, Err: stint.ErrInvalidArgument,
 			Problem: fmt.Sprintf("%.80q must be 1 to %d letters, digits, dots, dashes and "+
-				"underscores, with a letter or digit first", name, sharding.NameBytesMax),
+				"underscores, with a letter or digit first", name, views.NameBytesMax),
 		}
 	}
 	return nil

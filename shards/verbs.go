@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // GetTasks returns what the shards know of tasks, in the order asked; of tasks of different shards,
@@ -123,7 +124,7 @@ func plainly(change bulk.Change) verb {
 
 func changing(to stint.TaskChanges) bulk.Change {
 	return func(
-		ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+		ctx context.Context, by verbs.Changer, ids []stint.TaskID,
 	) (stint.Affected, error) {
 		return by.ChangeTasks(ctx, ids, to)
 	}
@@ -131,20 +132,20 @@ func changing(to stint.TaskChanges) bulk.Change {
 
 func aborting(status string) bulk.Change {
 	return func(
-		ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+		ctx context.Context, by verbs.Changer, ids []stint.TaskID,
 	) (stint.Affected, error) {
 		return by.AbortTasks(ctx, ids, status)
 	}
 }
 
 func retrying(
-	ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+	ctx context.Context, by verbs.Changer, ids []stint.TaskID,
 ) (stint.Affected, error) {
 	return by.RetryTasks(ctx, ids)
 }
 
 func deleting(
-	ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+	ctx context.Context, by verbs.Changer, ids []stint.TaskID,
 ) (stint.Affected, error) {
 	return by.DeleteTasks(ctx, ids)
 }

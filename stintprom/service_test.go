@@ -10,7 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/stintprom"
 )

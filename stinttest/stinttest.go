@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testserver"
+	"github.com/stint-tasks/stint/internal/testing/testserver"
 	"github.com/stint-tasks/stint/migrations"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/outage"
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/taskstore/internal/wire"
 )
 
@@ -84,7 +84,7 @@ import (
 //
 // The handler asks nobody who he is. Put what does in front of it.
 func Handler(store *Store) http.Handler {
-	h := &handler{store: store, failures: outage.NewTallies(warnlog.Or(nil))}
+	h := &handler{store: store, failures: outage.NewTallies(safely.LoggerOr(nil))}
 	h.endpoints = map[string]endpoint{
 		"groups": {http.MethodGet, false, h.groups},
 		"task":   {http.MethodGet, true, h.task},

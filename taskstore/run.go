@@ -11,7 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pg"
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 //go:embed sql/*.sql
@@ -25,7 +25,7 @@ var statements = pg.NewStatements(files)
 func open(pool *pgxpool.Pool, schema string, durability stint.Durability) (*pg.DB, error) {
 	return pg.New(pg.Config{
 		Pool: pool, Schema: schema, Statements: []*pg.Statements{statements},
-		CommitEarly: durability == stint.Opportunistic, PollOnly: true, Logger: warnlog.Or(nil),
+		CommitEarly: durability == stint.Opportunistic, PollOnly: true, Logger: safely.LoggerOr(nil),
 	})
 }
 

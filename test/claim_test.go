@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/pgcut"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func newClaim(t *testing.T) stint.Claim {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // fromTheFuture leaves in a table what a clock that was ahead by an hour would have written.
@@ -41,6 +42,7 @@ func fastRates(limits stint.Limits) []stint.Limits {
 // Proves G300.
 func TestOwnTasks_GivesTokensAfterTheClockWasAhead(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"alone":            {},
 		"with concurrency": {Concurrency: 100},

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // What users of other queues complained of when they limited hand-outs, each as a claim.
@@ -256,6 +256,7 @@ func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 // Proves L2.
 func TestComplaint_NoWakeUpIsLostBetweenParkingAndReturn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, fair := range []bool{false, true} {
 		for _, dies := range []bool{false, true} {
 			t.Run(fmt.Sprint("fair ", fair, ", dies ", dies), func(t *testing.T) {

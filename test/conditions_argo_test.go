@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/structures"
 )
 
@@ -189,6 +190,7 @@ var argoWorkflows = []argoWorkflow{
 // Proves G276, R23.
 func TestConditions_RunArgosWorkflows(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, w := range argoWorkflows {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()

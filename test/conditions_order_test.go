@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A fate is what becomes of a predecessor: events one after the other, and how it has ended then.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // conditionedNetwork is a random network of n tasks, each of which waits for some before it.
@@ -104,6 +105,7 @@ func performAtRandom(t *testing.T, store *stint.Store, random *rand.Rand, all []
 // Proves R23.
 func TestConditions_HoldWhateverEndsAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/pgcut"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A lostHandOut is a way for the answer of OwnTasks to get lost.
@@ -97,6 +97,7 @@ func lostHandOuts(statement string) map[string]lostHandOut {
 // Proves G285.
 func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ways := testrun.Pairs(slices.Sorted(maps.Keys(lostHandOuts(""))),
 		[]int{2, 3}) // all that is ready, or not all
 	for _, pair := range testrun.Third(testrun.Pairs(handOutKinds(), ways), 0) {

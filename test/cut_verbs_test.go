@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
 )
 
 // A cutVerb is a verb at work that changes something.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -69,6 +69,7 @@ func lured(t *testing.T, pool *pgxpool.Pool, path string, mode pgx.QueryExecMode
 // Proves G154.
 func TestVerbs_CallNobodysFunctions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	modes := []pgx.QueryExecMode{
 		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol,
 		pgx.QueryExecModeExec, pgx.QueryExecModeCacheDescribe,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // wantNone checks that a table is empty.
@@ -33,6 +33,7 @@ func wantReady(t *testing.T, pool *pgxpool.Pool, want int) {
 // Proves G51.
 func TestMaintain_HandsOnWhatIsBehindLeasesThatAreHeld(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, held := range []int{99, 100, 2000} {
 		t.Run(fmt.Sprint(held), func(t *testing.T) {
 			t.Parallel()
@@ -139,6 +140,7 @@ func TestMaintain_EndsAndHandsOnOutOfOneLease(t *testing.T) {
 // Proves G52.
 func TestMaintain_CostsWhatIsDue(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const few, many, pagesMost = 400, 2000, 100
 	for _, burst := range bursts {
 		t.Run(burst.name, func(t *testing.T) {

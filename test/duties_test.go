@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A maintainer is a store that maintains and waits for tasks, over connections that can be cut.

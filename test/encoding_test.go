@@ -13,7 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stintsql"
 )
 
@@ -332,6 +332,7 @@ func TestAddTask_TakesTextsInTheEncodingOfItsCaller(t *testing.T) {
 // Proves G163.
 func TestVerbs_RefuseADatabaseInAnotherEncoding(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	clean := testdb.New(t)
 	database := clean.Config().ConnConfig.Database
 	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {

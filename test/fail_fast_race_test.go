@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // An interposer lets something happen ahead of a statement, once.
@@ -130,6 +131,7 @@ var failFastMeanwhile = map[string]func(*testing.T, *stint.Store){
 // Proves G68.
 func TestFailFast_AbortsOnlyTheTasksThatItFound(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for what, happens := range failFastMeanwhile {
 		for _, ahead := range []string{"hold_failed", "split_ready"} {
 			t.Run(what+", ahead of "+ahead, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Proves G3.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Of many who insert the same IDs at once one succeeds with each, and the others learn which ID it

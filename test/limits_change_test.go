@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A key whose bucket is empty below a slow rate gets tokens as they come by a faster one, as soon

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // To put tasks of many keys into the queues of their keys costs each key the same.

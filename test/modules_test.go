@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // serviceModules are what a service links that imports the store, also on database/sql, the worker

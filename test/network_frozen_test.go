@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/pgcut"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // idledTooLong is PostgreSQL's code for a session that ends since its transaction did not go on.
@@ -65,6 +65,7 @@ func manyBetween(before, behind stint.TaskID) []stint.Task {
 // Proves G102.
 func TestFrozenProcess_HoldsNobodyUpForLong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, verb := range frozenVerbs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

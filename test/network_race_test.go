@@ -14,7 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // inTx is a verb in a transaction of its own, which the caller commits.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/localpg"
-	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -72,6 +72,7 @@ func TestNotifications_LostCostAPollInterval(t *testing.T) {
 // Proves G83.
 func TestNotifications_ADeafListenerIsReplaced(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, deafen := range map[string]func(*testing.T, *pgcut.Proxy, int32){
 		"no answers": func(t *testing.T, proxy *pgcut.Proxy, pid int32) {
 			t.Helper()

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/ahead"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/callctx"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 var errCrowded = errors.New("no room")
@@ -17,7 +17,7 @@ var errCrowded = errors.New("no room")
 // noRoom is what a call asks that gets no room. It tells which room it was asked for.
 func noRoom(t *testing.T, asked *int64) context.Context {
 	t.Helper()
-	return ahead.With(t.Context(), func(_ context.Context, bytes int64) error {
+	return callctx.WithRoom(t.Context(), func(_ context.Context, bytes int64) error {
 		*asked = bytes
 		return errCrowded
 	})
@@ -36,7 +36,7 @@ func TestClaimTasks_AsksForRoomAheadOfLongBodies(t *testing.T) {
 		stint.Task{ID: "c", Action: "act", Body: body},
 		stint.Task{ID: "d", Action: "act", Body: body})
 	asked := false
-	ctx := ahead.With(t.Context(), func(_ context.Context, bytes int64) error {
+	ctx := callctx.WithRoom(t.Context(), func(_ context.Context, bytes int64) error {
 		asked = true
 		if bytes < 5+size || bytes > 5+3*size+4*4<<10 {
 			t.Errorf("asked for room for %d bytes", bytes)
@@ -119,7 +119,7 @@ func TestClaimTasks_WithoutRoomLeavesTheTasksToARepetition(t *testing.T) {
 	claim := newClaim(t)
 	repeated := claim
 	repeated.Repeated = true
-	ctx := ahead.With(t.Context(), func(context.Context, int64) error {
+	ctx := callctx.WithRoom(t.Context(), func(context.Context, int64) error {
 		asked := int64(0)
 		_, err := claims(noRoom(t, &asked), other, repeated, 1)
 		wantErr(t, "ClaimTasks, repeated, without room", err, errCrowded)

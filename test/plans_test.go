@@ -19,7 +19,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -287,7 +287,7 @@ func TestStatements_AllHaveASampleAndAName(t *testing.T) {
 	}
 	files := 0
 	for _, pattern := range []string{
-		"sql/*/*.sql", "internal/actionstats/sql/*", "internal/changes/sql/*",
+		"sql/*/*.sql", "internal/counts/sql/*", "internal/changes/sql/*",
 		"internal/clock/sql/*",
 		"internal/counts/sql/*",
 		"internal/duty/sql/*", "internal/limit/sql/*",

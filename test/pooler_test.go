@@ -16,7 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // behindPooler starts pgbouncer and returns a pool of up to conns connections through it to the
@@ -186,6 +186,7 @@ func poolerLoad(t *testing.T, store *stint.Store) {
 // Proves R20.
 func TestPooler_IsNoticed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, mode := range []string{"transaction", "session"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestProblems_NamesSlowFailingAndFailedTasks(t *testing.T) {

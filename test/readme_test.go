@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // The program of the README does its work as it stands there, also a second time: only the address

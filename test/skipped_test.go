@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // skipOne inserts a network of which the tasks "mend" and "behind" are skipped, and "bad" is

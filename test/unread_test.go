@@ -13,7 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // unreadable makes a pool that takes times for something else, so that no answer that holds one can
@@ -86,6 +86,7 @@ func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 // Proves G90, G159.
 func TestVerbs_ReadTimesInAnyStyle(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	styles := map[string]map[string]string{
 		"German": {
 			"DateStyle": "German", "IntervalStyle": "sql_standard", "bytea_output": "escape",

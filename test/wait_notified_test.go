@@ -11,7 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Who waits again after a hand-out that took all that was ready looks at the queues again only if
@@ -19,6 +19,7 @@ import (
 // Proves G207.
 func TestWaitToOwnTasks_LooksSeldomInVain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, others := range map[string]int{"alone": 0, "with others": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

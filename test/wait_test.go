@@ -13,7 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A waitEnding is a way in which the task "w" ends.
@@ -275,6 +275,7 @@ func TestWaitForTask_ReturnsAtOnceIfTheTaskHasEnded(t *testing.T) {
 // Proves R21.
 func TestWaitForTask_IsNotifiedOfTransactionsWhenTheyCommit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	forEachEnding(t, 2, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
 		waiting := h.waitFor(t, "w")

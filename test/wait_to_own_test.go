@@ -17,7 +17,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // An awaitCase is a way in which tasks with action "act" become ready. What others own there has
@@ -133,6 +133,7 @@ func awaitCases() []awaitCase {
 
 func TestWaitToOwnTasks_IsNotifiedOfWhatBecomesReady(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	sources := []string{"this store", "another store", "a transaction"}
 	for _, pair := range testrun.Third(testrun.Pairs(awaitCases(), sources), 0) {
 		c, from := pair.A, pair.B
@@ -190,6 +191,7 @@ func TestWaitToOwnTasks_IsNotifiedWhateverTheActionIsCalled(t *testing.T) {
 // becomes known of only during the wait is left to those who do.
 func TestWaitToOwnTasks_WakesWhenSomethingIsDue(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const ahead = 400 * time.Millisecond
 	cases := map[string]func(*testing.T, *stint.Store){
 		"NotBefore": func(t *testing.T, store *stint.Store) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // An answerForm is how a task ended that nobody is given, as somebody says it.
@@ -101,7 +102,7 @@ func (h *Handler) answer(ctx context.Context, r *request) (made, error) {
 	if len(answer.Result) > resultMax {
 		return m, errLargeForm
 	}
-	by, ok := h.asked.Store.(answerer)
+	by, ok := h.asked.Store.(verbs.Answerer)
 	if !ok {
 		return m, errBadForm
 	}

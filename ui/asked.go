@@ -8,7 +8,8 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // An asked store is one that is asked in bounds, and not for each page anew.
@@ -28,9 +29,9 @@ type asked struct {
 	values    values
 	rates     rates
 	checks    checks
-	shards    *shared[[]sharding.Stats] // nil if the store is not one of shards
-	readsAll  *shared[bool]             // nil if the store shows all tasks to everybody
-	change    taskChange                // nil if the store cannot say what one would do
+	shards    *shared[[]views.Stats] // nil if the store is not one of shards
+	readsAll  *shared[bool]          // nil if the store shows all tasks to everybody
+	change    taskChange             // nil if the store cannot say what one would do
 }
 
 const (
@@ -99,13 +100,11 @@ func (a *asked) count(ctx context.Context) (stint.Stats, error) {
 		return a.Stats(ctx)
 	}
 	found, err := a.shards.get(ctx)
-	return sharding.Sum(found), err
+	return views.Sum(found), err
 }
 
 func limitsOf(store Store, options Options) *shared[[]stint.ActionLimits] {
-	limited, ok := store.(interface {
-		ListLimits(ctx context.Context, actions ...string) ([]stint.ActionLimits, error)
-	})
+	limited, ok := store.(verbs.Limiter)
 	if !ok {
 		return nil
 	}
@@ -118,9 +117,7 @@ func limitsOf(store Store, options Options) *shared[[]stint.ActionLimits] {
 }
 
 func schedulesOf(store Store, options Options) *shared[[]stint.ScheduleInfo] {
-	scheduled, ok := store.(interface {
-		ListSchedules(ctx context.Context, names ...string) ([]stint.ScheduleInfo, error)
-	})
+	scheduled, ok := store.(verbs.Scheduler)
 	if !ok {
 		return nil
 	}
@@ -185,7 +182,7 @@ func (a *asked) has(page string) bool {
 	case "shards":
 		return a.shards != nil
 	case "changes":
-		_, ok := a.Store.(changeLister)
+		_, ok := a.Store.(verbs.Auditor)
 		return ok && a.shards == nil // each shard has a list of its own
 	}
 	return true

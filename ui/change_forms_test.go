@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
 // Whatever IDs, keys and names hold, forms bring it to where it belongs.
 func TestChange_TakesAnyText(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	h := ui.New(store, open())
 	texts := append(hostileTexts(), "\r\n", "a\rb\n", "'\"", strings.Repeat("\U0001f600", 63))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A kind is a change that pages offer, by the name that forms have for it.
@@ -38,7 +39,7 @@ func kinds() []kind {
 			states: bulk.Abortable(), removes: true, others: "that depend on them",
 			change: func(with wanted) bulk.Change {
 				return func(
-					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+					ctx context.Context, by verbs.Changer, ids []stint.TaskID,
 				) (stint.Affected, error) {
 					return by.AbortTasks(ctx, ids, with.status)
 				}
@@ -49,7 +50,7 @@ func kinds() []kind {
 			states: bulk.Retryable(), others: "that were aborted because of them",
 			change: func(wanted) bulk.Change {
 				return func(
-					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+					ctx context.Context, by verbs.Changer, ids []stint.TaskID,
 				) (stint.Affected, error) {
 					return by.RetryTasks(ctx, ids)
 				}
@@ -61,7 +62,7 @@ func kinds() []kind {
 			others: "that would have nothing left to wait for",
 			change: func(wanted) bulk.Change {
 				return func(
-					ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+					ctx context.Context, by verbs.Changer, ids []stint.TaskID,
 				) (stint.Affected, error) {
 					return by.DeleteTasks(ctx, ids)
 				}
@@ -96,48 +97,19 @@ func kindNamed(name string) (kind, bool) {
 // isOfTasks reports whether a change is one of tasks, such as an abort.
 func (k *kind) isOfTasks() bool { return k.change != nil }
 
-// The verbs of a store that changes are made by. A store that lacks some does not offer them.
-type (
-	pauser interface {
-		Pause(ctx context.Context, actions ...string) error
-		Resume(ctx context.Context, actions ...string) error
-		PauseKeys(ctx context.Context, action string, keys ...string) error
-		ResumeKeys(ctx context.Context, action string, keys ...string) error
-	}
-	schedulePauser interface {
-		PauseSchedules(ctx context.Context, names ...string) error
-		ResumeSchedules(ctx context.Context, names ...string) error
-	}
-	limiter interface {
-		SetLimits(ctx context.Context, action string, limits stint.Limits) error
-		ListLimits(ctx context.Context, actions ...string) ([]stint.ActionLimits, error)
-	}
-	triggerer interface {
-		TriggerSchedule(ctx context.Context, name string) (stint.TaskID, error)
-		ListSchedules(ctx context.Context, names ...string) ([]stint.ScheduleInfo, error)
-	}
-	answerer interface {
-		AnswerTasks(
-			ctx context.Context, actor stint.ActorID, answers []stint.Answer,
-		) ([]error, error)
-	}
-)
-
 // A taskChange changes those tasks that still are as they were seen.
 type taskChange = bulk.SeenChange
 
-// can reports whether the store has the verbs of a change.
+// can reports whether the store has the verbs of a change: one that lacks them does not offer it.
 func (a *asked) can(k *kind) bool {
 	ok := false
 	switch k.name {
-	case "pause", "resume":
-		_, ok = a.Store.(pauser)
-	case "limit":
-		_, ok = a.Store.(limiter)
+	case "pause", "resume", "limit":
+		_, ok = a.Store.(verbs.Limiter)
 	case "trigger":
-		_, ok = a.Store.(triggerer)
+		_, ok = a.Store.(verbs.Scheduler)
 	case "answer":
-		_, ok = a.Store.(answerer)
+		_, ok = a.Store.(verbs.Answerer)
 	default:
 		ok = a.change != nil
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
-	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/ui"
 )
@@ -395,6 +395,7 @@ func accesses() map[string][]ui.Verb {
 // Proves G222.
 func TestChange_IsForThoseWhoMay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, forms := changeStore(t)
 	for who, may := range accesses() {
 		h := ui.New(store, ui.Options{Authorize: func(_ *http.Request, verb ui.Verb) bool {

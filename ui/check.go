@@ -12,13 +12,13 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/internal/finding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // A Finding is something that a check of the store has found: its Severity ("error": a fault;
 // "warning": it calls for action; "note": for information), its Topic, its Text, which says what is
 // wrong and what to do about it, and the ID of the task that it is about, if there is one.
-type Finding = finding.Finding
+type Finding = views.Finding
 
 // checks have the store checked, when somebody asks for it, and keep what was found last.
 type checks struct {
@@ -54,7 +54,7 @@ func checkOf(store Store) func(ctx context.Context) ([]Finding, error) {
 			found, err := store.Check(ctx)
 			for _, one := range found {
 				findings = append(findings, Finding{
-					Severity: finding.Error, Topic: "consistency", Text: one.String(), ID: one.ID,
+					Severity: views.Error, Topic: "consistency", Text: one.String(), ID: one.ID,
 				})
 			}
 			return findings, err
@@ -107,7 +107,7 @@ func (c *checks) known() (running time.Time, last *checked) {
 
 // severityRank says which findings come first.
 func severityRank(severity string) int {
-	return slices.Index([]string{finding.Error, finding.Warning, finding.Note}, severity)
+	return slices.Index([]string{views.Error, views.Warning, views.Note}, severity)
 }
 
 type checkData struct {
@@ -157,11 +157,11 @@ func (c *checked) inWords() *checkedData {
 	for i := range c.findings {
 		counts[c.findings[i].Severity]++
 	}
-	data.Bad = counts[finding.Error]+counts[finding.Warning] > 0 || c.err != nil
+	data.Bad = counts[views.Error]+counts[views.Warning] > 0 || c.err != nil
 	switch {
-	case counts[finding.Error]+counts[finding.Warning] > 0:
-		data.Sentence = "It found " + display.Count(counts[finding.Error], "error") + " and " +
-			display.Count(counts[finding.Warning], "warning") + "."
+	case counts[views.Error]+counts[views.Warning] > 0:
+		data.Sentence = "It found " + display.Count(counts[views.Error], "error") + " and " +
+			display.Count(counts[views.Warning], "warning") + "."
 	case c.err != nil:
 		data.Sentence = "It found nothing in what it has seen."
 	default:

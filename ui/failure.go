@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // A refusal is why there is no page, as the page says that is sent in its place.
@@ -168,7 +168,7 @@ func refusalOf(err error) *refusal {
 		return already
 	case errors.Is(err, stint.ErrTaskNotFound):
 		return &refusal{http.StatusNotFound, "No such task", "There is no such task."}
-	case errors.Is(err, sharding.ErrUnknown):
+	case errors.Is(err, views.ErrUnknown):
 		return errNoShard
 	case errors.Is(err, stint.ErrScheduleNotFound):
 		return errNoSchedule

@@ -10,12 +10,8 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/verbs"
 )
-
-// A changeLister tells who has changed what.
-type changeLister interface {
-	ListChanges(ctx context.Context, filter stint.ChangeFilter) (stint.ChangePage, error)
-}
 
 const (
 	// taskChangesMax is how many changes of a task its page tells of, the latest ones.
@@ -35,7 +31,7 @@ func (h *Handler) authored(ctx context.Context, r *request, reason string) conte
 // changesOf returns who has changed a task; nothing where the store does not tell: the rest of the
 // page is worth showing.
 func (a *asked) changesOf(ctx context.Context, id stint.TaskID) []stint.Change {
-	by, ok := a.Store.(changeLister)
+	by, ok := a.Store.(verbs.Auditor)
 	if !ok {
 		return nil
 	}
@@ -131,7 +127,7 @@ func listChanges(h *Handler, r *request) (view, error) {
 	if action := query.Get("action"); action != "" {
 		filter.Actions = []string{action}
 	}
-	by, _ := h.asked.Store.(changeLister) // or there is no such page
+	by, _ := h.asked.Store.(verbs.Auditor) // or there is no such page
 	page, err := h.asked.changes.get(r.Context(), fmt.Sprintf("%#v", filter),
 		func(ctx context.Context) (stint.ChangePage, error) { return by.ListChanges(ctx, filter) })
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A target is what is paused or resumed: an action, a key of it, or a schedule.
@@ -101,7 +102,7 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		Heading: k.text + " " + t.name() + "?", Fields: t.fields(), Button: k.text,
 		Asks: "Reason, for those who ask later",
 	}
-	if _, ok := h.asked.Store.(schedulePauser); t.schedule != "" && !ok {
+	if _, ok := h.asked.Store.(verbs.Scheduler); t.schedule != "" && !ok {
 		return data, errBadForm
 	}
 	switch {
@@ -156,7 +157,7 @@ func (h *Handler) pause(ctx context.Context, r *request, k *kind) (made, error) 
 		return made{}, err
 	}
 	if t.schedule != "" {
-		by, ok := h.asked.Store.(schedulePauser)
+		by, ok := h.asked.Store.(verbs.Scheduler)
 		if !ok {
 			return made{}, errBadForm
 		}
@@ -165,7 +166,7 @@ func (h *Handler) pause(ctx context.Context, r *request, k *kind) (made, error) 
 		}
 		return t.made(), by.ResumeSchedules(ctx, t.schedule)
 	}
-	by, ok := h.asked.Store.(pauser)
+	by, ok := h.asked.Store.(verbs.Limiter)
 	switch {
 	case !ok:
 		return made{}, errBadForm
@@ -187,7 +188,7 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 	if err != nil {
 		return data, err
 	}
-	by, ok := h.asked.Store.(triggerer)
+	by, ok := h.asked.Store.(verbs.Scheduler)
 	if !ok || t.schedule == "" {
 		return data, errBadForm
 	}
@@ -240,7 +241,7 @@ func (h *Handler) trigger(ctx context.Context, r *request) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	by, ok := h.asked.Store.(triggerer)
+	by, ok := h.asked.Store.(verbs.Scheduler)
 	if !ok || t.schedule == "" {
 		return made{}, errBadForm
 	}
@@ -330,7 +331,7 @@ func (*formError) Error() string { return "the form has a value that is refused"
 
 // limitsNow are the limits of an action.
 func (h *Handler) limitsNow(ctx context.Context, action string) (stint.ActionLimits, error) {
-	by, ok := h.asked.Store.(limiter)
+	by, ok := h.asked.Store.(verbs.Limiter)
 	if !ok {
 		return stint.ActionLimits{}, errBadForm
 	}
@@ -488,7 +489,7 @@ func (h *Handler) setLimits(ctx context.Context, r *request) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	by, ok := h.asked.Store.(limiter)
+	by, ok := h.asked.Store.(verbs.Limiter)
 	if !ok || t.action == "" {
 		return made{}, errBadForm
 	}

@@ -14,24 +14,25 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A sharder is a store of several shards, which has the tasks of all of them: Merged of package
 // shards.
 type sharder interface {
-	ShardStats(ctx context.Context) ([]sharding.Stats, error)
+	ShardStats(ctx context.Context) ([]views.Stats, error)
 	ShardStore(ctx context.Context, shard string) (any, error)
 	Missing(since time.Time) (shards []string)
-	AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) bulk.Changer
+	AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) verbs.Changer
 }
 
-func shardsOf(store Store, options Options) *shared[[]sharding.Stats] {
+func shardsOf(store Store, options Options) *shared[[]views.Stats] {
 	sharded, ok := store.(sharder)
 	if !ok {
 		return nil
 	}
-	return &shared[[]sharding.Stats]{ask: sharded.ShardStats, timeout: options.Timeout}
+	return &shared[[]views.Stats]{ask: sharded.ShardStats, timeout: options.Timeout}
 }
 
 // missingOf says what a store does not tell of at the moment.
@@ -85,7 +86,7 @@ func shardsPage(h *Handler, r *request) (view, error) {
 	return view{name: "shards", data: data}, nil
 }
 
-func newShardRow(s *sharding.Stats) shardRow {
+func newShardRow(s *views.Stats) shardRow {
 	row := shardRow{
 		Name: s.Shard, Link: shardFolder(s.Shard), Tasks: link("tasks", "prefix", s.Shard+"/"),
 	}
@@ -112,11 +113,11 @@ func newShardRow(s *sharding.Stats) shardRow {
 // database is.
 func whyAway(err error) string {
 	switch {
-	case errors.Is(err, sharding.ErrWrong):
+	case errors.Is(err, views.ErrWrong):
 		return "its database is that of another shard"
 	case errors.Is(err, stint.ErrRefused):
 		return "it lets these pages see nothing"
-	case errors.Is(err, sharding.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, views.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	}
 	return "it cannot be reached"
@@ -180,7 +181,7 @@ func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
 	}
 	store, err := sharded.ShardStore(ctx, shard)
 	switch {
-	case errors.Is(err, sharding.ErrUnknown), errors.Is(err, stint.ErrInvalidArgument):
+	case errors.Is(err, views.ErrUnknown), errors.Is(err, stint.ErrInvalidArgument):
 		return nil, errNoShard
 	case err != nil:
 		h.options.Logger.LogAttrs(ctx, slog.LevelWarn, "a shard of the web interface is away",
@@ -365,7 +366,7 @@ func (e *silentError) Unwrap() error { return e.err }
 
 // shardNotices says of each shard what needs attention there, the worst first.
 func (h *Handler) shardNotices(
-	found []sharding.Stats, actors []stint.ActorInfo,
+	found []views.Stats, actors []stint.ActorInfo,
 ) (all []notice) {
 	for i := range found {
 		for _, n := range notices(found[i].Stats, stint.Problems{},

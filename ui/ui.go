@@ -33,24 +33,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A Store has the verbs that the pages ask by: a [*stint.Store], a client of package client, or all
 // shards of a cluster: Merged of package shards. The pages of limits, schedules, changes and checks
-// are there if it also has the verbs ListLimits, ListSchedules, ListChanges and Check, as the first
-// two have, and changes are offered whose verbs it has. Of shards, each has pages of its own
+// are there if it is also a [verbs.Limiter], a [verbs.Scheduler], a [verbs.Auditor] or has Check, as
+// the first two, and changes are offered whose verbs it has. Of shards, each has pages of its own
 // besides.
-type Store interface {
-	Stats(ctx context.Context) (stint.Stats, error)
-	Problems(ctx context.Context, limit int) (stint.Problems, error)
-	ListActors(ctx context.Context) ([]stint.ActorInfo, error)
-	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
-	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
-	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
-	History(ctx context.Context, id stint.TaskID) (stint.History, error)
-	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
-}
+type Store interface{ verbs.Reader }
 
 var _ Store = (*stint.Store)(nil)
 
@@ -188,10 +180,10 @@ func New(store Store, options Options) *Handler {
 	if changes == nil {
 		changes = slog.Default()
 	}
-	options.Logger = warnlog.Or(options.Logger)
+	options.Logger = safely.LoggerOr(options.Logger)
 	h := &Handler{
 		options: options, asked: newAsked(store, options), pages: map[string]page{},
-		changes: warnlog.Or(changes), changing: make(chan struct{}, changesMax),
+		changes: safely.LoggerOr(changes), changing: make(chan struct{}, changesMax),
 		previewing: make(chan struct{}, changesMax),
 		shards:     shardPages{known: map[string]*Handler{}},
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 // A waitingRow is a task that waits for an answer.
@@ -106,7 +106,7 @@ func (h *Handler) standsFor(id stint.TaskID) *part {
 	if shard := h.asked.shardOf(id); shard != "" {
 		id = stint.TaskID(strings.TrimPrefix(string(id), shard+"/"))
 	}
-	shard, task, ok := sharding.StandsFor(id)
+	shard, task, ok := views.StandsFor(id)
 	if !ok {
 		return nil
 	}

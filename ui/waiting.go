@@ -12,12 +12,13 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // changeWaiting changes how tasks wait.
 func changeWaiting(with wanted) bulk.Change {
 	return func(
-		ctx context.Context, by bulk.Changer, ids []stint.TaskID,
+		ctx context.Context, by verbs.Changer, ids []stint.TaskID,
 	) (stint.Affected, error) {
 		return by.ChangeTasks(ctx, ids, with.to)
 	}

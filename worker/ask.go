@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/callctx"
 	"github.com/stint-tasks/stint/internal/outage"
-	"github.com/stint-tasks/stint/internal/waits"
 )
 
 const (
@@ -442,7 +442,7 @@ func (a *asker) ask(ctx context.Context, q *question) {
 	// No question has a time limit: the queue gives up a database that is silent, and keeps the
 	// leases of what it hands out while large bodies are on their way.
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	ctx, q.endWait = waits.Ending(ctx)
+	ctx, q.endWait = callctx.Ending(ctx)
 	go func() {
 		defer q.cancel()
 		ans := answer{question: q}

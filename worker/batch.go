@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stint-tasks/stint/internal/callctx"
 	"github.com/stint-tasks/stint/internal/safely"
-	"github.com/stint-tasks/stint/internal/waits"
 )
 
 // A BatchHandler performs several tasks of one action in one call. It says with [BatchTask.End] how
@@ -329,7 +329,7 @@ func (g *gathering) context() (_ context.Context, stop func(error)) {
 			}
 		})
 	}
-	return waits.WithAll(ctx, of), func(err error) { // a call that waits keeps the slots of all
+	return callctx.WithWatches(ctx, of), func(err error) { // a call that waits keeps the slots of all
 		for _, stop := range stops {
 			stop()
 		}

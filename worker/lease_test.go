@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/pgcut"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -167,6 +167,7 @@ func TestWorker_CancelsTheHandlerWhenItsLeaseExpires(t *testing.T) {
 // Proves G117.
 func TestWorker_ReturnsWhatWasDoneAsSoonAsTheDatabaseIsBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct, pool := newStoreAndPool(t)
 	through, down := fallible(t, pool)
 	insert(t, direct, stint.Task{ID: "a", Action: "a"})

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/internal/tail"
-	"github.com/stint-tasks/stint/internal/warnlog"
 )
 
 // logBytesMax is how much of its log a store keeps of a performance.
@@ -48,7 +47,7 @@ func (l *taskLog) text() string {
 // number of the try. A handler that never calls Logger costs nothing.
 func (t *Task) Logger() *slog.Logger {
 	t.log.once.Do(func() {
-		logger := warnlog.Or(t.logger).With(slog.String("task", string(t.ID)),
+		logger := safely.LoggerOr(t.logger).With(slog.String("task", string(t.ID)),
 			slog.String("action", t.Action), slog.Int("try", t.Try))
 		t.log.logger = slog.New(slog.NewMultiHandler(logger.Handler(),
 			slog.NewTextHandler(&t.log, &slog.HandlerOptions{ReplaceAttr: finite})))

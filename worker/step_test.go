@@ -15,7 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -87,6 +88,7 @@ func maintain(t *testing.T, store *stint.Store) {
 // Proves G185.
 func TestStep_CallsNoRecordedStepAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	var cuts []string
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/callctx"
 	"github.com/stint-tasks/stint/internal/outage"
-	"github.com/stint-tasks/stint/internal/waits"
 )
 
 const (
@@ -49,7 +49,7 @@ type explainer interface {
 
 // watchWaits returns a context whose waits for tasks are those of the handler of p.
 func (e *execution) watchWaits(ctx context.Context, p *performance) context.Context {
-	return waits.With(ctx, func(source any, ids []string) func() {
+	return callctx.WithWatch(ctx, func(source any, ids []string) func() {
 		of, ok := source.(explainer)
 		if !ok {
 			return func() {}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/outage"
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // Options adjust a [Worker]. The zero value is a good default.
@@ -152,7 +152,7 @@ func (o Options) withDefaults() (_ Options, err error) {
 	if o.StopGrace == 0 {
 		o.StopGrace = stopGraceDefault
 	}
-	o.Logger = warnlog.Or(o.Logger)
+	o.Logger = safely.LoggerOr(o.Logger)
 	if err := checkName("Options.Actor", string(o.Actor)); err != nil {
 		return o, err
 	}

@@ -5,8 +5,8 @@ import (
 	process "os/exec"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testrun"
-	"github.com/stint-tasks/stint/internal/testtrace"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testtrace"
 )
 
 // A trace goes from a producer in Go over the service to a worker in Python, and back: with the

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // The archive of npm pack is installed into an empty project, whose compiler knows no types of

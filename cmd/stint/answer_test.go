@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestAnswer_EndsAnExternalTask(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestAbort_TakesFiltersAndAsks(t *testing.T) {

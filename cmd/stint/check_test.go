@@ -15,7 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A checked is what stint check --json prints.
@@ -322,6 +322,7 @@ func TestCheck_SaysThatThisIsAHotStandby(t *testing.T) {
 
 func TestCheck_NoticesPoolers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for mode, want := range map[string]string{
 		"transaction": "a pooler gives each transaction",
 		"session":     "a pooler stands between",

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // completions are what a shell is offered for the last word of a line, without the texts beside.
@@ -149,7 +149,7 @@ func TestComplete_StartsNoPrivateServer(t *testing.T) {
 	if got := completions(t, env, "show", "a"); len(got) != 0 {
 		t.Errorf("it offers %q, though no server is running", got)
 	}
-	working := work(t, env, programtest.Write(t, map[string]string{"none": ""}))
+	working := work(t, env, processes.Write(t, map[string]string{"none": ""}))
 	working.says(t, "worker starts")
 	if got := completions(t, env, "show", "a"); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("it offers %q, want what is in the running server", got)

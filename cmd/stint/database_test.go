@@ -19,9 +19,9 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/localpg"
-	"github.com/stint-tasks/stint/internal/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
@@ -144,7 +144,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"migrate", "functions"},
 		{"insert"},
 		{"submit", writeFile(t, "- {name: a, action: act}")},
-		{"worker", "--dir", programtest.Write(t, map[string]string{"act": ""})},
+		{"worker", "--dir", processes.Write(t, map[string]string{"act": ""})},
 		{"ls"},
 		{"show", "a"},
 		{"changes"},
@@ -468,7 +468,7 @@ func TestPrivate_IsNamed(t *testing.T) {
 			t.Errorf("%q says %q, though it uses no database", args, r.stderr)
 		}
 	}
-	working := work(t, env, programtest.Write(t, map[string]string{"none": ""}), "--json")
+	working := work(t, env, processes.Write(t, map[string]string{"none": ""}), "--json")
 	working.says(t, `"database":"the private PostgreSQL"`)
 	working.end(t)
 	if strings.Contains(working.output.String(), named) {

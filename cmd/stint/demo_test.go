@@ -13,7 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint/cmd/stint/internal/demo"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // wantNoDemo checks that nothing of a demo is left: no process that has a connection, no schema.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Who may create in a schema that the path names cannot have code of his run by the command, which
@@ -16,6 +16,7 @@ import (
 // Proves G154.
 func TestCommands_CallNobodysFunctions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const behind, first = `"$user", evil`, "evil, pg_catalog"
 	cases := [][2]string{
 		{behind, "cache_statement"}, {behind, "exec"}, {first, "exec"}, {first, "cache_statement"},

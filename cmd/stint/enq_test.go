@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // enqFile is a file of enq's quick start, or of how it runs with Stint.
@@ -79,7 +79,7 @@ func runScript(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Dir(binary)
 	if _, err := exec.LookPath("jq"); err != nil { // what it prints of an object's only field
-		path += ":" + programtest.Write(t, map[string]string{"jq": `
+		path += ":" + processes.Write(t, map[string]string{"jq": `
 value=$(tr '{,}' '\n\n\n' | sed -n "s/^\"${1##*.}\"://p")
 echo "${value:-null}"`})
 	}
@@ -109,7 +109,7 @@ echo "${value:-null}"`})
 func TestSubmit_RunsTheShardsOfEnq(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	working := work(t, db.env, programtest.Write(t, quickstartPrograms))
+	working := work(t, db.env, processes.Write(t, quickstartPrograms))
 	r := db.run(t, enqFile(t, "tree2.json"), "submit", "--wait", "--prefix", "t").wantExit(t, 0,
 		"1/save completed\n", "2/save completed\n", "3 of 3: 1/email completed\n")
 	const names = "NAME     ID\n1/save   t/1/save\n2/save   t/2/save\n1/email  t/1/email\n"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Proves R1.

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // hostileText clears a screen, writes from right to left, and returns to the beginning of the line.
@@ -24,6 +25,7 @@ const hostileAction = "act" + hostileText
 // Proves G303.
 func TestCommand_WritesNoTextOfOthersToTheTerminal(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.hostile(t)
 	for _, args := range slices.Concat(hostileLooks(), hostileSettings(), hostileEnds()) {

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/programtest"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestInsert_IsInterruptedWhileItReads(t *testing.T) {
@@ -138,7 +138,7 @@ func TestWorker_IsInterruptedWhileTheDatabaseIsBusy(t *testing.T) {
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
 	db.whileLocked(t, "IN ('ready', 'leases')", func() {
-		dir := programtest.Write(t, map[string]string{"act": ""})
+		dir := processes.Write(t, map[string]string{"act": ""})
 		working := work(t, db.env, dir)
 		db.waitForLock(t)
 		working.end(t)

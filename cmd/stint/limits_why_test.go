@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestExplain_SaysWhichLimitsHoldATaskUp(t *testing.T) {

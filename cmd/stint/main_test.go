@@ -23,9 +23,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // nowhere is the address of a database that does not answer.
@@ -233,7 +233,7 @@ func (d *database) exec(t *testing.T, statement string) {
 // A process is a command at work.
 type process struct {
 	cmd    *exec.Cmd
-	output capture.Buffer
+	output processes.Buffer
 }
 
 func start(t *testing.T, cmd *exec.Cmd) *process {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Nobody learns by a warning of a name that he may not read, and nobody who may change something is

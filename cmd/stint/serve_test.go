@@ -28,7 +28,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A server is stint serve at work, as somebody calls it.

@@ -18,10 +18,10 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
-	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
 
@@ -61,7 +61,7 @@ func TestServer_FlagsThatContradictEachOtherAreRefused(t *testing.T) {
 		},
 		{"STINT_SERVER=http://a STINT_TOKEN=secret", "ls", "the token of STINT_TOKEN is sent to"},
 		{"STINT_SERVER=" + silence, "worker --keep-aborted 1d --dir " +
-			programtest.Write(t, map[string]string{"act": ""}), "--keep-aborted is for a database"},
+			processes.Write(t, map[string]string{"act": ""}), "--keep-aborted is for a database"},
 	} {
 		r := run(t, strings.Fields(test.env), "", strings.Fields(test.args)...)
 		r.wantExit(t, 2, "stint: ", test.want)
@@ -175,7 +175,7 @@ func TestServer_IsShownTheToken(t *testing.T) {
 			}
 		}
 	}
-	dir := programtest.Write(t, map[string]string{"act": ""})
+	dir := processes.Write(t, map[string]string{"act": ""})
 	working := work(t, []string{"STINT_SERVER=" + at, "STINT_TOKEN=secret"}, dir)
 	eventually(t, "the end of the task", func() bool {
 		return db.get(t, "a").State == stint.StateCompleted
@@ -247,7 +247,7 @@ keeper: [{verbs: [read, control], actions: ["*"]}]`)
 	try("nobody", "ls", 10, "token", "--token-file, STINT_TOKEN_FILE or STINT_TOKEN")
 	try("worker", "top", 2, "needs a terminal")
 	working := work(t, append(as["worker"], "STINT_SERVER="+s.address),
-		programtest.Write(t, map[string]string{"act": "cat"}))
+		processes.Write(t, map[string]string{"act": "cat"}))
 	eventually(t, "the end of the task", func() bool {
 		return db.get(t, "shop/1").State == stint.StateCompleted
 	})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
-	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
 

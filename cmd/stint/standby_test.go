@@ -5,7 +5,7 @@ package main
 import (
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A hot standby has no transactions but those that only read.

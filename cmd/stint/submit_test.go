@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/programtest"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func writeFile(t *testing.T, text string) string {
@@ -103,7 +103,7 @@ NAME     STATE      TRIES  STATUS                                               
 
 func TestSubmit_RunsTrees(t *testing.T) {
 	t.Parallel()
-	dir := programtest.Write(t, quickstartPrograms)
+	dir := processes.Write(t, quickstartPrograms)
 	for name, test := range quickstarts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,7 +128,7 @@ func TestSubmit_TellsWhatWasAborted(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	dir := programtest.Write(t, map[string]string{
+	dir := processes.Write(t, map[string]string{
 		"good": `[ "$STINT_TRY" = 2 ] || exit 75; cat "$STINT_INPUTS"`,
 		"bad":  "echo no such user >&2; exit 65",
 	})
@@ -277,7 +277,7 @@ func TestSubmit_DrawsBarsOnTerminals(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	working := work(t, db.env, programtest.Write(t, map[string]string{"good": "", "other": ""}))
+	working := work(t, db.env, processes.Write(t, map[string]string{"good": "", "other": ""}))
 	tree := writeFile(t, `
 - {name: a, action: good}
 - {name: b, action: good, after: [a]}

@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestInsert_PrintsTheIDsItMakes(t *testing.T) {

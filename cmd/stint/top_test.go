@@ -17,9 +17,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/capture"
-	"github.com/stint-tasks/stint/internal/pgcut"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A terminal is one that the command draws on.
@@ -28,7 +28,7 @@ type terminal struct {
 	tty    *os.File
 	cmd    *exec.Cmd
 	before *term.State
-	output capture.Buffer
+	output processes.Buffer
 	read   chan struct{} // Closed when there is nothing more to read.
 	size   pty.Winsize
 }

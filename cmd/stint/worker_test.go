@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // work starts a worker with these programs. The test ends it.
@@ -71,7 +71,7 @@ func (d *database) wait(t *testing.T, id stint.TaskID) stint.TaskInfo {
 func TestWorker_RefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	dir := programtest.Write(t, map[string]string{"act": ""})
+	dir := processes.Write(t, map[string]string{"act": ""})
 	for want, args := range map[string][]string{
 		"--dir is empty":         {"--dir", ""},
 		"/etc/enq/worker.d":      {},
@@ -109,7 +109,7 @@ func TestWorker_KeepsNoSessionIfItOnlyPolls(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	working := work(t, db.env, programtest.Write(t, map[string]string{"act": ""}), "--poll-only")
+	working := work(t, db.env, processes.Write(t, map[string]string{"act": ""}), "--poll-only")
 	db.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true})
 	if got := db.wait(t, "a"); got.StatusCode != stint.StatusCompleted {
 		t.Errorf("the task is %+v", got)
@@ -125,7 +125,7 @@ func TestWorker_DoesWhatTheExitStatusSays(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	dir := programtest.Write(t, map[string]string{
+	dir := processes.Write(t, map[string]string{
 		"later": `[ "$STINT_TRY" -ge 2 ] || { echo not yet >&2; exit 75; }` + "\nprintf done",
 		"never": "printf 'no such user\\n\\tas 1234\\n' >&2\nexit 65",
 		"slow":  "exec sleep 60",
@@ -165,7 +165,7 @@ func TestWorker_ServesTheMetricsThatAlertsAskFor(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	dir := programtest.Write(t, map[string]string{"good": "true", "bad": "exit 65"})
+	dir := processes.Write(t, map[string]string{"good": "true", "bad": "exit 65"})
 	db.run(t, "", "limit", "good", "--concurrency", "2").wantExit(t, 0)
 	working := work(t, db.env, dir, "--metrics", "127.0.0.1:0")
 	db.insert(t, stint.Task{ID: "good", Action: "good", PostResult: true},
@@ -221,7 +221,7 @@ func page(t *testing.T, address, host string) string {
 func TestWorker_KeepsWhatItIsToldTo(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	dir := programtest.Write(t, map[string]string{"good": "true", "bad": "exit 65"})
+	dir := processes.Write(t, map[string]string{"good": "true", "bad": "exit 65"})
 	working := work(t, db.env, dir, "--keep-completed", "0", "--keep-aborted", "forever")
 	db.insert(t, stint.Task{ID: "good", Action: "good"}, stint.Task{ID: "bad", Action: "bad"})
 	eventually(t, "the end of both", func() bool {
@@ -235,7 +235,7 @@ func TestWorker_SaysWhatHappens(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	long := "head -c 5000 /dev/zero | tr '\\0' x >&2\nexit 65"
-	dir := programtest.Write(t, map[string]string{"good": "", "bad": long})
+	dir := processes.Write(t, map[string]string{"good": "", "bad": long})
 	text := work(t, db.env, dir)
 	text.says(t, `msg="worker starts"`)
 	text.says(t, `actions="[bad good]"`)
@@ -274,7 +274,7 @@ func TestWorker_SaysWhatHappens(t *testing.T) {
 // A task that succeeds is not logged unless that is asked for, one that fails is logged once.
 func TestWorker_LogsAsMuchAsItIsToldTo(t *testing.T) {
 	t.Parallel()
-	dir := programtest.Write(t, map[string]string{"good": "", "bad": "exit 65"})
+	dir := processes.Write(t, map[string]string{"good": "", "bad": "exit 65"})
 	for level, want := range map[string][3]bool{
 		"": {true, false, true}, "debug": {true, true, true}, "warn": {false, false, true},
 		"error": {false, false, false},
@@ -305,7 +305,7 @@ func TestWorker_LogsAsMuchAsItIsToldTo(t *testing.T) {
 func TestWorker_WaitsAsLongAsItIsToldToBetweenTries(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	dir := programtest.Write(t, map[string]string{"bad": "exit 75"})
+	dir := processes.Write(t, map[string]string{"bad": "exit 75"})
 	working := work(t, db.env, dir, "--retry-base", "2h", "--retry-max", "3h")
 	db.insert(t, stint.Task{ID: "a", Action: "bad"})
 	eventually(t, "a task that waits for its next try", func() bool {
@@ -322,7 +322,7 @@ func TestWorker_WaitsAsLongAsItIsToldToBetweenTries(t *testing.T) {
 func TestWorker_FinishesWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
-	dir := programtest.Write(t, map[string]string{
+	dir := processes.Write(t, map[string]string{
 		"act": `echo $$ > "$BEGUN"; until [ -e "$BEGUN.go" ]; do sleep 0.01; done; echo done`,
 	})
 	begun := filepath.Join(t.TempDir(), "begun")
@@ -361,7 +361,7 @@ func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := newDatabase(t)
-			dir := programtest.Write(t, map[string]string{"act": stubborn})
+			dir := processes.Write(t, map[string]string{"act": stubborn})
 			begun := filepath.Join(t.TempDir(), "begun")
 			env := append(db.env, "BEGUN="+begun)
 			working := work(t, env, dir, "--grace", test.grace)
@@ -394,7 +394,7 @@ func TestWorker_ASecondSIGTERMIsNoHurry(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	dir := programtest.Write(t, map[string]string{
+	dir := processes.Write(t, map[string]string{
 		"act": `echo $$ > "$BEGUN"; until [ -e "$BEGUN.go" ]; do sleep 0.01; done`,
 	})
 	begun := filepath.Join(t.TempDir(), "begun")
@@ -421,7 +421,7 @@ func TestWorker_ThatIsKilledLosesNoTask(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	dir := programtest.Write(t, map[string]string{"act": stubborn})
+	dir := processes.Write(t, map[string]string{"act": stubborn})
 	begun := filepath.Join(t.TempDir(), "begun")
 	env := append(db.env, "BEGUN="+begun)
 	killed := work(t, env, dir, "--lease", "24h")
@@ -452,7 +452,7 @@ func TestWorker_LosesItsProgramWithItsTask(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	dir := programtest.Write(t, map[string]string{
+	dir := processes.Write(t, map[string]string{
 		"act": `trap 'echo bye > "$BEGUN.bye"; exit' TERM; echo $$ > "$BEGUN"
 			while :; do sleep 0.01; done`,
 	})
@@ -469,7 +469,7 @@ func TestPrivate_IsSharedByWorkerAndSubmit(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	env, dir := privateHome(t)
-	working := work(t, env, programtest.Write(t, map[string]string{"greet": "echo hello, $(cat)"}),
+	working := work(t, env, processes.Write(t, map[string]string{"greet": "echo hello, $(cat)"}),
 		"--log-level", "debug")
 	r := run(t, env, `[{"name": "one", "action": "greet", "value": 1}]`, "submit", "-", "--wait")
 	r.wantExit(t, 0, "1 of 1: one completed").wantOutput(t, "hello, 1")

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/processes"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 func TestRun_WaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	var printed capture.Buffer
+	var printed processes.Buffer
 	args := []string{"-once", "-database-url", testdb.New(t).Config().ConnString()}
 	if err := run(t.Context(), args, &printed); err != nil {
 		t.Fatalf("run = %v\n%s", err, printed.String())

@@ -17,8 +17,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/processes"
 )
 
 // programEnv makes the test binary be the program, so that the tests see what its users see, and
@@ -55,7 +55,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // A program is the program at work, with its clients and workers.
 type program struct {
 	cmd    *exec.Cmd
-	output capture.Buffer
+	output processes.Buffer
 	ended  sync.Once
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 const branchesEqual = "the destinations equal the newest commits, byte for byte"

@@ -22,8 +22,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/processes"
 )
 
 const leaseInTests = 30 * time.Second
@@ -52,7 +52,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // A process is the program at work.
 type process struct {
 	cmd    *exec.Cmd
-	output capture.Buffer
+	output processes.Buffer
 	ended  sync.Once
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -27,7 +27,7 @@ type running struct {
 	url    string
 	pool   *pgxpool.Pool // of the test, on the same database
 	store  *stint.Store
-	output *capture.Buffer
+	output *processes.Buffer
 	stop   func() error // as a signal does, once
 }
 
@@ -47,7 +47,7 @@ func start(t *testing.T) *running {
 	ctx, signal := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &running{
 		url: "http://" + listener.Addr().String(), pool: pool, store: store,
-		output: &capture.Buffer{},
+		output: &processes.Buffer{},
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, testdb.URL(pool), listener, r.output) }()

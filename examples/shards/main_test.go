@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/localpg"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 func TestRun_LosesAShardAndGetsItBack(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	var printed capture.Buffer
+	var printed processes.Buffer
 	err := run(t.Context(), &printed)
 	if errors.Is(err, localpg.ErrUnsupported) {
 		t.Skip(err)

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/capture"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/processes"
 )
 
 const programEnv = "STINT_TEST_STEPS_PROGRAM"
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // Proves G185.
 func TestRun_CallsNoRecordedStepAgain(t *testing.T) {
 	t.Setenv(programEnv, "yes") // for the workers that it starts
-	var printed capture.Buffer
+	var printed processes.Buffer
 	args := []string{"-kills", "2", "-database-url", testdb.New(t).Config().ConnString()}
 	if err := run(t.Context(), args, &printed); err != nil {
 		t.Fatalf("run = %v\n%s", err, printed.String())

@@ -10,23 +10,11 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/recheck"
+	"github.com/stint-tasks/stint/verbs"
 )
 
-// A Changer has the verbs that change tasks of others.
-type Changer interface {
-	AbortTasks(
-		ctx context.Context, ids []stint.TaskID, status string,
-	) (stint.Affected, error)
-	RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
-	DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
-	ChangeTasks(
-		ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
-	) (stint.Affected, error)
-}
-
 // A Change is what is done to tasks by one of the verbs.
-type Change func(ctx context.Context, by Changer, ids []stint.TaskID) (stint.Affected, error)
+type Change func(ctx context.Context, by verbs.Changer, ids []stint.TaskID) (stint.Affected, error)
 
 // Abortable are the states of tasks that can be aborted: those that have not ended.
 func Abortable() []stint.State {
@@ -74,7 +62,7 @@ func IDs(tasks []Task) []stint.TaskID {
 	return ids
 }
 
-// Infos are tasks as [recheck.Unchanged] takes them.
+// Infos are tasks as [Unchanged] takes them.
 func Infos(tasks []Task) []stint.TaskInfo {
 	infos := make([]stint.TaskInfo, len(tasks))
 	for i, task := range tasks {
@@ -96,16 +84,11 @@ type Found struct {
 	Next stint.Cursor
 }
 
-// A Lister lists tasks.
-type Lister interface {
-	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
-}
-
 // Find returns the tasks that pass a filter, but those that skip leaves out. It stops when it has
 // found most of them, if that is not 0, or when enough says so between two looks. It takes some 200
 // bytes of memory for each.
 func Find(
-	ctx context.Context, store Lister, filter stint.Filter, most int,
+	ctx context.Context, store verbs.Reader, filter stint.Filter, most int,
 	skip func(task *stint.TaskInfo) bool, enough func() bool,
 ) (found Found, err error) {
 	const pageTasksMax = 1000
@@ -147,10 +130,10 @@ func Find(
 // Unchanged makes a change of those tasks that still are as they were seen. The store is that of
 // the transaction, and by what makes the change in it.
 func Unchanged(
-	ctx context.Context, store *stint.Store, by Changer, states []stint.State, tasks []Task,
+	ctx context.Context, store *stint.Store, by verbs.Changer, states []stint.State, tasks []Task,
 	change Change,
 ) (affected stint.Affected, err error) {
-	still, err := recheck.Unchanged(ctx, store, states, Infos(tasks))
+	still, err := Still(ctx, store, states, Infos(tasks))
 	if err != nil || len(still) == 0 {
 		return affected, err
 	}

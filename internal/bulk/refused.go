@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A Refusal is why tasks were left out of a change.
@@ -14,15 +15,10 @@ type Refusal struct {
 	Err   error
 }
 
-// A Grapher returns the network around a task.
-type Grapher interface {
-	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
-}
-
 // LeavingOut makes a change of tasks that takes place as a whole or not at all. If it is refused
 // because of some of the tasks, it is made again without these, which Refused names.
 func LeavingOut(
-	ctx context.Context, store Grapher, tasks []Task,
+	ctx context.Context, store verbs.Reader, tasks []Task,
 	change func(ctx context.Context, tasks []Task) (stint.Affected, error),
 ) (affected stint.Affected, refused []Refusal, err error) {
 	for len(tasks) > 0 {
@@ -54,7 +50,7 @@ func LeavingOut(
 // refusedBy returns the tasks because of which a change was refused: those that the error names or,
 // where it names aborted predecessors, what these keep aborted.
 func refusedBy(
-	ctx context.Context, store Grapher, err error,
+	ctx context.Context, store verbs.Reader, err error,
 ) (map[stint.TaskID]bool, error) {
 	refused := map[stint.TaskID]bool{}
 	var named *stint.TaskError

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A SeenChange changes those tasks that still are as they were seen, all in one transaction, or
@@ -15,7 +16,7 @@ type SeenChange func(
 type (
 	// A seer changes tasks as they were seen, as clients of services do, and shards.
 	seer interface {
-		AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) Changer
+		AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) verbs.Changer
 	}
 	// A dryRunner is a store on a database.
 	dryRunner interface {
@@ -39,7 +40,7 @@ func AsSeen(store any) SeenChange {
 			ctx context.Context, states []stint.State, tasks []Task, dryRun bool, change Change,
 		) (affected stint.Affected, err error) {
 			err = store.Remote().Transact(ctx, func(within *stint.Store) error {
-				var by Changer = within
+				var by verbs.Changer = within
 				if dryRun {
 					by = within.DryRun()
 				}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // zones are all zones that Go brings along, and for each rule of theirs another one that has

@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/askdb"
 	"github.com/stint-tasks/stint/internal/sqlfile"
 	"github.com/stint-tasks/stint/migrations"
 )
@@ -212,7 +211,7 @@ func (c *checkup) askRows(
 		return err
 	}
 	err = c.ask(topic, func() error {
-		return askdb.InTx(ctx, c.conn, func(tx pgx.Tx) error {
+		return InTx(ctx, c.conn, func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, text, args...)
 			if err != nil {
 				return err
@@ -296,12 +295,12 @@ func readEach[T any](c *checkup, say func(one T) []Finding) func(pgx.Rows) error
 func (c *checkup) askClock(ctx context.Context) error {
 	const readings = 5
 	var taken []reading
-	err := askdb.InTx(ctx, c.conn, func(tx pgx.Tx) error {
+	err := InTx(ctx, c.conn, func(tx pgx.Tx) error {
 		for range readings {
 			var r reading
 			var err error
 			r.before = time.Now() //nolint:forbidigo // compared with the database's, for people
-			if r.database, err = askdb.Now(ctx, tx); err != nil {
+			if r.database, err = Now(ctx, tx); err != nil {
 				return err
 			}
 			r.trip = time.Since(r.before)

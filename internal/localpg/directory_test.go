@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestStart_ServesADirectoryWhosePathIsTooLongForASocket(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 var errOffline = errors.New("no route to the network")

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/stint-tasks/stint/internal/testrun"
-	"github.com/stint-tasks/stint/internal/testserver"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testserver"
 )
 
 //nolint:gochecknoglobals // one server for all tests of a binary

@@ -21,7 +21,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // ErrInvalid reports that a token proves nothing. Its text, and that of errors that wrap it, is one
@@ -85,7 +85,7 @@ func New(ctx context.Context, options Options) (*Verifier, error) {
 	if len(options.Algorithms) == 0 {
 		options.Algorithms = []string{"RS256", "ES256", "EdDSA"}
 	}
-	keys, err := newKeys(ctx, options.JWKS, warnlog.Or(options.Logger))
+	keys, err := newKeys(ctx, options.JWKS, safely.LoggerOr(options.Logger))
 	if err != nil {
 		return nil, fmt.Errorf("new verifier: %w", err)
 	}

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/stint-tasks/stint/internal/testrun"
+
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // axe is where .ci/run puts axe-core, which finds what people cannot perceive, reach or understand.

@@ -14,7 +14,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	"github.com/stint-tasks/stint/internal/testrun"
+
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A foundForm is a form of a page, with one of its buttons.

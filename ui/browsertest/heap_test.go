@@ -12,8 +12,9 @@ import (
 	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // heap is how many bytes the page holds.
@@ -44,7 +45,7 @@ func TestLive_DoesNotGrow(t *testing.T) {
 	s := newScene(t)
 	wantNil(t, s.store.InsertTasks(t.Context(), mesh(10_000)))
 	wantNil(t, s.store.InsertTasks(t.Context(), fan(600)))
-	rounds := testrun.Rounds(90)
+	rounds := testrun.Rounds(40)
 
 	for i, page := range []string{
 		"/tasks?prefix=fan/&size=1000", "/network?id=fan/first", "/network?id=mesh/5000&show=all",

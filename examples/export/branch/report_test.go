@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A tampering changes what there is of a branch.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 func (p *program) abortCommand() *cobra.Command {
@@ -15,7 +16,7 @@ func (p *program) abortCommand() *cobra.Command {
 		verb: "abort", done: "aborted", unchanged: "had finished already", interrupts: true,
 		states: bulk.Abortable(),
 		do: func(
-			ctx context.Context, store changer, ids []stint.TaskID,
+			ctx context.Context, store verbs.Changer, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.AbortTasks(ctx, ids, status)
 		},

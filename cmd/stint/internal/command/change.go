@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // changeFlags say what is changed of tasks.
@@ -79,7 +80,7 @@ func (p *program) changeCommand() *cobra.Command {
 		verb: "change", done: "changed", unchanged: "had that already", separate: true,
 		states: bulk.Changeable(),
 		do: func(
-			ctx context.Context, store changer, ids []stint.TaskID,
+			ctx context.Context, store verbs.Changer, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.ChangeTasks(ctx, ids, to)
 		},

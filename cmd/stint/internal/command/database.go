@@ -16,8 +16,8 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
-	"github.com/stint-tasks/stint/internal/askdb"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/doctor"
 	"github.com/stint-tasks/stint/internal/localpg"
 	"github.com/stint-tasks/stint/migrations"
 )
@@ -32,7 +32,7 @@ type database struct {
 	client  *client.Client
 	address string
 
-	store verbs // direct or client; nil with shards
+	store allVerbs // direct or client; nil with shards
 
 	shards *sharded // nil unless shards are worked on
 }
@@ -150,7 +150,7 @@ func (p *program) connect(ctx context.Context, db *database) error {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "stint"
 	}
-	config.AfterConnect = askdb.ReadTexts
+	config.AfterConnect = doctor.ReadTexts
 	if p.connections > 0 && !strings.Contains(url, "pool_max_conns") {
 		config.MaxConns = p.connections
 	}
@@ -305,8 +305,8 @@ func (db *database) now(ctx context.Context) (now time.Time, err error) {
 		info, err := db.client.ServiceInfo(ctx)
 		return info.Now, err
 	}
-	err = askdb.InTx(ctx, db.pool, func(tx pgx.Tx) error {
-		now, err = askdb.Now(ctx, tx)
+	err = doctor.InTx(ctx, db.pool, func(tx pgx.Tx) error {
+		now, err = doctor.Now(ctx, tx)
 		return err
 	})
 	return now, err

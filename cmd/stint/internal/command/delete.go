@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 func (p *program) deleteCommand() *cobra.Command {
@@ -14,7 +15,7 @@ func (p *program) deleteCommand() *cobra.Command {
 		verb: "delete", done: "deleted",
 		states: bulk.Deletable(),
 		do: func(
-			ctx context.Context, store changer, ids []stint.TaskID,
+			ctx context.Context, store verbs.Changer, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.DeleteTasks(ctx, ids)
 		},

@@ -8,10 +8,11 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // changer returns what makes the change, or only says what it would do.
-func (c *change) changer(db *database) (changer, error) {
+func (c *change) changer(db *database) (verbs.Changer, error) {
 	switch {
 	case !c.dryRun:
 		return db.tasks(), nil

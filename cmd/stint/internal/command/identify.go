@@ -11,7 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
-	"github.com/stint-tasks/stint/internal/livefile"
+	"github.com/stint-tasks/stint/cmd/stint/internal/livefile"
 	"github.com/stint-tasks/stint/service/access"
 	"github.com/stint-tasks/stint/service/jwtauth"
 	"github.com/stint-tasks/stint/service/tokens"

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/cmd/stint/internal/jobimport"
 	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/internal/jobimport"
 )
 
 // importFlags say what jobs are imported, and as what.

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/askdb"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/doctor"
 	"github.com/stint-tasks/stint/internal/sqlfile"
 	"github.com/stint-tasks/stint/migrations"
 )
@@ -213,7 +213,7 @@ func (p *program) confirmDrop(
 	var tasks, stores int64
 	schema := pgx.Identifier{p.schema}.Sanitize() + "."
 	statement := strings.ReplaceAll(sqlfile.Statement(countDropped), "stint.", schema)
-	err := askdb.InTx(ctx, conn, func(tx pgx.Tx) error {
+	err := doctor.InTx(ctx, conn, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, statement).Scan(&tasks, &stores)
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/stint-tasks/stint/internal/askdb"
+	"github.com/stint-tasks/stint/internal/doctor"
 )
 
 //go:embed sql/lock_holder.sql
@@ -52,7 +52,7 @@ func (p *program) tellHolders(ctx context.Context, pool *pgxpool.Pool) (stop fun
 // findHolder names the process that holds the lock that whoever migrates waits for, if there is
 // one, and says how old its transaction is, if it may be seen.
 func findHolder(ctx context.Context, pool *pgxpool.Pool) (name, age string, err error) {
-	err = askdb.InTx(ctx, pool, func(tx pgx.Tx) error {
+	err = doctor.InTx(ctx, pool, func(tx pgx.Tx) error {
 		var (
 			holder      int32
 			application *string

@@ -15,11 +15,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/capture"
-	"github.com/stint-tasks/stint/internal/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
-	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
 
@@ -192,7 +191,7 @@ func (n *typedName) run(
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out bytes.Buffer
-	var errs capture.Buffer
+	var errs processes.Buffer
 	if strings.HasPrefix(n.line, "worker") {
 		args = append(args, "--dir", dir)
 		watched := func(p []byte) (int, error) {
@@ -279,7 +278,7 @@ func newNamed(t *testing.T, stores ...*stint.Store) *namedStore {
 			t.Fatal(err)
 		}
 	}
-	return &namedStore{dir: programtest.Write(t, programs)}
+	return &namedStore{dir: processes.Write(t, programs)}
 }
 
 // unheard is a name that is near no other.

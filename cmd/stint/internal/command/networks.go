@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-tasks/stint/internal/askdb"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/doctor"
 	"github.com/stint-tasks/stint/internal/sqlfile"
 )
 
@@ -86,7 +86,7 @@ func (db *database) networks(
 	keys := make([]int64, len(tasks)) // 0 is none
 	schema := pgx.Identifier{db.direct.Schema()}.Sanitize() + "."
 	statement := strings.ReplaceAll(sqlfile.Statement(networksFile), "stint.", schema)
-	err = askdb.InTx(ctx, db.pool, func(tx pgx.Tx) error {
+	err = doctor.InTx(ctx, db.pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, statement, ids)
 		if err != nil {
 			return err

@@ -15,11 +15,12 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
-	"github.com/stint-tasks/stint/internal/pgcut"
 	"github.com/stint-tasks/stint/internal/testdb"
-	"github.com/stint-tasks/stint/internal/testrun"
-	"github.com/stint-tasks/stint/internal/testservice"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // What a change by filters does must not depend on how its tasks are cut into batches, even if
@@ -58,17 +59,17 @@ func TestChange_IsOnePlanHoweverItIsCut(t *testing.T) {
 type bulkVerb struct {
 	name   string
 	states []stint.State
-	do     func(context.Context, changer, []stint.TaskID) (stint.Affected, error)
+	do     func(context.Context, verbs.Changer, []stint.TaskID) (stint.Affected, error)
 }
 
 func bulkVerbs() []bulkVerb {
-	retry := func(ctx context.Context, s changer, ids []stint.TaskID) (stint.Affected, error) {
+	retry := func(ctx context.Context, s verbs.Changer, ids []stint.TaskID) (stint.Affected, error) {
 		return s.RetryTasks(ctx, ids)
 	}
-	abort := func(ctx context.Context, s changer, ids []stint.TaskID) (stint.Affected, error) {
+	abort := func(ctx context.Context, s verbs.Changer, ids []stint.TaskID) (stint.Affected, error) {
 		return s.AbortTasks(ctx, ids, "enough")
 	}
-	remove := func(ctx context.Context, s changer, ids []stint.TaskID) (stint.Affected, error) {
+	remove := func(ctx context.Context, s verbs.Changer, ids []stint.TaskID) (stint.Affected, error) {
 		return s.DeleteTasks(ctx, ids)
 	}
 	pending := []stint.State{stint.StateReady, stint.StateScheduled, stint.StateBlocked}
@@ -209,7 +210,7 @@ func (b *bulkPlay) change(verb bulkVerb) string {
 	defer interrupt()
 	batches := 0
 	c := &change{batchMax: b.batchMax, do: func(
-		ctx context.Context, s changer, ids []stint.TaskID,
+		ctx context.Context, s verbs.Changer, ids []stint.TaskID,
 	) (stint.Affected, error) {
 		others()
 		if batches++; batches > b.interrupted {
@@ -326,7 +327,7 @@ func TestChange_ReportsWhatIsCommittedWhileItIsInterrupted(t *testing.T) {
 		return false
 	})
 	c := &change{batchMax: 1, do: func(
-		ctx context.Context, store changer, ids []stint.TaskID,
+		ctx context.Context, store verbs.Changer, ids []stint.TaskID,
 	) (stint.Affected, error) {
 		return store.AbortTasks(ctx, ids, "")
 	}}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stint-tasks/stint/internal/docfiles"
+	"github.com/stint-tasks/stint/internal/testing/golden"
 )
 
 const documents = "../../../../docs"
@@ -22,7 +22,7 @@ func TestPages_NameEveryCommandAndFlag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := docfiles.ForUsers(t, documents)
+	all := golden.ForUsers(t, documents)
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {
 		path := strings.TrimPrefix(cmd.CommandPath(), "stint ")

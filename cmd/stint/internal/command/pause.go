@@ -28,7 +28,7 @@ with a warning on standard error.
 With --json: paused, the actions; with --key action, and paused_keys.`,
 		Example: `  stint pause mail
   stint pause mail --key customer-7`,
-	}, "pause", "paused", verbs.Pause, verbs.PauseKeys)
+	}, "pause", "paused", allVerbs.Pause, allVerbs.PauseKeys)
 }
 
 func (p *program) resumeCommand() *cobra.Command {
@@ -43,14 +43,14 @@ stays as it is, and standard error says so.
 With --json: resumed, the actions; with --key action, and resumed_keys.`,
 		Example: `  stint resume mail
   stint resume mail --key customer-7`,
-	}, "resume", "resumed", verbs.Resume, verbs.ResumeKeys)
+	}, "resume", "resumed", allVerbs.Resume, allVerbs.ResumeKeys)
 }
 
 // pausing completes a sub-command that pauses or resumes.
 func (p *program) pausing(
 	cmd *cobra.Command, verb, done string,
-	doActions func(store verbs, ctx context.Context, actions ...string) error,
-	doKeys func(store verbs, ctx context.Context, action string, keys ...string) error,
+	doActions func(store allVerbs, ctx context.Context, actions ...string) error,
+	doKeys func(store allVerbs, ctx context.Context, action string, keys ...string) error,
 ) *cobra.Command {
 	var keys []string
 	cmd.GroupID = groupOperations

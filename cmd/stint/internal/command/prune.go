@@ -129,7 +129,7 @@ func (p *program) prune(
 // finishedTasks returns how many tasks have completed and how many were aborted. About is a word
 // that says so where these are estimates.
 func finishedTasks(
-	ctx context.Context, store verbs,
+	ctx context.Context, store allVerbs,
 ) (completed, aborted int64, about string, err error) {
 	stats, err := store.Stats(ctx)
 	for _, action := range stats.Actions {

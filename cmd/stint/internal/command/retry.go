@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 func (p *program) retryCommand() *cobra.Command {
@@ -16,7 +17,7 @@ func (p *program) retryCommand() *cobra.Command {
 		states: []stint.State{stint.StateAborted},
 		also:   []stint.State{stint.StateCompleted, stint.StateSkipped},
 		do: func(
-			ctx context.Context, store changer, ids []stint.TaskID,
+			ctx context.Context, store verbs.Changer, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.RetryTasks(ctx, ids)
 		},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 func (p *program) scheduleCommand() *cobra.Command {
@@ -41,7 +42,7 @@ inserted stay as they are. If one of the schedules does not exist, none is pause
 
 With --json: paused, the names.`,
 			Example: "  stint schedule pause report",
-		}, "paused", verbs.PauseSchedules)),
+		}, "paused", allVerbs.PauseSchedules)),
 		noted(p.changing(&cobra.Command{
 			Use:   "resume NAME...",
 			Short: "Let paused schedules occur again",
@@ -51,7 +52,7 @@ not exist, none is resumed.
 
 With --json: resumed, the names.`,
 			Example: "  stint schedule resume report",
-		}, "resumed", verbs.ResumeSchedules)),
+		}, "resumed", allVerbs.ResumeSchedules)),
 		noted(p.triggerCommand()),
 		noted(p.changing(&cobra.Command{
 			Use:        "rm NAME...",
@@ -62,7 +63,7 @@ exist, none is deleted.
 
 With --json: deleted, the names.`,
 			Example: "  stint schedule rm report",
-		}, "deleted", verbs.DeleteSchedules)),
+		}, "deleted", allVerbs.DeleteSchedules)),
 	)
 	return cmd
 }
@@ -387,7 +388,7 @@ With --json: name, id.`,
 // changing completes a sub-command that changes schedules.
 func (p *program) changing(
 	cmd *cobra.Command, done string,
-	do func(store verbs, ctx context.Context, names ...string) error,
+	do func(store allVerbs, ctx context.Context, names ...string) error,
 ) *cobra.Command {
 	cmd.Args = some("names of schedules")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
@@ -417,7 +418,7 @@ func (p *program) scheduleNames(
 ) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var offered []cobra.Completion
 	p.lookUp(cmd, func(ctx context.Context, store taskVerbs) error {
-		schedules, ok := store.(scheduler)
+		schedules, ok := store.(verbs.Scheduler)
 		if !ok { // across shards, there are none
 			return nil
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
-	"github.com/stint-tasks/stint/internal/warnlog"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // The variables of the environment that stand for flags about a service. STINT_TOKEN has no flag,
@@ -194,7 +194,7 @@ func (r *remote) tls(address string, logger *slog.Logger) (*tls.Config, error) {
 		}
 		return nil, said(errInput, "--%s is for addresses that begin with https://", name)
 	}
-	return callerTLS(warnlog.Or(logger), namedFile{"server-ca", r.authority},
+	return callerTLS(safely.LoggerOr(logger), namedFile{"server-ca", r.authority},
 		namedFile{"client-cert", r.cert}, namedFile{"client-key", r.key})
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/doctor"
-	"github.com/stint-tasks/stint/internal/sharding"
+	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/shards"
 )
 
@@ -126,7 +126,7 @@ func (s *sharded) Stats(ctx context.Context) (stint.Stats, error) {
 			one.Actions[i].Action = one.Shard + "/" + one.Actions[i].Action
 		}
 	}
-	return sharding.Sum(found), err
+	return views.Sum(found), err
 }
 
 // Problems returns up to limit tasks of each kind and shard.

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/stint-tasks/stint/internal/livefile"
+	"github.com/stint-tasks/stint/cmd/stint/internal/livefile"
 )
 
 // openTLS returns how to speak TLS with a certificate that may be replaced. With authorities, a

@@ -2,67 +2,28 @@ package command
 
 import (
 	"context"
-	"iter"
-	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/cmd/stint/internal/top"
-	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/doctor"
+	"github.com/stint-tasks/stint/verbs"
 	"github.com/stint-tasks/stint/worker"
 )
 
-// verbs are those that sub-commands need, of a store or of a client of a service.
-type verbs interface {
-	taskVerbs
+// allVerbs are those that sub-commands need, of a store or of a client of a service.
+type allVerbs interface {
+	verbs.All
 	worker.Queue
-	InsertTasks(ctx context.Context, tasks []stint.Task) error
-	EnsureTasks(ctx context.Context, tasks []stint.Task) (existing []stint.TaskID, err error)
-	InsertTasksFrom(ctx context.Context, tasks iter.Seq2[stint.Task, error]) (int64, error)
-	Debounce(ctx context.Context, task stint.Task, quiet, atMost time.Duration) error
-	AnswerTasks(
-		ctx context.Context, actor stint.ActorID, answers []stint.Answer,
-	) ([]error, error)
-	limiter
-	scheduler
-}
-
-// A scheduler has the verbs for schedules.
-type scheduler interface {
-	PutSchedules(ctx context.Context, schedules []stint.Schedule) error
-	EnsureSchedules(ctx context.Context, schedules []stint.Schedule) error
-	ListSchedules(ctx context.Context, names ...string) ([]stint.ScheduleInfo, error)
-	PauseSchedules(ctx context.Context, names ...string) error
-	ResumeSchedules(ctx context.Context, names ...string) error
-	DeleteSchedules(ctx context.Context, names ...string) error
-	TriggerSchedule(ctx context.Context, name string) (stint.TaskID, error)
-}
-
-// A limiter has the verbs that limit and pause actions.
-type limiter interface {
-	SetLimits(ctx context.Context, action string, limits stint.Limits) error
-	ListLimits(ctx context.Context, actions ...string) ([]stint.ActionLimits, error)
-	Pause(ctx context.Context, actions ...string) error
-	Resume(ctx context.Context, actions ...string) error
-	PauseKeys(ctx context.Context, action string, keys ...string) error
-	ResumeKeys(ctx context.Context, action string, keys ...string) error
-	SetWeights(ctx context.Context, action string, weights map[string]int) error
+	Close(ctx context.Context) error
 }
 
 // taskVerbs are those for tasks that are there, which shards have, too.
 type taskVerbs interface {
-	changer
-	top.Verbs
-	History(ctx context.Context, id stint.TaskID) (stint.History, error)
-	ListChanges(ctx context.Context, filter stint.ChangeFilter) (stint.ChangePage, error)
-	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
-	WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error)
-	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
+	verbs.Changer
+	verbs.Reader
+	verbs.Waiter
+	verbs.Auditor
 	Close(ctx context.Context) error
 }
-
-// A changer has the verbs that change tasks of others.
-type changer = bulk.Changer
 
 // task returns a task, with its body and result.
 func (db *database) task(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/cmd/stint/internal/demo"
-	"github.com/stint-tasks/stint/internal/golden"
+	"github.com/stint-tasks/stint/internal/testing/golden"
 )
 
 func wantGolden(t *testing.T, name, got string) {

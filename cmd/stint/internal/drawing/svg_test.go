@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/golden"
+	"github.com/stint-tasks/stint/internal/testing/golden"
 )
 
 // network is a graph of tasks in some state; each pair of IDs is an edge.

@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/programtest"
+	"github.com/stint-tasks/stint/internal/testing/processes"
 	"github.com/stint-tasks/stint/worker"
 )
 
 func TestOpen_FindsExecutableRegularFiles(t *testing.T) {
 	t.Parallel()
-	dir := programtest.Write(t, map[string]string{"b": "", "a.py": "", ".hidden": "", "README": ""})
+	dir := processes.Write(t, map[string]string{"b": "", "a.py": "", ".hidden": "", "README": ""})
 	err := errors.Join(
 		os.Chmod(filepath.Join(dir, "README"), 0o600),
 		os.Mkdir(filepath.Join(dir, "directory"), 0o700),
@@ -47,7 +47,7 @@ func TestOpen_IgnoresTheCopiesThatToolsLeave(t *testing.T) {
 	for _, name := range copies {
 		scripts[name] = ""
 	}
-	dir := programtest.Write(t, scripts)
+	dir := processes.Write(t, scripts)
 	d, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestOpen_IgnoresTheCopiesThatToolsLeave(t *testing.T) {
 
 func TestOpen_TakesOnlyTheActionsNamed(t *testing.T) {
 	t.Parallel()
-	dir := programtest.Write(t, map[string]string{"a": "", "b": "", "c": "", ".hidden": ""})
+	dir := processes.Write(t, map[string]string{"a": "", "b": "", "c": "", ".hidden": ""})
 	d, err := Open(dir, "c", "a", "c")
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestOpen_RefusesADirectoryWithoutPrograms(t *testing.T) {
 
 func TestProgram_RefusesWhatIsNotAFileOfTheDirectory(t *testing.T) {
 	t.Parallel()
-	dir := programtest.Write(t, map[string]string{"a": "", "outside": "", ".hidden": ""})
+	dir := processes.Write(t, map[string]string{"a": "", "outside": "", ".hidden": ""})
 	if err := os.Mkdir(filepath.Join(dir, "inner"), 0o700); err != nil {
 		t.Fatal(err)
 	}

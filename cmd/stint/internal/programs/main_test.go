@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/programtest"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/processes"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 
 func newDirectory(t *testing.T, scripts map[string]string) *Directory {
 	t.Helper()
-	d, err := Open(programtest.Write(t, scripts))
+	d, err := Open(processes.Write(t, scripts))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestPerform_GivesTheBodyAndTakesResultAndLog(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/golden"
+	"github.com/stint-tasks/stint/internal/testing/golden"
 )
 
 var colour = regexp.MustCompile("\x1b\\[[0-9]+m")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A Snapshot is what was seen at one time.
@@ -51,16 +52,8 @@ type Source interface {
 
 // Verbs are those of a store, or of a client of a service.
 type Verbs interface {
-	Stats(ctx context.Context) (stint.Stats, error)
-	Problems(ctx context.Context, limit int) (stint.Problems, error)
-	ListActors(ctx context.Context) ([]stint.ActorInfo, error)
-	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
-	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
-	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
-	AbortTasks(
-		ctx context.Context, ids []stint.TaskID, status string,
-	) (stint.Affected, error)
-	RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
+	verbs.Reader
+	verbs.Changer
 }
 
 // A Store is a store, or a client of a service, as a source.

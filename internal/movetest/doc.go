@@ -1,2 +1,0 @@
-// Package movetest has tests that move and copy databases of Stint by the means of PostgreSQL.
-package movetest

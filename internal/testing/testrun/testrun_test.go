@@ -1,0 +1,45 @@
+package testrun_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+)
+
+// Three turns try each pair once, and each turn all second members.
+func TestThird_TakesTurns(t *testing.T) { //nolint:paralleltest // it sets the environment
+	for _, sizes := range [][2]int{{3, 3}, {10, 3}, {10, 2}, {5, 4}, {17, 1}} {
+		as, bs := numbers(sizes[0]), numbers(sizes[1])
+		all := testrun.Pairs(as, bs)
+		t.Setenv("STINT_TEST_LONG", "1")
+		if got := testrun.Third(all, 1); !slices.Equal(got, all) {
+			t.Errorf("of %v every repetition has %d cases, want %d", sizes, len(got), len(all))
+		}
+		t.Setenv("STINT_TEST_LONG", "")
+		tried := map[testrun.Pair[int, int]]int{}
+		for turn := range 3 {
+			seen := map[int]bool{}
+			for _, pair := range testrun.Third(all, turn) {
+				tried[pair]++
+				seen[pair.B] = true
+			}
+			if len(seen) < len(bs) {
+				t.Errorf("of %v turn %d leaves second members out: %v", sizes, turn, seen)
+			}
+		}
+		for _, pair := range all {
+			if tried[pair] != 1 {
+				t.Errorf("of %v, three turns try %v %d times", sizes, pair, tried[pair])
+			}
+		}
+	}
+}
+
+func numbers(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}

@@ -1,2 +1,0 @@
-// Package upgradetest has tests that upgrade databases and processes of an earlier release.
-package upgradetest

@@ -1,0 +1,2 @@
+// Package upgrade has tests that upgrade databases and processes of an earlier release.
+package upgrade

@@ -1,0 +1,102 @@
+// Package verbs names the verbs of a store by what they are for. [*stint.Store] has them all, and so
+// has the client of a service; Merged of package shards has those of [Reader], [Changer], [Auditor]
+// and [Waiter]. Take one of them where any of these will do, or where tests have their own.
+//
+// The methods of stint.Store say what each verb does, its limits and its errors.
+package verbs
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// An Inserter inserts tasks and dependencies.
+type Inserter interface {
+	InsertTasks(ctx context.Context, tasks []stint.Task) error
+	InsertTasksFrom(ctx context.Context, tasks iter.Seq2[stint.Task, error]) (int64, error)
+	EnsureTasks(ctx context.Context, tasks []stint.Task) (existing []stint.TaskID, err error)
+	Debounce(ctx context.Context, task stint.Task, quiet, atMost time.Duration) error
+	AddDependencies(ctx context.Context, dependencies []stint.Dependency) error
+}
+
+// A Reader tells of tasks, and of those who perform them.
+type Reader interface {
+	Stats(ctx context.Context) (stint.Stats, error)
+	Problems(ctx context.Context, limit int) (stint.Problems, error)
+	ListActors(ctx context.Context) ([]stint.ActorInfo, error)
+	ListTasks(ctx context.Context, filter stint.Filter) (stint.TaskPage, error)
+	GetTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
+	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
+	History(ctx context.Context, id stint.TaskID) (stint.History, error)
+	Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
+}
+
+// A Waiter waits until tasks have finished.
+type Waiter interface {
+	WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskInfo, error)
+	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
+}
+
+// A Changer changes tasks of others. [stint.DryRun] is one that only says what would change.
+type Changer interface {
+	AbortTasks(ctx context.Context, ids []stint.TaskID, status string) (stint.Affected, error)
+	RetryTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
+	DeleteTasks(ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
+	ChangeTasks(
+		ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
+	) (stint.Affected, error)
+}
+
+// An Answerer ends tasks that are performed outside.
+type Answerer interface {
+	AnswerTasks(
+		ctx context.Context, actor stint.ActorID, answers []stint.Answer,
+	) ([]error, error)
+}
+
+// An Auditor tells who has changed tasks and settings.
+type Auditor interface {
+	ListChanges(ctx context.Context, filter stint.ChangeFilter) (stint.ChangePage, error)
+}
+
+// A Limiter limits and pauses actions and keys.
+type Limiter interface {
+	SetLimits(ctx context.Context, action string, limits stint.Limits) error
+	ListLimits(ctx context.Context, actions ...string) ([]stint.ActionLimits, error)
+	SetWeights(ctx context.Context, action string, weights map[string]int) error
+	Pause(ctx context.Context, actions ...string) error
+	Resume(ctx context.Context, actions ...string) error
+	PauseKeys(ctx context.Context, action string, keys ...string) error
+	ResumeKeys(ctx context.Context, action string, keys ...string) error
+}
+
+// A Scheduler keeps schedules.
+type Scheduler interface {
+	PutSchedules(ctx context.Context, schedules []stint.Schedule) error
+	EnsureSchedules(ctx context.Context, schedules []stint.Schedule) error
+	ListSchedules(ctx context.Context, names ...string) ([]stint.ScheduleInfo, error)
+	PauseSchedules(ctx context.Context, names ...string) error
+	ResumeSchedules(ctx context.Context, names ...string) error
+	DeleteSchedules(ctx context.Context, names ...string) error
+	TriggerSchedule(ctx context.Context, name string) (stint.TaskID, error)
+}
+
+// All are the verbs for everybody but owners, who have the verbs of Queue of package worker.
+type All interface {
+	Inserter
+	Reader
+	Waiter
+	Changer
+	Answerer
+	Auditor
+	Limiter
+	Scheduler
+}
+
+var (
+	_ All     = (*stint.Store)(nil)
+	_ Changer = (*stint.DryRun)(nil)
+)
