@@ -172,7 +172,8 @@ func change[M proto.Message](
 func (t *tasks) AbortTasks(
 	ctx context.Context, r *stintv1.AbortTasksRequest,
 ) (*stintv1.AbortTasksResponse, error) {
-	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (*stintv1.AbortTasksResponse, error) {
+	type response = *stintv1.AbortTasksResponse
+	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (response, error) {
 		aborted, err := by.AbortTasks(ctx, wire.ToIDs(r.GetIds()), r.GetStatus())
 		return &stintv1.AbortTasksResponse{Aborted: wire.FromAffected(aborted)}, err
 	})
@@ -191,7 +192,8 @@ func (t *tasks) AnswerTasks(
 func (t *tasks) RetryTasks(
 	ctx context.Context, r *stintv1.RetryTasksRequest,
 ) (*stintv1.RetryTasksResponse, error) {
-	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (*stintv1.RetryTasksResponse, error) {
+	type response = *stintv1.RetryTasksResponse
+	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (response, error) {
 		retried, err := by.RetryTasks(ctx, wire.ToIDs(r.GetIds()))
 		return &stintv1.RetryTasksResponse{Retried: wire.FromAffected(retried)}, err
 	})
@@ -200,7 +202,8 @@ func (t *tasks) RetryTasks(
 func (t *tasks) DeleteTasks(
 	ctx context.Context, r *stintv1.DeleteTasksRequest,
 ) (*stintv1.DeleteTasksResponse, error) {
-	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (*stintv1.DeleteTasksResponse, error) {
+	type response = *stintv1.DeleteTasksResponse
+	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (response, error) {
 		deleted, err := by.DeleteTasks(ctx, wire.ToIDs(r.GetIds()))
 		return &stintv1.DeleteTasksResponse{Deleted: wire.FromAffected(deleted)}, err
 	})
@@ -213,7 +216,8 @@ func (t *tasks) ChangeTasks(
 	if err != nil {
 		return nil, err
 	}
-	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (*stintv1.ChangeTasksResponse, error) {
+	type response = *stintv1.ChangeTasksResponse
+	return change(ctx, t, r.GetDryRun(), func(by verbs.Changer) (response, error) {
 		changed, err := by.ChangeTasks(ctx, wire.ToIDs(r.GetIds()), to)
 		return &stintv1.ChangeTasksResponse{Changed: wire.FromAffected(changed)}, err
 	})

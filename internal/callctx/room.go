@@ -2,9 +2,9 @@ package callctx
 
 import "context"
 
-// A Room lets OwnTasks ask whether there is memory for bodies before it reads them. The service uses
-// it to bound the bytes that it holds for its callers. It waits until a call may hold so many bytes. If it returns an error there is no room, and
-// the call fails with that.
+// A Room lets OwnTasks ask whether there is memory for bodies before it reads them. The service
+// uses it to bound the bytes that it holds for its callers. It waits until a call may hold so many
+// bytes. If it returns an error there is no room, and the call fails with that.
 type Room func(ctx context.Context, bytes int64) error
 
 type roomKey struct{}

@@ -5,8 +5,9 @@ package callctx
 import "context"
 
 // A Watch lets WaitForTask tell a worker, by the context of a handler, that the handler waits for
-// other tasks: the worker warns if handlers that wait have taken all slots. It is told that the call that got the context waits for tasks with these IDs, by source: a
-// store, or a client of a service. The function that it returns ends the wait.
+// other tasks: the worker warns if handlers that wait have taken all slots. It is told that the
+// call that got the context waits for tasks with these IDs, by source: a store, or a client of a
+// service. The function that it returns ends the wait.
 type Watch func(source any, ids []string) (over func())
 
 type key struct{}

@@ -21,8 +21,8 @@ const (
 	noteEvery = time.Second
 )
 
-// Notes notes, in the table action_stats, which actions a store asks for, and how many tries of each
-// it has handed out.
+// Notes notes, in the table action_stats, which actions a store asks for, and how many tries of
+// each it has handed out.
 type Notes struct {
 	db *pg.DB
 

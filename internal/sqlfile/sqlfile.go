@@ -1,6 +1,6 @@
-// Package sqlfile turns a file of SQL into the statement to send: with the parts that it shares with
-// others, without its comments, and with the names of PostgreSQL's functions in full. internal/pg,
-// internal/doctor and the command read their statements by it.
+// Package sqlfile turns a file of SQL into the statement to send: with the parts that it shares
+// with others, without its comments, and with the names of PostgreSQL's functions in full.
+// internal/pg, internal/doctor and the command read their statements by it.
 package sqlfile
 
 import (

@@ -25,7 +25,11 @@ SELECT 5 /* replaced */, -- the cause
 
 func TestWhole_PutsInParts(t *testing.T) {
 	t.Parallel()
-	const file = "SELECT *\nFROM (\n    -- include span_of_key: table=ready; key=named.key\n) AS span\n"
+	const file = `SELECT *
+FROM (
+    -- include span_of_key: table=ready; key=named.key
+) AS span
+`
 	const want = `SELECT *
 FROM (
     SELECT ready.lo, ready.hi

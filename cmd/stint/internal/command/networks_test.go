@@ -69,7 +69,9 @@ func bulkVerbs() []bulkVerb {
 	abort := func(ctx context.Context, s verbs.Changer, ids []stint.TaskID) (stint.Affected, error) {
 		return s.AbortTasks(ctx, ids, "enough")
 	}
-	remove := func(ctx context.Context, s verbs.Changer, ids []stint.TaskID) (stint.Affected, error) {
+	remove := func(
+		ctx context.Context, s verbs.Changer, ids []stint.TaskID,
+	) (stint.Affected, error) {
 		return s.DeleteTasks(ctx, ids)
 	}
 	pending := []stint.State{stint.StateReady, stint.StateScheduled, stint.StateBlocked}
