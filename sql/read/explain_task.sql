@@ -136,10 +136,9 @@ WITH named AS MATERIALIZED (
         LIMIT $2::integer
     ) AS owned
 )
-SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
-       task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
-       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
-       task.limit_key, task.headers::text,
+SELECT
+       -- include task_columns: body=NULL::bytea; result=NULL::bytea
+       ,
        coalesce((SELECT blocked.missing
                  FROM stint.blocked
                  WHERE blocked.key = chosen.key AND chosen.place = 0), 0) AS missing,

@@ -24,10 +24,9 @@ WITH RECURSIVE around (key) AS (
 ), chosen AS MATERIALIZED (
     SELECT around.key FROM around LIMIT $2::integer
 )
-SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
-       task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
-       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
-       task.limit_key, task.headers::text, task.key,
+SELECT
+       -- include task_columns: body=NULL::bytea; result=NULL::bytea
+       , task.key,
        coalesce(edge.predecessors, '{}'), edge.conditions,
        EXISTS (SELECT FROM around OFFSET $2::integer) AS cut
 FROM chosen

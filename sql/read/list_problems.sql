@@ -14,22 +14,7 @@ WITH slow AS MATERIALIZED (
         FROM stint.leases
         ORDER BY leases.owned_at, leases.claim, leases.part
     ) AS lease
-    -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
-    CROSS JOIN LATERAL (SELECT lease.spans || '{}'::bigint[] AS spans OFFSET 0) AS unpacked
-    CROSS JOIN LATERAL (
-        SELECT span.key
-        FROM generate_subscripts(unpacked.spans, 1) AS pair (n)
-        CROSS JOIN LATERAL (
-            SELECT leased.lo, leased.hi
-            FROM stint.leased
-            WHERE leased.lo BETWEEN unpacked.spans[pair.n][1] AND unpacked.spans[pair.n][2]
-              AND leased.claim = lease.claim AND leased.part = lease.part
-            OFFSET 0
-        ) AS leased
-        CROSS JOIN LATERAL generate_series(
-            leased.lo, least(leased.hi, leased.lo + $1::integer - 1)) AS span (key)
-        LIMIT $1::integer
-    ) AS span
+    -- include keys_of_lease
     ORDER BY lease.owned_at, lease.claim, lease.part
     LIMIT $1::integer
 ), failing AS MATERIALIZED (
@@ -75,10 +60,9 @@ WITH slow AS MATERIALIZED (
     SELECT failed.key, 2, row_number() OVER (ORDER BY failed.finished_at DESC, failed.key)
     FROM failed
 )
-SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
-       task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
-       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
-       task.limit_key, task.headers::text, chosen.kind
+SELECT
+       -- include task_columns: body=NULL::bytea; result=NULL::bytea
+       , chosen.kind
 FROM chosen
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0

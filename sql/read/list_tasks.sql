@@ -13,10 +13,9 @@
 --   $8 limit_key  text, or null: all
 --   $9 headers    text: an object of JSON whose pairs the task has, or null: all
 --   $10 tasks     integer
-SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
-       task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
-       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
-       task.limit_key, task.headers::text, named.place
+SELECT
+       -- include task_columns: body=NULL::bytea; result=NULL::bytea
+       , named.place
 FROM unnest($1::bigint[]) WITH ORDINALITY AS named (key, place)
 CROSS JOIN LATERAL (
     SELECT tasks.id, tasks.action, tasks.inserted_at, tasks.limit_key, tasks.headers

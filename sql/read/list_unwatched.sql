@@ -33,29 +33,12 @@ WITH watched AS MATERIALIZED (
                             AND watched.actor = leases.actor)
         ORDER BY leases.deadline DESC, leases.claim, leases.part
     ) AS lease
-    -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
-    CROSS JOIN LATERAL (SELECT lease.spans || '{}'::bigint[] AS spans OFFSET 0) AS unpacked
-    CROSS JOIN LATERAL (
-        SELECT span.key
-        FROM generate_subscripts(unpacked.spans, 1) AS pair (n)
-        CROSS JOIN LATERAL (
-            SELECT leased.lo, leased.hi
-            FROM stint.leased
-            WHERE leased.lo BETWEEN unpacked.spans[pair.n][1] AND unpacked.spans[pair.n][2]
-              AND leased.claim = lease.claim AND leased.part = lease.part
-            OFFSET 0
-        ) AS leased
-        CROSS JOIN LATERAL generate_series(
-            leased.lo, least(leased.hi, leased.lo + $1::integer - 1)) AS span (key)
-        LIMIT $1::integer
-    ) AS span
+    -- include keys_of_lease
     ORDER BY place
     LIMIT $1::integer
 )
-SELECT task.id, task.action, NULL::bytea AS body, task.priority, task.max_tries, task.deadline,
-       task.on_abort, task.post_result, task.inserted_at, task.state, task.tries, task.actor,
-       task.until, task.owned_at, task.status, task.progress, NULL::bytea AS result,
-       task.limit_key, task.headers::text
+SELECT
+       -- include task_columns: body=NULL::bytea; result=NULL::bytea
 FROM chosen
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0

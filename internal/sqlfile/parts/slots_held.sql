@@ -1,7 +1,7 @@
 -- part: slots_held
 --
--- How many tasks in progress hold a slot of the key {key} of an action, where {limits} has the action
--- and how many may. The slot of a task that is not owned under the same claim any more is free.
+-- How many tasks in progress hold a slot of the key {key} of the action {action}, if {per_key} says
+-- how many may. The slot of a task that is not owned under the same claim any more is free.
 SELECT count(*) AS slots
 FROM (
     SELECT slots.key, slots.claim
