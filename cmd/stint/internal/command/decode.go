@@ -3,7 +3,6 @@ package command
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/display"
 )
 
 // taskBytesMax has room for the largest body, even if JSON escapes every byte of it.
@@ -234,50 +232,6 @@ func (d *decoder) members(
 	return seen, nil
 }
 
-// setField sets the field of that name. A null does the same as leaving the field out.
-func setField(task *stint.Task, name string, value json.RawMessage) error {
-	switch name {
-	case "id":
-		return readName(&task.ID, value, name, "to get a new one")
-	case "action":
-		return read(&task.Action, value, name, "a string")
-	case "key":
-		return readName(&task.Key, value, name, "for none")
-	case "answer_key":
-		return read((*string)(&task.AnswerKey), value, name, "a string")
-	case "body":
-		return readBody(&task.Body, value, name)
-	case "body_base64":
-		return readText(&task.Body, value, name, "a string in base64 (RFC 4648) with padding",
-			base64.StdEncoding.Strict().DecodeString)
-	case "headers":
-		return readHeaderFields(&task.Headers, value, name)
-	case "priority":
-		return read(&task.Priority, value, name, "a whole number from -32768 to 32767")
-	case "max_tries":
-		return read(&task.MaxTries, value, name, "a whole number")
-	case "not_before":
-		return readTime(&task.NotBefore, value, name)
-	case "deadline":
-		return readTime(&task.Deadline, value, name)
-	case "post_result":
-		return read(&task.PostResult, value, name, "true or false")
-	case "fail_fast":
-		return read(&task.FailFast, value, name, "true or false")
-	case "on_abort":
-		return readOnAbort(&task.OnAbort, value)
-	case "after":
-		return read(&task.After, value, name, "a list of IDs")
-	case "to_signal_after":
-		return read(&task.ToSignalAfter, value, name, "a list of IDs")
-	case "when":
-		return readConditions(&task.When, value, name)
-	case "when_any":
-		return readConditions(&task.WhenAny, value, name)
-	}
-	return fmt.Errorf("unknown field %q (see: stint help insert)", name)
-}
-
 func read[T any](into *T, value json.RawMessage, name, want string) error {
 	if err := json.Unmarshal(value, into); err != nil {
 		return fmt.Errorf("%s: must be %s", name, want)
@@ -310,67 +264,8 @@ func readName[T ~string](into *T, value json.RawMessage, name, leftOut string) e
 	return err
 }
 
-// readConditions reads a list of objects with the fields of a condition.
-func readConditions(into *[]stint.Condition, value json.RawMessage, name string) error {
-	strict := json.NewDecoder(bytes.NewReader(value))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(into); err != nil {
-		return fmt.Errorf("%s: must be a list of objects with after, and perhaps states and "+
-			"results, which are lists of strings", name)
-	}
-	return nil
-}
-
-func readHeaderFields(into *map[string]string, value json.RawMessage, name string) error {
-	var fields map[string]*string // a null would otherwise be an empty text
-	if err := read(&fields, value, name, "an object of strings"); err != nil {
-		return err
-	}
-	for header, text := range fields {
-		if text == nil {
-			return fmt.Errorf("%s: must be an object of strings, and %q is null", name, header)
-		}
-		if *into == nil {
-			*into = map[string]string{}
-		}
-		(*into)[header] = *text
-	}
-	return nil
-}
-
-// readBody reads a string, or takes the text of any other JSON but null.
-func readBody(into *[]byte, value json.RawMessage, name string) error {
-	switch value[0] {
-	case 'n': // null
-		return nil
-	case '"':
-		text := ""
-		err := read(&text, value, name, "a string")
-		*into = []byte(text)
-		return err
-	}
-	*into = value
-	return nil
-}
-
 func readTime(into *time.Time, value json.RawMessage, name string) error {
 	return read(into, value, name, `a time in RFC 3339, such as "2026-11-21T15:04:05Z"`)
-}
-
-func readOnAbort(into *stint.OnAbort, value json.RawMessage) error {
-	var text *string
-	err := read(&text, value, "on_abort", "a string")
-	switch {
-	case err != nil || text == nil:
-		return err
-	case *text == display.AbortToo:
-		*into = stint.AbortToo
-	case *text == display.RunAnyway:
-		*into = stint.RunAnyway
-	default:
-		return fmt.Errorf("on_abort: must be %q or %q", display.AbortToo, display.RunAnyway)
-	}
-	return nil
 }
 
 // invalidUTF8 is the offset of the first byte that is not UTF-8, or -1.

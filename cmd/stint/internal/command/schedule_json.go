@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
@@ -144,24 +143,6 @@ type scheduleJSON struct {
 	Hidden      bool                `json:"hidden,omitzero"`
 }
 
-type scheduledTaskJSON struct {
-	ID            stint.TaskID      `json:"id,omitzero"`
-	Action        string            `json:"action"`
-	Key           string            `json:"key,omitzero"`
-	Body          *string           `json:"body,omitzero"`
-	BodyBase64    []byte            `json:"body_base64,omitzero"`
-	Headers       map[string]string `json:"headers,omitempty"`
-	Priority      int16             `json:"priority,omitzero"`
-	MaxTries      int               `json:"max_tries,omitzero"`
-	PostResult    bool              `json:"post_result,omitzero"`
-	OnAbort       string            `json:"on_abort,omitzero"`
-	FailFast      bool              `json:"fail_fast,omitzero"`
-	After         []stint.TaskID    `json:"after,omitempty"`
-	ToSignalAfter []stint.TaskID    `json:"to_signal_after,omitempty"`
-	When          []stint.Condition `json:"when,omitempty"`
-	WhenAny       []stint.Condition `json:"when_any,omitempty"`
-}
-
 func newScheduleJSON(info *stint.ScheduleInfo) scheduleJSON {
 	document := scheduleJSON{
 		Name: info.Name, Spec: info.Spec, Zone: info.Zone,
@@ -174,18 +155,7 @@ func newScheduleJSON(info *stint.ScheduleInfo) scheduleJSON {
 		Hidden: info.Hidden,
 	}
 	for i := range info.Tasks {
-		task := &info.Tasks[i]
-		shown := scheduledTaskJSON{
-			ID: task.ID, Action: task.Action, Key: task.Key, Priority: task.Priority,
-			MaxTries: task.MaxTries, PostResult: task.PostResult, After: task.After,
-			ToSignalAfter: task.ToSignalAfter, FailFast: task.FailFast, Headers: task.Headers,
-			When: task.When, WhenAny: task.WhenAny,
-		}
-		if task.OnAbort == stint.RunAnyway {
-			shown.OnAbort = display.RunAnyway
-		}
-		shown.Body, shown.BodyBase64 = textOrBytes(task.Body)
-		document.Tasks = append(document.Tasks, shown)
+		document.Tasks = append(document.Tasks, newScheduledTaskJSON(&info.Tasks[i]))
 	}
 	return document
 }

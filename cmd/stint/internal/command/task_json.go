@@ -1,6 +1,10 @@
 package command
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -101,6 +105,39 @@ func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
 	return task
 }
 
+// A scheduledTaskJSON is a task of a schedule, as schedule ls prints it and put reads it.
+type scheduledTaskJSON struct {
+	ID            stint.TaskID      `json:"id,omitzero"`
+	Action        string            `json:"action"`
+	Key           string            `json:"key,omitzero"`
+	Body          *string           `json:"body,omitzero"`
+	BodyBase64    []byte            `json:"body_base64,omitzero"`
+	Headers       map[string]string `json:"headers,omitempty"`
+	Priority      int16             `json:"priority,omitzero"`
+	MaxTries      int               `json:"max_tries,omitzero"`
+	PostResult    bool              `json:"post_result,omitzero"`
+	OnAbort       string            `json:"on_abort,omitzero"`
+	FailFast      bool              `json:"fail_fast,omitzero"`
+	After         []stint.TaskID    `json:"after,omitempty"`
+	ToSignalAfter []stint.TaskID    `json:"to_signal_after,omitempty"`
+	When          []stint.Condition `json:"when,omitempty"`
+	WhenAny       []stint.Condition `json:"when_any,omitempty"`
+}
+
+func newScheduledTaskJSON(task *stint.Task) scheduledTaskJSON {
+	shown := scheduledTaskJSON{
+		ID: task.ID, Action: task.Action, Key: task.Key, Priority: task.Priority,
+		MaxTries: task.MaxTries, PostResult: task.PostResult, After: task.After,
+		ToSignalAfter: task.ToSignalAfter, FailFast: task.FailFast, Headers: task.Headers,
+		When: task.When, WhenAny: task.WhenAny,
+	}
+	if task.OnAbort == stint.RunAnyway {
+		shown.OnAbort = display.RunAnyway
+	}
+	shown.Body, shown.BodyBase64 = textOrBytes(task.Body)
+	return shown
+}
+
 func (p *program) tasksJSON(infos []stint.TaskInfo) []taskJSON {
 	tasks := make([]taskJSON, len(infos))
 	for i := range infos {
@@ -123,4 +160,107 @@ func textOrBytes(value []byte) (*string, []byte) {
 	}
 	text := string(value)
 	return &text, nil
+}
+
+// setField sets the field of that name. A null does the same as leaving the field out.
+func setField(task *stint.Task, name string, value json.RawMessage) error {
+	switch name {
+	case "id":
+		return readName(&task.ID, value, name, "to get a new one")
+	case "action":
+		return read(&task.Action, value, name, "a string")
+	case "key":
+		return readName(&task.Key, value, name, "for none")
+	case "answer_key":
+		return read((*string)(&task.AnswerKey), value, name, "a string")
+	case "body":
+		return readBody(&task.Body, value, name)
+	case "body_base64":
+		return readText(&task.Body, value, name, "a string in base64 (RFC 4648) with padding",
+			base64.StdEncoding.Strict().DecodeString)
+	case "headers":
+		return readHeaderFields(&task.Headers, value, name)
+	case "priority":
+		return read(&task.Priority, value, name, "a whole number from -32768 to 32767")
+	case "max_tries":
+		return read(&task.MaxTries, value, name, "a whole number")
+	case "not_before":
+		return readTime(&task.NotBefore, value, name)
+	case "deadline":
+		return readTime(&task.Deadline, value, name)
+	case "post_result":
+		return read(&task.PostResult, value, name, "true or false")
+	case "fail_fast":
+		return read(&task.FailFast, value, name, "true or false")
+	case "on_abort":
+		return readOnAbort(&task.OnAbort, value)
+	case "after":
+		return read(&task.After, value, name, "a list of IDs")
+	case "to_signal_after":
+		return read(&task.ToSignalAfter, value, name, "a list of IDs")
+	case "when":
+		return readConditions(&task.When, value, name)
+	case "when_any":
+		return readConditions(&task.WhenAny, value, name)
+	}
+	return fmt.Errorf("unknown field %q (see: stint help insert)", name)
+}
+
+// readConditions reads a list of objects with the fields of a condition.
+func readConditions(into *[]stint.Condition, value json.RawMessage, name string) error {
+	strict := json.NewDecoder(bytes.NewReader(value))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(into); err != nil {
+		return fmt.Errorf("%s: must be a list of objects with after, and perhaps states and "+
+			"results, which are lists of strings", name)
+	}
+	return nil
+}
+
+func readHeaderFields(into *map[string]string, value json.RawMessage, name string) error {
+	var fields map[string]*string // a null would otherwise be an empty text
+	if err := read(&fields, value, name, "an object of strings"); err != nil {
+		return err
+	}
+	for header, text := range fields {
+		if text == nil {
+			return fmt.Errorf("%s: must be an object of strings, and %q is null", name, header)
+		}
+		if *into == nil {
+			*into = map[string]string{}
+		}
+		(*into)[header] = *text
+	}
+	return nil
+}
+
+// readBody reads a string, or takes the text of any other JSON but null.
+func readBody(into *[]byte, value json.RawMessage, name string) error {
+	switch value[0] {
+	case 'n': // null
+		return nil
+	case '"':
+		text := ""
+		err := read(&text, value, name, "a string")
+		*into = []byte(text)
+		return err
+	}
+	*into = value
+	return nil
+}
+
+func readOnAbort(into *stint.OnAbort, value json.RawMessage) error {
+	var text *string
+	err := read(&text, value, "on_abort", "a string")
+	switch {
+	case err != nil || text == nil:
+		return err
+	case *text == display.AbortToo:
+		*into = stint.AbortToo
+	case *text == display.RunAnyway:
+		*into = stint.RunAnyway
+	default:
+		return fmt.Errorf("on_abort: must be %q or %q", display.AbortToo, display.RunAnyway)
+	}
+	return nil
 }
