@@ -25,7 +25,8 @@ var statements = pg.NewStatements(files)
 func open(pool *pgxpool.Pool, schema string, durability stint.Durability) (*pg.DB, error) {
 	return pg.New(pg.Config{
 		Pool: pool, Schema: schema, Statements: []*pg.Statements{statements},
-		CommitEarly: durability == stint.Opportunistic, PollOnly: true, Logger: safely.LoggerOr(nil),
+		CommitEarly: durability == stint.Opportunistic, PollOnly: true,
+		Logger: safely.LoggerOr(nil),
 	})
 }
 

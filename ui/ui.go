@@ -39,9 +39,9 @@ import (
 
 // A Store has the verbs that the pages ask by: a [*stint.Store], a client of package client, or all
 // shards of a cluster: Merged of package shards. The pages of limits, schedules, changes and checks
-// are there if it is also a [verbs.Limiter], a [verbs.Scheduler], a [verbs.Auditor] or has Check, as
-// the first two, and changes are offered whose verbs it has. Of shards, each has pages of its own
-// besides.
+// are there if it is also a [verbs.Limiter], a [verbs.Scheduler], a [verbs.Auditor], or has Check,
+// as the first two have, and changes are offered whose verbs it has. Of shards, each has pages of
+// its own besides.
 type Store interface{ verbs.Reader }
 
 var _ Store = (*stint.Store)(nil)

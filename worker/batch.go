@@ -329,7 +329,8 @@ func (g *gathering) context() (_ context.Context, stop func(error)) {
 			}
 		})
 	}
-	return callctx.WithWatches(ctx, of), func(err error) { // a call that waits keeps the slots of all
+	// A call that waits keeps the slots of all.
+	return callctx.WithWatches(ctx, of), func(err error) {
 		for _, stop := range stops {
 			stop()
 		}

@@ -57,7 +57,8 @@ func lists() map[reflect.Type][]list {
 				field: `case "NAME"`,
 			},
 			{
-				file: command + "task_json.go", from: "\ntype scheduledTaskJSON struct {", to: "\n}",
+				file: command + "task_json.go", to: "\n}",
+				from:  "\ntype scheduledTaskJSON struct {",
 				field: "`json:\"NAME[\",]", lacks: map[string]string{
 					"NotBefore": "of a schedule", "Deadline": "of a schedule",
 					"AnswerKey": "the same for all tasks of a schedule",

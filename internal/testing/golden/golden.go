@@ -1,5 +1,5 @@
-// Package golden compares what tests get with files that a person has looked at, and reads the pages
-// of the documentation in tests.
+// Package golden compares what tests get with files that a person has looked at, and reads the
+// pages of the documentation in tests.
 package golden
 
 import (

@@ -63,10 +63,14 @@ type bulkVerb struct {
 }
 
 func bulkVerbs() []bulkVerb {
-	retry := func(ctx context.Context, s verbs.Changer, ids []stint.TaskID) (stint.Affected, error) {
+	retry := func(
+		ctx context.Context, s verbs.Changer, ids []stint.TaskID,
+	) (stint.Affected, error) {
 		return s.RetryTasks(ctx, ids)
 	}
-	abort := func(ctx context.Context, s verbs.Changer, ids []stint.TaskID) (stint.Affected, error) {
+	abort := func(
+		ctx context.Context, s verbs.Changer, ids []stint.TaskID,
+	) (stint.Affected, error) {
 		return s.AbortTasks(ctx, ids, "enough")
 	}
 	remove := func(
