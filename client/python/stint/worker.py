@@ -39,6 +39,8 @@ _RECONNECT_FIRST = 0.1
 _RECONNECT_MAX = 5.0
 # How long a worker that stops waits for the answers to its last calls.
 _LAST_CALLS = 5.0
+# How long a wait of the main thread may keep a signal from being seen.
+_SIGNALS_SEEN = 1.0
 # How long failures of a kind are counted before they are logged again.
 _QUIET = 60.0
 # How much of a traceback a status holds.
@@ -410,8 +412,7 @@ class Worker:
         pause = 0.0
         while True:
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self._stopping or len(self._held) < self._concurrency)
+                self._await(lambda: self._stopping or len(self._held) < self._concurrency)
                 if self._stopping:
                     return
                 free = self._concurrency - len(self._held)
@@ -436,10 +437,23 @@ class Worker:
             for task in held:
                 self._queue.put(task)
 
+    def _await(self, is_so: Callable[[], bool], timeout: float = float("inf")) -> None:
+        """Waits until something is so. The caller has the lock.
+
+        It waits in pieces: Python runs the handler of a signal that comes just before such a wait
+        only when the wait is over.
+        """
+        end = time.monotonic() + timeout
+        while not is_so():
+            left = end - time.monotonic()
+            if left <= 0:
+                return
+            self._changed.wait(min(left, _SIGNALS_SEEN))
+
     def _finish(self) -> None:
         """Waits for what is under way, and gives back what is left after the grace."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._held, self._grace)
+            self._await(lambda: not self._held, self._grace)
             left = [task for task in self._held.values() if not task._returning]
             for task in left:
                 task._returning = True
@@ -449,7 +463,7 @@ class Worker:
         with self._changed:
             for task in left:
                 self._held.pop(task.token, None)
-            self._changed.wait_for(lambda: not self._held, _LAST_CALLS)  # being returned
+            self._await(lambda: not self._held, _LAST_CALLS)  # being returned
         self._client.close()
 
     def _end(self) -> None:
