@@ -255,9 +255,6 @@ func TestPrinted_CommandsWorkAsTheyArePrinted(t *testing.T) {
 	testrun.Long(t)
 	d, other := newDatabase(t), newDatabase(t)
 	sh, schema := newShell(t, d), newShell(t, other)
-	schema.env = append(slices.DeleteFunc(schema.env, func(variable string) bool {
-		return strings.HasPrefix(variable, "STINT_SERVER=")
-	}), "STINT_DATABASE_URL="+testdb.URL(other.pool)) // also over the network
 	drop := func() {
 		_, err := other.pool.Exec(t.Context(), "DROP SCHEMA IF EXISTS stint CASCADE")
 		if err != nil {

@@ -30,8 +30,8 @@ var databaseOnly = []string{
 	"TestCheck_SaysThatThisIsAHotStandby", "TestCheck_FindsNothingWhereNothingIsWrong",
 	"TestCheck_NoticesPoolers", "TestComplete_IsSilent", "TestComplete_StartsNoPrivateServer",
 	"TestTop_GoesOnWhenTheDatabaseIsBack", "TestTop_LeavesNoServer", "TestTop_EndsWithItsTerminal",
-	// They name a schema, and a service has its own.
-	"TestCheck_WorksOnOtherSchemas", "TestPrinted_PagesNameTheirSchema",
+	// They name a schema, or flags for a database, and a service has its own.
+	"TestCheck_WorksOnOtherSchemas", "TestPrinted_",
 	// They look at the connections of the command, and those of a service stay.
 	"TestCommands_AreInterruptedWhileTheDatabaseIsBusy",
 	"TestWorker_IsInterruptedWhileTheDatabaseIsBusy",
@@ -41,7 +41,6 @@ var databaseOnly = []string{
 	"TestWorker_ServesTheMetricsThatAlertsAskFor",
 	// They serve it, or its shards, themselves.
 	"TestUI_ShowsAService", "TestUI_ShowsShards", "TestChanges_OfAServiceNameItsCaller",
-	"TestPrinted_PagesNameTheirService",
 	// They reach no database at all.
 	"TestUsage", "TestHelp", "TestToken_", "TestFilters_Refuse", "TestTop_NeedsATerminal",
 }
