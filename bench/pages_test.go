@@ -90,7 +90,8 @@ func TestFillPage_MakesBlocksAnew(t *testing.T) {
 		}},
 	}
 	made, err := fillPage("a\n<!-- figures\n{{stint \"W1\"}}, "+
-		"{{over (stint \"W1\") (river \"W1\")}} {{stint \"W4\" \"p50\" \"worker\"}}\n-->\nold\n<!-- end of figures -->\nb", runs)
+		"{{over (stint \"W1\") (river \"W1\")}} {{stint \"W4\" \"p50\" \"worker\"}}\n"+
+		"-->\nold\n<!-- end of figures -->\nb", runs)
 	want := "-->\n300,000, 3.00 1.42\n<!-- end of figures -->\nb"
 	if err != nil || !strings.HasSuffix(made, want) {
 		t.Errorf("fillPage = %q, %v; want it to end in %q", made, err, want)
