@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 

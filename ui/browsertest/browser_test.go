@@ -14,7 +14,6 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-
 	"github.com/stint-tasks/stint/internal/testdb"
 )
 

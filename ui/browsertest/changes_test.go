@@ -14,7 +14,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )

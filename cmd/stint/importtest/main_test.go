@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/cmd/stint/internal/command"
 	"github.com/stint-tasks/stint/internal/testdb"
