@@ -34,6 +34,7 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/verbs"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -91,6 +92,8 @@ func newOutages(logger *slog.Logger) outages {
 			"could not give back tasks that may have been handed out; their leases expire"),
 	}
 }
+
+var _ verbs.All = (*Client)(nil)
 
 // A Client has the verbs of the store of a service. It is safe for concurrent use. Close it when it
 // is no longer needed.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // StateUnknown is the state of a task whose shard is away, in answers of [Merged].
@@ -37,6 +38,13 @@ type awayShard struct {
 	err *ShardError
 	at  time.Time
 }
+
+var _ interface {
+	verbs.Reader
+	verbs.Waiter
+	verbs.Changer
+	verbs.Auditor
+} = (*Merged)(nil)
 
 // Merged returns the verbs of a store for the tasks of all shards.
 func (c *Cluster) Merged() *Merged {

@@ -20,7 +20,7 @@ func Still(
 	ctx context.Context, store *stint.Store, states []stint.State, tasks []stint.TaskInfo,
 ) (ids []stint.TaskID, err error) {
 	for some := range slices.Chunk(tasks, readAtOnce) {
-		still, err := unchangedSome(ctx, store, states, some)
+		still, err := stillOfSome(ctx, store, states, some)
 		if err != nil {
 			return nil, err
 		}
@@ -29,7 +29,7 @@ func Still(
 	return ids, nil
 }
 
-func unchangedSome(
+func stillOfSome(
 	ctx context.Context, store *stint.Store, states []stint.State, tasks []stint.TaskInfo,
 ) ([]stint.TaskID, error) {
 	found := make(map[stint.TaskID]*stint.TaskInfo, len(tasks))
