@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Proves G225, G227.
 func TestListChanges_HasAChangeOnceWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.insert(t, stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "b", Action: "act"})
 	author := stint.Author{Name: "änn\n%41", Reason: strings.Repeat("ö%", 700)}

@@ -144,6 +144,7 @@ func (r *remote) own(t *testing.T, n int) []stint.OwnedTask {
 // What goes through the service comes out as the store has it.
 func TestClient_TellsWhatTheStoreTells(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	at := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
@@ -255,6 +256,7 @@ func TestClient_DoesWhatTheStoreDoes(t *testing.T) {
 // Tasks that wait are changed once, and a dry run says so before.
 func TestClient_ChangesTasksAsTheStoreDoes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	r.insertOdd(t, time.Now().Add(time.Hour))
@@ -312,6 +314,7 @@ func utc(infos []stint.TaskInfo) []stint.TaskInfo {
 // Errors match, and name what those of the store name.
 func TestClient_FailsAsTheStoreFails(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	r.insert(t, stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "b", Action: "act"},
@@ -399,6 +402,7 @@ func errOf[T any](_ T, err error) error { return err }
 // Whether the requests are lost on their way or the answers, each call takes effect once.
 func TestClient_RepeatsWhatWasLost(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, lose := range map[string]func(*cutter) *atomic.Int32{
 		"requests": func(c *cutter) *atomic.Int32 { return &c.requests },
 		"answers":  func(c *cutter) *atomic.Int32 { return &c.answers },
@@ -464,6 +468,7 @@ func TestClient_RepeatsWhatWasLost(t *testing.T) {
 // A caller that leaves when its answer was lost has been given nothing in the end.
 func TestOwnTasks_GivesBackWhatWasHandedOutUnseen(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.insert(t, stint.Task{ID: "a", Action: "act"})
 	r.cuts.answers.Store(1)

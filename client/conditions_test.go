@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Conditions go through the service byte for byte, and so does what they bring about.
 // Proves R23.
 func TestClient_CarriesConditions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	when := func(id stint.TaskID, conditions ...stint.Condition) stint.Task {

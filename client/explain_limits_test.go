@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // What a client says of limits is what the store says.
 func TestExplain_TellsOfLimitsAsTheStoreDoes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	tasks := []stint.Task{

@@ -97,6 +97,7 @@ func TestInsertTasksFrom_InsertsAllThatTheSequenceYields(t *testing.T) {
 
 func TestInsertTasksFrom_TakesAnEmptySequenceAndLargeTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	inserted, err := r.InsertTasksFrom(t.Context(), stream(0, nil))
 	if err != nil || inserted != 0 {
@@ -124,6 +125,7 @@ func TestInsertTasksFrom_TakesAnEmptySequenceAndLargeTasks(t *testing.T) {
 // A sequence that fails half-way has inserted nothing.
 func TestInsertTasksFrom_InsertsNothingAfterAnErrorOfTheSequence(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	_, err := r.InsertTasksFrom(t.Context(), stream(2500, func() error { return errSource }))
 	wantErr(t, "InsertTasksFrom", err, errSource)
@@ -135,6 +137,7 @@ func TestInsertTasksFrom_InsertsNothingAfterAnErrorOfTheSequence(t *testing.T) {
 // Proves G6.
 func TestInsertTasksFrom_InsertsNothingOfASequenceThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	for _, leave := range []func(){func() { panic("the caller's") }, runtime.Goexit} {
 		left := make(chan struct{})
@@ -155,6 +158,7 @@ func TestInsertTasksFrom_InsertsNothingOfASequenceThatDoesNotReturn(t *testing.T
 
 func TestInsertTasksFrom_NamesTheIDsThatAreTaken(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.insert(t, stint.Task{ID: streamID(2100), Action: "act"})
 	_, err := r.InsertTasksFrom(t.Context(), stream(2500, nil))
@@ -169,6 +173,7 @@ func TestInsertTasksFrom_NamesTheIDsThatAreTaken(t *testing.T) {
 // A task that cannot be inserted ends the call while the sequence still goes on.
 func TestInsertTasksFrom_NamesTheTaskThatIsRefused(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	endless := func(yield func(stint.Task, error) bool) {
 		for i := 0; ; i++ {
@@ -193,6 +198,7 @@ func TestInsertTasksFrom_NamesTheTaskThatIsRefused(t *testing.T) {
 // Proves G4.
 func TestInsertTasksFrom_InsertsNothingWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := r.InsertTasksFrom(ctx, stream(2500, func() error {
@@ -234,6 +240,7 @@ func TestInsertTasksFrom_InsertsNothingWhenTheConnectionIsCut(t *testing.T) {
 // Whether a call whose answer was lost has taken effect, the caller finds by the IDs.
 func TestInsertTasksFrom_IsNotRepeatedAfterALostAnswer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.cuts.answers.Store(1)
 	_, err := r.InsertTasksFrom(t.Context(), stream(2500, nil))
@@ -250,6 +257,7 @@ func TestInsertTasksFrom_IsNotRepeatedAfterALostAnswer(t *testing.T) {
 // Proves G4.
 func TestInsertTasksFrom_EndsBeforeTheServiceDoes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	address, stop := r.another(t)
 	far := testservice.Client(t, address, client.Options{})

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // What a client lists is what the store lists.
 func TestListLimits_IsThatOfTheStore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	all := stint.Limits{
@@ -60,6 +62,7 @@ func still(list []stint.ActionLimits) []stint.ActionLimits {
 
 func TestSetLimits_RefusesWhatTheStoreRefuses(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	for argument, err := range map[string]error{
@@ -78,6 +81,7 @@ func TestSetLimits_RefusesWhatTheStoreRefuses(t *testing.T) {
 
 func TestPause_SaysThatOlderStoresAreConnected(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{Maintenance: stint.MaintainNever})
 	_, err := r.pool.Exec(t.Context(), "INSERT INTO stint.sessions "+
 		"(id, grace, watches, topics, schema_version) VALUES (4711, '1 h', false, '{}', 1)")

@@ -98,6 +98,7 @@ func TestClient_TellsOfARepeatedCallWhatItWouldHaveTold(t *testing.T) {
 // Proves G286.
 func TestClient_KnowsTheOneTaskAgainThatItHasInserted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	task := stint.Task{ID: "a", Action: "act", Key: "k", Body: []byte("body")}
 	older := func(r *remote) {
 		_, err := r.pool.Exec(context.Background(),

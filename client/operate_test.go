@@ -21,6 +21,7 @@ import (
 
 func TestServiceInfo_TellsTheTimeOfTheDatabase(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.insert(t, stint.Task{ID: "a", Action: "act"})
 	info, err := r.ServiceInfo(t.Context())
@@ -38,6 +39,7 @@ func TestServiceInfo_TellsTheTimeOfTheDatabase(t *testing.T) {
 // Nobody waits for a service that is not there.
 func TestServiceInfo_FailsAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.cuts.requests.Store(1)
 	_, err := r.ServiceInfo(t.Context())
@@ -49,6 +51,7 @@ func TestServiceInfo_FailsAtOnce(t *testing.T) {
 // Whoever notices first that a deadline has passed, the error is that of the context.
 func TestCalls_EndWithTheDeadlineOfTheirCallers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.insert(t, stint.Task{ID: "a", Action: "act", PostResult: true})
 	for range testrun.Rounds(500) {
@@ -64,6 +67,7 @@ func TestCalls_EndWithTheDeadlineOfTheirCallers(t *testing.T) {
 // Messages are UTF-8: a call that cannot be sent is not tried again and again.
 func TestCalls_ThatAreNoUTF8AreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.cuts.requests.Store(1) // an attempt, if there were one
 	_, err := r.ListTasks(t.Context(), stint.Filter{IDPrefix: "\xff"})
@@ -90,6 +94,7 @@ func idsOfInfos(infos []stint.TaskInfo) (ids []stint.TaskID) {
 // Only tasks that are as they were seen are changed, whatever became of the others.
 func TestTransact_LeavesOutWhatHasChangedSinceItWasSeen(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	for _, id := range []stint.TaskID{"aborted", "deleted", "new", "owned", "same", "unseen"} {
@@ -132,6 +137,7 @@ func TestTransact_LeavesOutWhatHasChangedSinceItWasSeen(t *testing.T) {
 // A repetition after a lost answer finds the tasks changed, and leaves them.
 func TestTransact_OfSeenTasksIsRepeated(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	r.insert(t, stint.Task{ID: "a", Action: "act"})
 	_, err := r.AbortTasks(t.Context(), []stint.TaskID{"a"}, "")
@@ -149,6 +155,7 @@ func TestTransact_OfSeenTasksIsRepeated(t *testing.T) {
 
 func TestPruneTasks_DeletesWhatFinishedLongAgo(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	for _, id := range []stint.TaskID{"a", "b", "c"} {
@@ -183,6 +190,7 @@ func TestPruneTasks_DeletesWhatFinishedLongAgo(t *testing.T) {
 
 func TestCheck_FindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	missing := func(f client.Finding) bool {
 		return f.Severity == "error" && f.Topic == "schema" &&
@@ -210,6 +218,7 @@ func TestCheck_FindsWhatIsWrong(t *testing.T) {
 // Proves G5.
 func TestCalls_ThatChangeManyTasksMayTakeLong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store, err := stint.New(pool, stint.Options{})
 	wantErr(t, "New", err, nil)

@@ -159,6 +159,7 @@ func (r *remote) awaitEpoch(t *testing.T, want int64) {
 // A stream that no service would take is not opened again and again, and leaves nothing behind.
 func TestRegisterActor_RefusesWhatNoStreamCanShow(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	for _, c := range []struct {
 		name    string

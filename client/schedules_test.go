@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // settled puts all times of schedules into one zone.
@@ -26,6 +27,7 @@ func settled(list []stint.ScheduleInfo) []stint.ScheduleInfo {
 // What a client puts is what the store has, and what it lists is what the store lists.
 func TestSchedules_AreThoseOfTheStore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	ctx := t.Context()
 	whole := stint.Schedule{
@@ -91,6 +93,7 @@ func TestSchedules_AreThoseOfTheStore(t *testing.T) {
 // What a schedule is refused for, and what to write instead, is said as the store says it.
 func TestPutSchedules_SaysWhatTheStoreSays(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := newRemote(t, stint.Options{})
 	for _, wrong := range []stint.Schedule{
 		{Name: "s", Spec: "@every 1h"},

@@ -19,6 +19,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
@@ -188,6 +189,7 @@ func TestToken_StaysBetweenClientAndService(t *testing.T) {
 // Both ends show certificates of an authority that the system does not know.
 func TestTLS_KnowsPrivateAuthoritiesAndClients(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	g := newGuarded(t, "secret")
 	server := httptest.NewUnstartedServer(g)
 	server.EnableHTTP2 = true

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 var printed = flag.Bool("print", false, "print the tests of each promise")
@@ -33,6 +35,7 @@ type promise struct {
 // go test -v ./docs -run Promises -print prints the tests of each promise.
 func TestPromises_HaveTests(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	all, faults := promisesOf(os.DirFS("."))
 	faults = append(faults, addTests(os.DirFS(".."), all)...)
 	for _, p := range all {

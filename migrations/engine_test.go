@@ -43,6 +43,7 @@ func tables(t *testing.T, pool *pgxpool.Pool, schema string) (names string) {
 // Proves G154.
 func TestMigrate_WorksUnderAPathOfItsOwn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const path = "evil, pg_catalog"
 	for name, change := range map[string]func(config *pgx.ConnConfig){
 		"parameter": func(config *pgx.ConnConfig) { config.RuntimeParams["search_path"] = path },
@@ -136,6 +137,7 @@ func TestMigrate_ActsAsTheConnectionDoes(t *testing.T) {
 // A version that fails leaves the one before, whole.
 func TestMigrate_LeavesTheVersionBeforeTheOneThatFails(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
 	mustExec(t, pool, "CREATE SCHEMA stint; CREATE TYPE stint.actors AS (n int)")
 	want := ""

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -35,6 +36,7 @@ func mustExec(t *testing.T, pool *pgxpool.Pool, statement string) {
 
 func TestFunctions_ServeSchemasOfAnyName(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
 	for _, schema := range []string{
 		"stint", "Upper Case", `quo"te'd.x; --`, "two\n-- lines", "%s", strings.Repeat("x", 63),
@@ -175,6 +177,7 @@ func functionsBefore(t *testing.T, schema string) string {
 // and by nobody else.
 func TestFunctions_ReplaceThoseOfVersion1(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, schema := range []string{"stint", `Ot"her's; --`} {
 		t.Run(schema, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -75,6 +76,7 @@ func TestMigrate_AgainChangesNothing(t *testing.T) {
 
 func TestMigrateSchema_TakesNamesLiterally(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
 	want := columns(t, testdb.New(t), "stint")
 	for _, schema := range []string{
@@ -118,6 +120,7 @@ func TestMigrate_LeavesOtherVersionTablesAlone(t *testing.T) {
 
 func TestMigrate_RefusesANewerSchema(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	_, err := pool.Exec(t.Context(), "UPDATE stint.stint_schema_version SET version = 99")
 	if err != nil {
@@ -131,6 +134,7 @@ func TestMigrate_RefusesANewerSchema(t *testing.T) {
 
 func TestMigrateTo_GoesBackAndForth(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	want := columns(t, pool, "stint")
 	conn, err := pool.Acquire(t.Context())
@@ -256,6 +260,7 @@ func TestMigrate_WithNothingToDoNeedsNoRightToDoIt(t *testing.T) {
 // Proves G164.
 func TestMigrate_RefusesASchemaThatCitusDistributes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const name = `it's "quoted"`
 	empty, migrated := testdb.NewEmpty(t), testdb.NewEmpty(t)
 	if _, err := empty.Exec(t.Context(), `CREATE SCHEMA "it's ""quoted"""`); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -18,6 +19,7 @@ import (
 // Either way nothing is made; and a service may migrate at its start where nothing is to do.
 func TestMigrate_SaysThatAPoolerLosesThePath(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const drop = "ignore_startup_parameters = search_path, lock_timeout, " +
 		"default_transaction_read_only, default_transaction_isolation"
 	for name, settings := range map[string][]string{"refused": nil, "dropped": {drop}} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -38,6 +39,7 @@ func currentVersion(t *testing.T, pool *pgxpool.Pool, schema string) (version in
 
 func TestSQL_MakesWhatMigrateMakes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
 	want := columns(t, testdb.New(t), "stint")
 	for _, schema := range []string{"stint", `quo"te'd; --`, "two\n-- lines"} {
@@ -67,6 +69,7 @@ func TestSQL_MakesWhatMigrateMakes(t *testing.T) {
 
 func TestSQL_GoesBackAndForth(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	want := columns(t, pool, "stint")
 	newest := migrations.Version()
@@ -88,6 +91,7 @@ func TestSQL_GoesBackAndForth(t *testing.T) {
 // Tools run a migration in a transaction of theirs, and write into a table of theirs behind it.
 func TestSQL_FitsIntoATransactionOfATool(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
 	ctx := t.Context()
 	script, err := migrations.SQL("stint", 0, migrations.Version())
@@ -137,6 +141,7 @@ func TestSQL_FitsIntoATransactionOfATool(t *testing.T) {
 // path, and functions of the path take nobody's place.
 func TestSQL_PinsThePathWithoutATransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.NewEmpty(t)
 	ctx := t.Context()
 	conn, err := pool.Acquire(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -58,6 +59,7 @@ func sequencesBehind(t *testing.T, pool *pgxpool.Pool) []string {
 
 func TestMigrate_SetsSequencesBehindTheTables(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := behind(t)
 	want := []string{"blocks", "positions"}
 	if got := sequencesBehind(t, pool); !slices.Equal(got, want) {
@@ -89,6 +91,7 @@ func TestMigrate_SetsSequencesBehindTheTables(t *testing.T) {
 // A sequence is right if its next value is the first one that is new.
 func TestSequencesBehind_CountsTheNextValue(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := behind(t)
 	for statement, want := range map[string][]string{
 		"SELECT setval('stint.blocks', 300), setval('stint.positions', 119570)":               nil,
@@ -112,6 +115,7 @@ func TestSequencesBehind_CountsTheNextValue(t *testing.T) {
 
 func TestMigrate_SaysThatItMayNotSetSequences(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := behind(t)
 	look := "GRANT USAGE ON SCHEMA stint TO ROLE; " +
 		"GRANT SELECT ON ALL TABLES IN SCHEMA stint TO ROLE"

@@ -3,11 +3,14 @@ package service_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Proves G227.
 func TestListChanges_NamesTheCallerAndTellsWhatHeMayRead(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := startGuarded(t)
 	r.reason = "why: 100 %"
 	r.author = "ann"

@@ -42,6 +42,7 @@ func TestOwnTasks_AWaitThatIsOverLeavesNothingOwned(t *testing.T) {
 // If what does not fit into an answer cannot be given back, the call is made again.
 func TestOwnTasks_ThatCannotCutItsAnswerIsRepeated(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	body := bytes.Repeat([]byte("x"), 5<<20)
 	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Whoever ensures a task whose ID another one has is told that it is taken, and no more: its own
@@ -16,6 +17,7 @@ import (
 // Proves G136, G231.
 func TestEnsureTasks_LinksNothingToHiddenTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := startGuarded(t)
 	requests := []string{
 		`{"tasks":[{"id":"ID","action":"mail"},{"id":"shop/new","action":"mail","after":["ID"]}]}`,

@@ -432,6 +432,7 @@ func (h *hiddenTasks) listAll(t *testing.T, alone *running) {
 // Proves G136.
 func TestService_NamesNoHiddenTaskThatIsLinked(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := startHidden(t)
 	r.insertOwn(t, "ann")
 	ctx := t.Context()

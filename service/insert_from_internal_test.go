@@ -14,6 +14,7 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // newImpatient returns a client of a service that waits only so long for clients that stream: for
@@ -77,6 +78,7 @@ func wantNone(t *testing.T, store *stint.Store) {
 // Proves G4.
 func TestInsertTasksFrom_GivesUpClientsThatAreSilentOrSlow(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const soon = 100 * time.Millisecond
 	for name, c := range map[string]struct {
 		silence, age time.Duration

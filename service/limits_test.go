@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
@@ -71,6 +72,7 @@ func TestLimits_RefuseCallsThatWaitApartFromOthers(t *testing.T) {
 // A client comes back when there is room again.
 func TestLimits_AreOutlastedByTheClient(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := startWith(t, service.Options{Limits: service.Limits{Rate: 2}})
 	c := testservice.Client(t, r.address, client.Options{})
 	for range 6 {
@@ -145,6 +147,7 @@ func TestLimits_LeaveStreamsToOtherPrincipals(t *testing.T) {
 // Calls that stream tasks leave connections to others.
 func TestLimits_LeaveConnectionsToCallsThatStreamNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := startWith(t, service.Options{Limits: service.Limits{Streams: 1000}})
 	c := testservice.Client(t, r.address, client.Options{})
 	goOn, ended := make(chan struct{}), make(chan error)

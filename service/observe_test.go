@@ -21,6 +21,7 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
@@ -164,6 +165,7 @@ func callByGRPC(t *testing.T, address string) {
 // A call that waits and a stream are under way until they end.
 func TestMetrics_ShowWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	counts := newTally()
 	r := startWith(t, service.Options{Metrics: counts})
 	c := testservice.Client(t, r.address, client.Options{})

@@ -15,6 +15,7 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A crowded service has room for one of its tasks, which have a body of 1 MiB each.
@@ -132,6 +133,7 @@ func TestOwnTasks_ReadsBodiesWhenThereIsRoom(t *testing.T) {
 // Proves G137.
 func TestOwnTasks_WithoutRoomLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCrowded(t, "a")
 	other := &room{budget: c.budget}
 	if err := other.hold(t.Context(), 1<<20); err != nil {

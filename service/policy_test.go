@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service"
@@ -130,6 +131,7 @@ var streams = []string{"Attend", "InsertTasksFrom"}
 // Proves G135.
 func TestService_AllowsEachProcedureByGrants(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	tested := maps.Clone(calls)
 	for _, of := range wire.Services() {
 		for i := range of.Methods().Len() {

@@ -18,6 +18,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
@@ -142,6 +143,7 @@ func TestService_SpeaksJSON(t *testing.T) {
 // Whatever is wrong with a call is said, and nothing is inserted.
 func TestService_RefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	const insert = "TaskService/InsertTasks"
 	for body, want := range map[string]string{
@@ -185,6 +187,7 @@ func TestService_RefusesWhatIsWrong(t *testing.T) {
 // A task is completed and its successor inserted in one commit, or neither.
 func TestTransact_DoesAllOrNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	c := testservice.Client(t, r.address, client.Options{})
 	ctx := t.Context()
@@ -221,6 +224,7 @@ func TestTransact_DoesAllOrNothing(t *testing.T) {
 // The owner of a task has another one debounced, which may be its own, in one commit.
 func TestTransact_DebouncesTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	c := testservice.Client(t, r.address, client.Options{})
 	ctx := t.Context()
@@ -263,6 +267,7 @@ func TestTransact_DebouncesTasks(t *testing.T) {
 // Calls that wait are answered when the service stops, and those behind them look elsewhere.
 func TestService_StopsThoughCallsWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	err := r.store.InsertTasks(t.Context(), []stint.Task{
 		{ID: "a", Action: "act", PostResult: true, NotBefore: time.Now().Add(time.Hour)},
@@ -314,6 +319,7 @@ func (r *running) awaitTopic(t *testing.T, topic string) {
 
 func TestNew_RefusesBadArguments(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	if _, err := service.New(nil, nil, service.Options{}); err == nil {
 		t.Error("New takes no store")
 	}

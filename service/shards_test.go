@@ -11,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/service/access"
@@ -41,6 +42,7 @@ func startSharded(tb testing.TB, options service.Options) *running {
 // A service with a cluster inserts tasks on all shards, and shows them.
 func TestInsertShardTasks_InsertsOnAllShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := startSharded(t, service.Options{})
 	c := testservice.Client(t, r.address, client.Options{})
 	info, err := c.ServiceInfo(t.Context())
@@ -79,6 +81,7 @@ func TestInsertShardTasks_InsertsOnAllShards(t *testing.T) {
 
 func TestInsertShardTasks_NeedsATopology(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	for verb, body := range map[string]string{
 		"InsertShardTasks": `{"tasks":[]}`, "GetShardTasks": `{"tasks":[]}`,
@@ -94,6 +97,7 @@ func TestInsertShardTasks_NeedsATopology(t *testing.T) {
 // what they do.
 func TestService_TrustsRelaysAloneWithTasksOfACluster(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	parsed, err := access.Parse([]byte(`
 producer:
   - verbs: [insert]

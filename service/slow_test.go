@@ -157,6 +157,7 @@ func TestService_HoldsNoMoreBytesThanItsLimit(t *testing.T) {
 // A request that waits for room keeps no other one of its connection from arriving.
 func TestService_ReadsRequestsBesideOneThatWaitsForRoom(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const size = 2 << 20
 	r := startWith(t, service.Options{
 		Limits: service.Limits{Bytes: size, TransferTime: patience},

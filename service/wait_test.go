@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/service"
 )
 
@@ -27,6 +28,7 @@ func (r *running) finish(t *testing.T, id stint.TaskID) {
 // However short a wait is, it says what is there already.
 func TestWait_HoweverShortLooksOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	insert := func(id string) {
 		t.Helper()
@@ -69,6 +71,7 @@ func TestWait_HoweverShortLooksOnce(t *testing.T) {
 // A look says what is wrong with the tasks as a wait does.
 func TestWait_HoweverShortHasTheErrorsOfAWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := start(t)
 	r.wantPosted(t, "TaskService/InsertTasks", `{"tasks":[{"id":"silent","action":"act"},`+
 		`{"id":"heard","action":"act","post_result":true}]}`, `{"ids":["silent","heard"]}`)
@@ -106,6 +109,7 @@ func TestWait_HoweverShortHasTheErrorsOfAWait(t *testing.T) {
 // A wait and a look give what is too long to be read without room, however long the wait may be.
 func TestWait_GivesLongBodiesAndResults(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	r := startWith(t, service.Options{Limits: service.Limits{Bytes: 1 << 20}})
 	const size = 300 << 10
 	long := strings.Repeat("l", size)

@@ -198,6 +198,7 @@ func TestRelay_FindsTheShardsOfAPattern(t *testing.T) {
 
 func TestInsertTasks_RefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	signals := task("1/e")
@@ -288,6 +289,7 @@ func TestAborts_ARetryWhileTheyAreReportedIsNotLost(t *testing.T) {
 // An error about a task says where that is in the list of the caller, whatever its shard.
 func TestInsertTasks_SaysWhichTaskIsBad(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	c := d.cluster(t, shards.Options{})
 	bad := func(shard string) shards.Task {

@@ -79,6 +79,7 @@ func TestInsertTasks_CarriesConditionsFromShardToShard(t *testing.T) {
 // Proves R23, R4.
 func TestInsertTasks_RefusesConditionsThatCannotBeKept(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	cluster := d.cluster(t, shards.Options{})
 	wantErr(t, "InsertTasks", cluster.InsertTasks(t.Context(), []shards.Task{task("us/old")}), nil)

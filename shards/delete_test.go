@@ -23,6 +23,7 @@ func wantSound(t *testing.T, c *shards.Cluster) {
 // Proves G148.
 func TestDeleteTasks_LeavesWhatItDoesInOneDatabase(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	network := []shards.Task{
 		task("1/a"), task("1/z"), task("2/b", "1/a"), task("3/c", "2/b"), task("1/d", "3/c"),
 		task("2/e", "1/a", "1/z"), task("3/f", "2/e"), task("1/g", "1/a", "3/c"),
@@ -202,6 +203,7 @@ func TestCheck_FindsPlaceholdersThatWereRetried(t *testing.T) {
 // Proves G280, R17, R23.
 func TestDeleteTasks_LeavesTheSameInWhateverOrder(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, deletedFirst := range map[string]bool{"ended first": false, "deleted first": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -237,6 +239,7 @@ func TestDeleteTasks_LeavesTheSameInWhateverOrder(t *testing.T) {
 // Proves G148, R17.
 func TestDeleteTasks_OfAllThatWasThereBeforeDeletesWhatWaits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{})
 	c := d.cluster(t, shards.Options{})

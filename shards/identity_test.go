@@ -28,6 +28,7 @@ func (d *databases) wrongly(t *testing.T, names map[string]string) shards.Topolo
 // Proves G150.
 func TestCluster_RefusesATopologyThatLeadsToOtherShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for what, names := range map[string]map[string]string{
 		"swapped":      {"eu": "us", "us": "eu"},
 		"renamed":      {"eu": "eu", "america": "us"},
@@ -73,6 +74,7 @@ func TestCluster_RefusesATopologyThatLeadsToOtherShards(t *testing.T) {
 // Proves G150.
 func TestCluster_LooksAgainForANameThatOthersRelyOn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	right := d.cluster(t, shards.Options{})
 	d.topology = d.wrongly(t, map[string]string{"eu": "eu", "america": "us"})
@@ -130,6 +132,7 @@ func TestCluster_TakesARenamedShardOnceItsNameIsDeleted(t *testing.T) {
 // Proves G150.
 func TestCheck_NamesShardsThatTheTopologyLacks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	wantErr(t, "InsertTasks", d.cluster(t, shards.Options{}).InsertTasks(t.Context(),
 		[]shards.Task{task("us/save"), task("eu/mail", "us/save")}), nil)
@@ -145,6 +148,7 @@ func TestCheck_NamesShardsThatTheTopologyLacks(t *testing.T) {
 // Whoever may only read, and looks at a cluster, names nothing and is not refused.
 func TestCluster_ThatOnlyLooksNamesNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	c := d.cluster(t, shards.Options{})
 	_, err := c.Stats(t.Context())

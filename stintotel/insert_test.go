@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/stintotel"
@@ -25,6 +26,7 @@ import (
 // Proves G318.
 func TestInsert_MakesASpanToWhichTheTriesLink(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newTraced(t)
 	address, _ := testservice.Start(t, s.pool, s.Store, service.Options{})
 	remote := testservice.Client(t, address,
@@ -84,6 +86,7 @@ func TestInsert_MakesASpanToWhichTheTriesLink(t *testing.T) {
 // Proves G318.
 func TestInsert_TellsWhatIsInserted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newTraced(t)
 	err := s.InsertTasks(t.Context(), []stint.Task{{ID: "there", Action: "act"}})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stintotel"
 	"github.com/stint-tasks/stint/stintprom"
 	"github.com/stint-tasks/stint/worker"
@@ -39,6 +40,7 @@ func newStore(t *testing.T) *stint.Store {
 
 func TestObserve_TellsHowManyTasksThereAre(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store := newStore(t)
 	err := store.InsertTasks(ctx, []stint.Task{
@@ -83,6 +85,7 @@ func TestObserve_TellsHowManyTasksThereAre(t *testing.T) {
 // Whoever changes from one to the other finds the metrics.
 func TestObserve_NamesMetricsAsPackageStintpromDoes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	if err := store.InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "copy"}}); err != nil {
 		t.Fatal(err)
@@ -172,6 +175,7 @@ func collect(t *testing.T, reader metric.Reader, name string) map[string]int64 {
 
 func TestObserve_TellsOfLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store := newStore(t)
 	err := errors.Join(

@@ -22,6 +22,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/service"
@@ -136,6 +137,7 @@ func wantLink(t *testing.T, what string, span tracetest.SpanStub, to trace.SpanC
 // Proves G235.
 func TestHeaders_TracesCrossTheQueue(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newTraced(t)
 	request := s.request(t, "POST /orders", func(ctx context.Context) error {
 		return s.InsertTasks(ctx, []stint.Task{{ID: "charge", Action: "charge"}})
@@ -208,6 +210,7 @@ func TestHeaders_TracesCrossTheQueue(t *testing.T) {
 // Proves G235.
 func TestHeaders_TracesCrossByEveryWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newTraced(t)
 	functions, err := migrations.Functions(migrations.DefaultSchema)
 	if err != nil {
@@ -333,6 +336,7 @@ func TestHeaders_CarryBaggageAndNothingWhereThereIsNone(t *testing.T) {
 // Proves G235.
 func TestHeaders_TracesOfABatchStayApart(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newTraced(t)
 	requests := map[stint.TaskID]trace.SpanContext{}
 	for _, id := range []stint.TaskID{"acme", "other"} {
@@ -384,6 +388,7 @@ func TestHeaders_TracesOfABatchStayApart(t *testing.T) {
 // Proves G235.
 func TestHeaders_DefaultToW3CTraceContext(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newTraced(t)
 	s.request(t, "GET", func(ctx context.Context) error {
 		written := stintotel.Headers(nil)(ctx)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stintprom"
 )
 
@@ -56,6 +57,7 @@ func seriesOf(t *testing.T, from prometheus.Gatherer) map[string]float64 {
 
 func TestCollector_TellsHowManyTasksThereAre(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, testdb.New(t))
 	err := store.InsertTasks(t.Context(), []stint.Task{
 		{ID: "a", Action: "copy"},
@@ -94,6 +96,7 @@ stint_tasks{action="report",state="skipped"} 0
 
 func TestCollector_CountsTries(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, testdb.New(t))
 	err := store.InsertTasks(t.Context(), []stint.Task{
 		{ID: "a", Action: "copy"}, {ID: "b", Action: "copy"},
@@ -127,6 +130,7 @@ stint_tries_total{action="copy"} 2
 // that goes leaves a gap in a graph.
 func TestCollector_KeepsItsSeriesWhateverBecomesOfTheTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, testdb.New(t))
 	if err := store.InsertTasks(t.Context(), []stint.Task{{ID: "a", Action: "copy"}}); err != nil {
 		t.Fatal(err)
@@ -162,6 +166,7 @@ func TestCollector_KeepsItsSeriesWhateverBecomesOfTheTasks(t *testing.T) {
 
 func TestCollector_FailsTheScrapeWithoutADatabase(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newStore(t, pool)
 	pool.Close()
@@ -174,6 +179,7 @@ func TestCollector_FailsTheScrapeWithoutADatabase(t *testing.T) {
 
 func TestCollector_TellsOfLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store := newStore(t, testdb.New(t))
 	err := errors.Join(

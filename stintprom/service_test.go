@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/stintprom"
@@ -17,6 +18,7 @@ import (
 
 func TestServiceMetrics_CountCallsByCode(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	metrics := stintprom.NewServiceMetrics()
 	address, stop := testservice.Start(t, pool, newStore(t, pool),

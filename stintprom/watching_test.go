@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stintprom"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -136,6 +137,7 @@ func namesIn(text, pattern string) []string {
 
 func TestDashboard_AsksForWhatIsExported(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	text, err := os.ReadFile("../docs/operations/grafana.json")
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +178,7 @@ func TestDashboard_AsksForWhatIsExported(t *testing.T) {
 
 func TestAlerts_AskForWhatIsExported(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	text, err := os.ReadFile("../docs/operations/alerts.yml")
 	if err != nil {
 		t.Fatal(err)

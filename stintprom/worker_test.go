@@ -13,12 +13,14 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stintprom"
 	"github.com/stint-tasks/stint/worker"
 )
 
 func TestWorkerMetrics_CountPerformancesByOutcome(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, testdb.New(t))
 	err := store.InsertTasks(t.Context(), []stint.Task{
 		{ID: "a", Action: "copy"}, {ID: "b", Action: "copy", MaxTries: 1},

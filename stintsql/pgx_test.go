@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stintsql"
 )
 
@@ -108,6 +109,7 @@ func savepointQuestions(ctx context.Context) map[string]func(tx pgx.Tx) (any, er
 // Code for pgx finds in a transaction of database/sql what it finds in one of pgx.
 func TestPgxTx_AnswersAsPgxDoes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newService(t, stint.Options{})
 	ctx := t.Context()
 	tx, _ := s.begin(t)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stintsql"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -23,6 +24,7 @@ import (
 // Proves G77.
 func TestPgxTx_CommitsAllOrNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newService(t, stint.Options{})
 	_, err := s.db.ExecContext(t.Context(), "CREATE TABLE mine (id text)")
 	wantErr(t, "CREATE TABLE", err, nil)
@@ -123,6 +125,7 @@ func stream(tasks []stint.Task) iter.Seq2[stint.Task, error] {
 
 func TestPgxTx_TakesAStream(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newService(t, stint.Options{})
 	tx, inside := s.begin(t)
 	const n = 3000
@@ -273,6 +276,7 @@ func TestPgxTx_TheCommitWakesWhoWaits(t *testing.T) {
 // The server finds nothing to remark, such as a transaction within a transaction.
 func TestPgxTx_CausesNoWarning(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	config := testdb.New(t).Config()
 	var mutex sync.Mutex
 	var notices []string
@@ -305,6 +309,7 @@ func TestPgxTx_CausesNoWarning(t *testing.T) {
 // Proves G78.
 func TestPgxTx_ACallEndsBeforeItsTransactionIsRolledBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newService(t, stint.Options{})
 	held, first := s.begin(t)
 	insert(t, first, numbered("t", 1)...)
@@ -336,6 +341,7 @@ func TestPgxTx_ACallEndsBeforeItsTransactionIsRolledBack(t *testing.T) {
 // A verb that fails while database/sql rolls back leaves the connection alone, which -race watches.
 func TestPgxTx_AFailedCallLeavesTheConnectionToTheRollback(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newService(t, stint.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -365,6 +371,7 @@ func TestPgxTx_AFailedCallLeavesTheConnectionToTheRollback(t *testing.T) {
 // Proves G78.
 func TestPgxTx_EndsWithTheTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newService(t, stint.Options{})
 	insert(t, s.Store, stint.Task{ID: "outside", Action: "act"})
 	for _, commit := range []bool{false, true} {
@@ -399,6 +406,7 @@ func TestPgxTx_EndsWithTheTransaction(t *testing.T) {
 // Proves G6.
 func TestPgxTx_SurvivesASequenceThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newService(t, stint.Options{})
 	for how, leave := range map[string]func(){
 		"panics": func() { panic("the caller's") }, "exits": runtime.Goexit,

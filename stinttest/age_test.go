@@ -47,6 +47,7 @@ func TestExpireLeases_HandsOnTheTasksNamedOnly(t *testing.T) {
 
 func TestExpireLeases_VoidsTheTokenOnceAnotherOwns(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "task", Action: "act"})
 	late := own(t, store, 1)[0]
@@ -60,6 +61,7 @@ func TestExpireLeases_VoidsTheTokenOnceAnotherOwns(t *testing.T) {
 
 func TestExpireLeases_AbortsWhatHasNoTriesLeft(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "task", Action: "act", MaxTries: 1})
 	own(t, store, 1)

@@ -53,6 +53,7 @@ func TestDrain_PerformsWhatHandlersInsert(t *testing.T) {
 // The worker of a client performs what one of the store would.
 func TestDrain_PerformsOverTheNetwork(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{})
 	address, _ := testservice.Start(t, store.Pool, store.Store, service.Options{})
 	c := testservice.Client(t, address, client.Options{})
@@ -110,6 +111,7 @@ func failing(_ context.Context, task *worker.Task) (worker.Result, error) {
 
 func TestDrain_PerformsATaskThatFailsOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, handler := range map[string]worker.Handler{
 		"after a pause": failing,
 		"at once": func(ctx context.Context, task *worker.Task) (worker.Result, error) {
@@ -139,6 +141,7 @@ func TestDrain_PerformsATaskThatFailsOnce(t *testing.T) {
 
 func TestDrain_WithScheduledGoesOnInTheOrderOfTime(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{})
 	insert(t, store,
 		stint.Task{ID: "fails", Action: "act", MaxTries: 2},
@@ -178,6 +181,7 @@ func TestDrain_WithScheduledMissesNoneThatBecomesDueMeanwhile(t *testing.T) {
 
 func TestDrain_FailsWhenThereIsNoEnd(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "fine", Action: "act"}, stint.Task{ID: "fails", Action: "act"})
 	w := newWorker(t, store, func(_ context.Context, task *worker.Task) (worker.Result, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stinttest"
 )
 
@@ -178,6 +179,7 @@ func TestRequireNotInserted_SaysWhatIsThere(t *testing.T) {
 
 func TestRequireInserted_ComparesConditions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStoreOfMails(t)
 	aborted := []stint.State{stint.StateAborted, stint.StateSkipped}
 	insert(t, store,

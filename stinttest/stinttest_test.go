@@ -11,6 +11,7 @@ import (
 
 func TestNew_GivesEachTestADatabase(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	one, other := newStore(t, stint.Options{}), newStore(t, stint.Options{})
 	insert(t, one, stint.Task{ID: "task", Action: "act"})
 	stinttest.RequireNotInserted(t, other, stint.Task{})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/structures"
 )
 
@@ -98,6 +99,7 @@ func TestNetwork_WideNodesDoNotMultiplyEdges(t *testing.T) {
 
 func TestStructure_NestedDeeplyStaysLinear(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const depth = 10_000
 	wrap := map[string]func(s structures.Structure) structures.Structure{
 		"chain from the left": func(s structures.Structure) structures.Structure {
@@ -155,6 +157,7 @@ func TestStructure_NestedDeeplyStaysLinear(t *testing.T) {
 
 func TestBuild_RefusesWhatIsTooDeep(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	wrap := map[string]func(s structures.Structure) structures.Structure{
 		"chains": func(s structures.Structure) structures.Structure {
 			return structures.Chain(structures.Task{Action: "do"}, s)
@@ -182,6 +185,7 @@ func TestBuild_RefusesWhatIsTooDeep(t *testing.T) {
 
 func TestNetwork_LongOrWideIsLinear(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const n = 100_000
 	name := func(i int) string { return fmt.Sprint(i) }
 	var row, milestones, star []structures.Node

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/taskstore"
 )
 
@@ -15,6 +16,7 @@ import (
 // Proves G131.
 func TestDurability_IsThatOfTheTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, test := range []struct {
 		durability      stint.Durability
 		server          string

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/taskstore"
 )
 
@@ -284,6 +285,7 @@ func TestHandler_WorksBehindAServer(t *testing.T) {
 // What the database says stays here.
 func TestHandler_DoesNotRepeatWhatTheDatabaseSays(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	handler := taskstore.Handler(openStore(t, testdb.NewEmpty(t), taskstore.Options{}))
 	wantAnswer(t, handler, "GET", "/groups", "", 500, `{"tasks":[],"error":{"bugs":`+
 		`["the database failed: the request may or may not have taken effect"]}}`)

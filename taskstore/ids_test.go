@@ -12,6 +12,7 @@ import (
 // When the reserved IDs are used up, more are reserved, and none is left out.
 func TestIDs_GoOnBehindWhatWasReserved(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStore(t)
 	last := add(t, store, "g", "a")[0].ID
 	exec(t, pool, "UPDATE stint.taskstore_reserved SET upto = $1", last+2)
@@ -50,6 +51,7 @@ func wantCount(t *testing.T, store *taskstore.Store, group string, want int) {
 // Proves G130.
 func TestIDs_AreNotUsedAgainWhenTheSequenceIsSetBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStore(t)
 	for _, change := range []func() int64{
 		func() int64 { return nextID(t, store) },

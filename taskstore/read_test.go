@@ -11,6 +11,7 @@ import (
 
 func TestTasks_AnswersInTheOrderOfTheIDsWithNilForNone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStore(t)
 	tasks := add(t, store, "g", "a", "b")
 	a, b := tasks[0].ID, tasks[1].ID
@@ -35,6 +36,7 @@ func TestTasks_AnswersInTheOrderOfTheIDsWithNilForNone(t *testing.T) {
 
 func TestGet_FindsATaskOrNone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStore(t)
 	task := add(t, store, "g", "a")[0]
 	got, found, err := store.Get(t.Context(), task.ID)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/taskstore"
 )
@@ -93,6 +94,7 @@ func TestStore_WorksInASchemaOfAnyName(t *testing.T) {
 // Behind a pooler that knows no prepared statements, the driver sends its texts in other ways.
 func TestStore_WorksInEveryExecMode(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, mode := range []pgx.QueryExecMode{
 		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
 		pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
@@ -113,6 +115,7 @@ func TestStore_WorksInEveryExecMode(t *testing.T) {
 // Who may create in a schema that the path names cannot have code of his run by the calls.
 func TestStore_CallsNobodysFunctions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, path := range map[string]string{
 		"behind": `"$user", evil`, "first": `evil, pg_catalog`,
 	} {

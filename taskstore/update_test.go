@@ -164,6 +164,7 @@ func TestUpdate_KeepsOwnedTasksFromOthersUntilTheirTime(t *testing.T) {
 
 func TestUpdate_TakesValuesAtTheirLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStore(t)
 	const yearEnd = 253402300799999
 	group := strings.Repeat("é", 127) + "g"
@@ -356,6 +357,7 @@ func TestUpdate_WaitsForThoseThatDependOnATask(t *testing.T) {
 // Proves G125.
 func TestUpdate_FindsThatATaskWasTakenMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStore(t)
 	task := add(t, store, "g", "a")[0]
 	tx := begin(t, pool)
@@ -471,6 +473,7 @@ func (n *newest) disturb(
 // Proves G132.
 func TestUpdate_RepeatedAfterACutDoesItOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
 		t.Run(at.String(), func(t *testing.T) {
 			t.Parallel()
@@ -504,6 +507,7 @@ func TestUpdate_RepeatedAfterACutDoesItOnce(t *testing.T) {
 // An update takes one round trip.
 func TestUpdate_TakesOneRoundTrip(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newStore(t)
 	proxy := pgcut.New(t, pool)
 	for _, durability := range []stint.Durability{stint.Strict, stint.Opportunistic} {

@@ -412,6 +412,7 @@ func TestAddTask_ReadsAsMuchHoweverManyTasksThereAre(t *testing.T) {
 // Proves G16.
 func TestAddTask_CallsNobodysFunctions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, path := range hostilePaths {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

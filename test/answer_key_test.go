@@ -34,6 +34,7 @@ func answerWith(t *testing.T, store *stint.Store, id stint.TaskID, key stint.Ans
 // Proves R22.
 func TestAnswerKey_AnswersItsTaskAndNoOther(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, insertion := range map[string]struct {
 		others []stint.Task
 		insert func(*testing.T, *stint.Store, *pgxpool.Pool, []stint.Task) error

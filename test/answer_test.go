@@ -76,6 +76,7 @@ func TestAnswerTasks_EndsTasksAsAReturnDoes(t *testing.T) {
 // An answer that cannot take effect says why, and leaves the others alone.
 func TestAnswerTasks_GivesAVerdictOnEach(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	later := external("later")
 	later.NotBefore = time.Now().Add(time.Hour)
@@ -110,6 +111,7 @@ func TestAnswerTasks_GivesAVerdictOnEach(t *testing.T) {
 // Proves G197.
 func TestAnswerTasks_OneAnswerTakesEffect(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	other := openStore(t, pool, stint.Options{})
 	tasks := numbered("t", 60)

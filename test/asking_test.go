@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // ages makes it so that nobody has asked for long, as far as noted moments tell.
@@ -104,6 +105,7 @@ func TestExplain_KnowsThatAnIdleActorAsksWithoutASession(t *testing.T) {
 // Proves G305.
 func TestExplain_TellsActorsThatAreThereFromThoseThatAreGone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	id := held(t, store, "mail")
 	wantErr(t, "RegisterActor", store.RegisterActor(t.Context(), "a", []string{"mail", "x"}), nil)

@@ -285,6 +285,7 @@ func TestChangeTasks_LeavesATryLeft(t *testing.T) {
 // Proves G216.
 func TestChangeTasks_WakesWhoWaits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, to := range map[string]stint.TaskChanges{
 		"now":     {StartNow: true},
 		"earlier": {StartAfter: 100 * time.Millisecond},

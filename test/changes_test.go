@@ -114,6 +114,7 @@ func TestListChanges_TellsWhoHasChangedTasksAlsoWhenTheyAreGone(t *testing.T) {
 // Proves G225.
 func TestListChanges_TellsOfTasksThatAreNotKept(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t, stint.Options{
 		Retention: stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepNone},
 	})
@@ -138,6 +139,7 @@ func TestListChanges_TellsOfTasksThatAreNotKept(t *testing.T) {
 // Proves G225.
 func TestListChanges_HasOnlyWhatWasCommitted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	ann := byAnn(t)
 	insert(t, store, after("a"), after("b"))

@@ -84,6 +84,7 @@ func TestClaimTasks_AClaimWithoutTasksMayBeUsedAgain(t *testing.T) {
 // Proves G29.
 func TestClaimTasks_ComingLateHandsOutNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, earlier := range map[string]bool{
 		"the first call was answered": true, "the first call never came": false,
 	} {

@@ -159,6 +159,7 @@ func TestOwnTasks_GivesBackWhatNobodyLearntOf(t *testing.T) {
 // Proves G287.
 func TestVerbs_FailOnceIfAllConnectionsAreDead(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	c.wide(t)
 	for round := range 3 {

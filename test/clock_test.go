@@ -135,6 +135,7 @@ func TestSetLimits_FillsABucketAfterTheClockWasAhead(t *testing.T) {
 // Proves G301, G173.
 func TestMaintain_HasSchedulesOccurAfterTheClockWasAhead(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	put := func(name, spec string, change func(*stint.Schedule)) {
@@ -192,6 +193,7 @@ func schedulesByName(t *testing.T, store *stint.Store) map[string]stint.Schedule
 // Proves G173.
 func TestMaintain_InsertsNoOccurrenceTwiceAfterTheClockWasAhead(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	wantErr(t, "PutSchedules", store.PutSchedules(ctx, []stint.Schedule{{

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // If one call brings about both an abort and a skip of a task, the abort wins, at whatever distance
@@ -14,6 +15,7 @@ import (
 // Proves R12, R23.
 func TestConditions_AnAbortWinsOverASkip(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	external := func(id stint.TaskID) stint.Task {
 		return stint.Task{ID: id, Action: stint.External}
 	}
@@ -88,6 +90,7 @@ func TestConditions_AnAbortWinsOverASkip(t *testing.T) {
 // Proves R23.
 func TestConditions_TheFirstCallDecides(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	abort := stint.Answer{ID: "a", Code: stint.StatusAborted}
 	skip := stint.Answer{ID: "b", Code: stint.StatusCompleted}
 	for want, answers := range map[stint.State][2]stint.Answer{

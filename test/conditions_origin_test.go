@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // branches are tasks with conditions about "origin", of every kind.
@@ -26,6 +27,7 @@ func branches() []stint.Task {
 // Proves R5, R17, R23.
 func TestConditions_AreNotMetByAnOriginThatGoes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	origin := after("origin")
 	origin.NotBefore = time.Now().Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -77,6 +79,7 @@ func TestConditions_AreNotMetByAnOriginThatGoes(t *testing.T) {
 // Proves R18, R23.
 func TestConditions_StayDecidedWithoutTheirOrigin(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, leave := range map[string]func(store *stint.Store) error{
 		"replace": func(store *stint.Store) error {
 			return store.ReplaceTasks(t.Context(), []stint.Task{after("origin")})
@@ -120,6 +123,7 @@ func TestConditions_StayDecidedWithoutTheirOrigin(t *testing.T) {
 // Proves R5, R23.
 func TestReplaceTasks_KeepsTheConditionsOfTheDependentsItNames(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, origin := range []string{"waits", "has ended"} {
 		for _, result := range []string{"yes", "no"} {
 			t.Run(origin+" "+result, func(t *testing.T) {

@@ -243,6 +243,7 @@ var conditionals = []conditional{
 // Proves R12, R23.
 func TestConditions_DecideWhatRuns(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, c := range conditionals {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -263,6 +264,7 @@ func TestConditions_DecideWhatRuns(t *testing.T) {
 // Proves R3, R23.
 func TestConditions_CountForWhatHasEnded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	behind := func() []stint.Task {
 		return []stint.Task{
 			when("heads", answers("flip", "heads")), when("tails", answers("flip", "tails")),

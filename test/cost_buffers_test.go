@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Each page that a statement looks at is one that every verb pays for, also for what it does not
@@ -19,6 +20,7 @@ import (
 // Proves G205, L7.
 func TestCost_PagesPerStatement(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, numbered("t", 2000)...)
 	owned := own(t, store, 1)

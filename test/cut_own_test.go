@@ -141,6 +141,7 @@ func recoverHandOut(t *testing.T, c *cutStore, lose lostHandOut) {
 // What had expired is recovered as well, as the try that it is.
 func TestOwnTasks_RecoversALostHandOutOfExpiredTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
 		t.Run(at.String(), func(t *testing.T) {
 			t.Parallel()
@@ -168,6 +169,7 @@ func TestOwnTasks_RecoversALostHandOutOfExpiredTasks(t *testing.T) {
 // A hand-out is recovered in the order in which it would have come.
 func TestOwnTasks_RecoversInTheOrderOfPriority(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, stint.Task{ID: "low", Action: "act"},
 		stint.Task{ID: "high", Action: "act", Priority: 1})
@@ -181,6 +183,7 @@ func TestOwnTasks_RecoversInTheOrderOfPriority(t *testing.T) {
 // If the question for a lost hand-out is lost too, it is asked again.
 func TestOwnTasks_AsksAgainIfTheQuestionIsLost(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, stint.Task{ID: "a", Action: "act"})
 	c.proxy.Cut(pgcut.AtReply, pgcut.Executes("own_tasks"))
@@ -273,6 +276,7 @@ func TestReturnTask_RepeatedAfterTheNextHandOutIsRefused(t *testing.T) {
 // Proves R11.
 func TestReturnTask_RepeatedWithKeepNoneFindsNoTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
 		t.Run(at.String(), func(t *testing.T) {
 			t.Parallel()
@@ -319,6 +323,7 @@ func TestReplaceTasks_RepeatedMayFindItsTasksInProgress(t *testing.T) {
 // Proves R21.
 func TestWithTx_CutInAVerbUndoesTheTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
 		t.Run(at.String(), func(t *testing.T) {
 			t.Parallel()

@@ -35,6 +35,7 @@ func inTimeOf(t *testing.T, pool *pgxpool.Pool, answers ...stint.Answer) []error
 // Proves R6, R22.
 func TestAnswerTasks_RefusesWhatIsPastItsDeadline(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	guarded := guarded("guarded")
 	guarded.Deadline = time.Now().Add(time.Hour)
@@ -110,6 +111,7 @@ func TestAnswerTasks_ChangesNothingOfWhatItMayNotAnswer(t *testing.T) {
 // Proves R6, R8.
 func TestDeadline_LeavesATaskToItsOwnerUntilSomebodyMaintains(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, does := range map[string]func(context.Context, *stint.Store, stint.OwnedTask) error{
 		"ReturnTask": func(ctx context.Context, s *stint.Store, owned stint.OwnedTask) error {
 			return s.ReturnTask(ctx, owned.ID, owned.Token, "done", stint.StatusCompleted)

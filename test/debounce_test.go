@@ -129,6 +129,7 @@ func TestDebounce_LeavesAReadyTaskItsPlaceInTheQueue(t *testing.T) {
 
 func TestDebounce_ReplacesATaskThatIsParked(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"below a limit": {ConcurrencyPerKey: 1}, "in turns": {Fair: true, ConcurrencyPerKey: 1},
 	} {
@@ -160,6 +161,7 @@ func TestDebounce_ReplacesATaskThatIsParked(t *testing.T) {
 
 func TestDebounce_RunsOneTaskMoreAfterOneInProgress(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, code := range []stint.StatusCode{stint.StatusCompleted, stint.StatusAborted} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			t.Parallel()
@@ -239,6 +241,7 @@ func TestDebounce_RunsAfterAFollowUpInProgress(t *testing.T) {
 
 func TestDebounce_RefusesWhenTasksOfBothIDsAreInProgress(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "a+", Action: "act"})
 	own(t, store, 2)
@@ -342,6 +345,7 @@ func TestDebounce_TakesItsTimesFromTheCallAndNotFromTheTransaction(t *testing.T)
 // A snapshot that is older than what others did must not decide.
 func TestDebounce_FailsInAStrictTransactionThatCannotSeeWhatOthersDid(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, before := range map[string]func(*testing.T, *stint.Store){
 		"new": func(*testing.T, *stint.Store) {},
 		"scheduled": func(t *testing.T, store *stint.Store) {

@@ -109,6 +109,7 @@ func pathOf(t *testing.T, tx pgx.Tx) (path string) {
 // Proves G154.
 func TestMigrate_CallsNobodysFunctions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, path := range hostilePaths {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

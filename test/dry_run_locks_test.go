@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // everyState inserts tasks in every state, of which some are parked, and returns their IDs, the
@@ -77,6 +78,7 @@ func heldBy(t *testing.T, tx pgx.Tx) []string {
 // Proves G315.
 func TestDryRun_LocksNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	ids, owned := everyState(t, store)
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
@@ -115,6 +117,7 @@ func TestDryRun_LocksNothing(t *testing.T) {
 // Proves G315.
 func TestDryRun_WaitsForNobody(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	ids, _ := everyState(t, store)
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
@@ -152,6 +155,7 @@ func holdAll(t *testing.T, store *stint.Store, tx pgx.Tx, ids []stint.TaskID) {
 // Proves G315.
 func TestDryRun_LeavesNothingInTheSession(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	ids, _ := everyState(t, store)
 	for range 3 { // prepared statements of the first fit the tables of the next

@@ -145,6 +145,7 @@ func TestDryRun_TellsWhatAVerbDoes(t *testing.T) {
 // Proves G210, G316.
 func TestDryRun_TellsWhatFollows(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, c := range map[string]struct {
 		tasks []stint.Task
 		first func(t *testing.T, store *stint.Store)
@@ -213,6 +214,7 @@ func TestDryRun_TellsWhatFollows(t *testing.T) {
 // Proves G210.
 func TestDryRun_LeavesTheCallersTransactionAsItWas(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"), after("b", "a"))
 	errUndone := errors.New("undone")

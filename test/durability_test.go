@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // noteCommits has the database note with which durability the transactions commit that write a row
@@ -43,6 +44,7 @@ func wantCommits(t *testing.T, pool *pgxpool.Pool, when string, want ...string) 
 // Proves G158.
 func TestDurability_IsThatOfTheStoresOwnTransactions(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, test := range []struct {
 		name       string
 		durability stint.Durability

@@ -226,6 +226,7 @@ func TestVerbs_KeepTextsWhateverTheConnectionReads(t *testing.T) {
 // Proves G296.
 func TestWithTx_KeepsTextsInEveryTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	clean := testdb.New(t)
 	pool := readings()["LATIN1 of the URL"].open(t, clean)
 	utf8 := utf8Pool(t, clean)
@@ -260,6 +261,7 @@ func TestWithTx_KeepsTextsInEveryTransaction(t *testing.T) {
 // Proves G296.
 func TestWaitToOwnTasks_IsWokenWhateverTheConnectionReads(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, name := range []string{"LATIN1 of the URL", "WIN1251 of the options", "EUC_JP by SET"} {
 		clean := testdb.New(t)
 		stores := []*stint.Store{}
@@ -294,6 +296,7 @@ func TestWaitToOwnTasks_IsWokenWhateverTheConnectionReads(t *testing.T) {
 // Proves G296.
 func TestVerbs_FindASchemaOfAnyNameWhateverTheConnectionReads(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	clean := testdb.New(t)
 	const schema = "größe наука"
 	exec(t, clean, "ALTER SCHEMA stint RENAME TO "+pgx.Identifier{schema}.Sanitize())
@@ -364,6 +367,7 @@ func TestVerbs_RefuseADatabaseInAnotherEncoding(t *testing.T) {
 // Proves G296.
 func TestAddTask_WorksUnderAnySettings(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, clean := newAddStore(t)
 	pool := poolOf(t, clean, func(config *pgxpool.Config) {
 		for name, value := range hostileSettings {

@@ -278,6 +278,7 @@ func listAll(t *testing.T, store *stint.Store) []stint.TaskInfo {
 // Proves G1, R1, R3, R4.
 func TestEnsureTasks_RefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("done"))
 	finish(t, store, "done", stint.StatusCompleted)
@@ -331,6 +332,7 @@ func TestEnsureTasks_RefusesWhatCannotBe(t *testing.T) {
 // Proves R1.
 func TestEnsureTasks_LeavesANetworkThatIsThereAlone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	network := func() []stint.Task {
 		return []stint.Task{after("a"), after("b", "a"), anyway("c", "b"), join("end", "b", "c")}
@@ -484,6 +486,7 @@ func TestEnsureTasks_AddsATaskThatIsDeletedMeanwhile(t *testing.T) {
 // Proves G76, R1, R21.
 func TestEnsureTasks_TakesPartInATransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	for _, more := range ensuredWith("more") {
 		tasks := append(more, after("task"))
@@ -516,6 +519,7 @@ func TestEnsureTasks_TakesPartInATransaction(t *testing.T) {
 // Debounce and EnsureTasks share the IDs, and not each other's tasks.
 func TestEnsureTasks_LeavesDebouncedTasksAlone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	debounced := func() {
 		t.Helper()

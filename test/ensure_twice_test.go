@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A call in which an ID comes twice does what two calls do: one with the first tasks of each ID,
@@ -15,6 +16,7 @@ import (
 // Proves R1.
 func TestEnsureTasks_WithAnIDTwiceIsAsTwoCalls(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, again := range map[string]stint.Task{
 		"after":         after("x", "a", "b"),
 		"signals":       {ID: "x", Action: "act", ToSignalAfter: []stint.TaskID{"a"}},

@@ -12,6 +12,7 @@ import (
 // Proves G25.
 func TestMaintain_SaysInTheStatusThatTheLeaseHasExpired(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	bounded, endless := after("bounded"), after("endless")
 	bounded.MaxTries, endless.MaxTries = 3, stint.UnlimitedTries

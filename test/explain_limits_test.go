@@ -25,6 +25,7 @@ func whyOf(t *testing.T, store *stint.Store, id stint.TaskID) stint.Explanation 
 // Proves G42.
 func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	hourly, burst := stint.Rate{Tasks: 1, Per: time.Hour}, hourly(3)
 	for name, test := range map[string]struct {
 		limits     stint.Limits
@@ -97,6 +98,7 @@ func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 // Proves G42, G254.
 func TestExplain_NamesTheTaskThatHoldsAKey(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const holds = "\"last\" is ready, but\n  tasks with key \"k\" come one at a time, in order, " +
 		"and one has not ended\n    \"first\", "
 	for state, test := range map[stint.State]struct {
@@ -159,6 +161,7 @@ func within(at time.Time) bool {
 // Proves G42.
 func TestExplain_SaysWhatIsPaused(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, keyTask("a", "k"), keyTask("b", "other"))
 	if why := whyOf(t, store, "a"); why.Limits != nil {
@@ -180,6 +183,7 @@ func TestExplain_SaysWhatIsPaused(t *testing.T) {
 // Proves G42.
 func TestExplain_SaysHowManyTurnsComeFirst(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	setLimits(t, store, stint.Limits{Fair: true})
 	insert(t, store, keyTask("a1", "a"), keyTask("a2", "a"), keyTask("b", "b"), keyTask("c", "c"),

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // What only an aborted task needed stays if that was opened meanwhile, and perhaps aborted again,
@@ -12,6 +13,7 @@ import (
 // Proves G68.
 func TestFailFast_SparesWhatIsNeededAgainAtTheLastLook(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	failed := after("failed", "needed")
 	failed.FailFast = true

@@ -84,6 +84,7 @@ func TestFailFast_AbortsWhatOnlyTheAbortedNeed(t *testing.T) {
 // look at all of them each second.
 func TestFailFast_FindsWhatWasAbortedLately(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insertFastThree(t, store)
 	aborts("bad")(t, store)
@@ -103,6 +104,7 @@ func TestFailFast_FindsWhatWasAbortedLately(t *testing.T) {
 // Without the option the others go on.
 func TestFailFast_IsOffByDefault(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
 		after("end", "bad", "other"))
@@ -118,6 +120,7 @@ func TestFailFast_IsOffByDefault(t *testing.T) {
 // with it.
 func TestFailFast_BeginsAnewAfterARetry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, failFast("done"))
 	finish(t, store, "done", stint.StatusCompleted)
@@ -142,6 +145,7 @@ func TestFailFast_BeginsAnewAfterARetry(t *testing.T) {
 // A task that has completed, and is retried, fails fast as before.
 func TestFailFast_OutlivesACompletion(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "act"},
 		failFast("end", "bad", "other"))
@@ -158,6 +162,7 @@ func TestFailFast_OutlivesACompletion(t *testing.T) {
 // An aborted task is pruned only when what only it needed has been aborted.
 func TestFailFast_ComesBeforePruning(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{
 		Maintenance: stint.MaintainNever, Retention: stint.Retention{Aborted: stint.KeepNone},
 	})
@@ -216,6 +221,7 @@ func TestFailFast_OfManyMaintainersDoesNotDeadlock(t *testing.T) {
 // Proves G68.
 func TestFailFast_SparesWhatSomebodyComesToNeed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, stint.Task{ID: "bad", Action: "act"}, stint.Task{ID: "other", Action: "other"},
 		failFast("end", "bad", "other"),
@@ -331,6 +337,7 @@ func TestFailFast_OfAStructure(t *testing.T) {
 // What others need is aborted once these are, too, without FailFast, however much later.
 func TestFailFast_ComesBackToWhatOthersNeeded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("bad"), stint.Task{ID: "shared", Action: "other"},
 		failFast("end", "bad", "shared"), after("else", "shared"))

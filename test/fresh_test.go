@@ -152,6 +152,7 @@ var replacements = map[string]struct {
 // Proves G10, R5.
 func TestReplacement_IsAsNew(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, try := range replacements {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,6 +13,7 @@ import (
 
 func TestExplain_NamesWhatATaskWaitsFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	last := after("last", "a", "b", "c")
 	last.MaxTries = 3
@@ -36,6 +37,7 @@ func TestExplain_NamesWhatATaskWaitsFor(t *testing.T) {
 
 func TestExplain_NamesWhatATaskWasAbortedFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("a"), after("b"), after("c"), after("d", "a", "b", "c"),
 		after("e", "d"), anyway("anyway", "b"))

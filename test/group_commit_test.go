@@ -211,6 +211,7 @@ func TestGroupCommit_ACallerThatLeavesLeavesTheOthersUnharmed(t *testing.T) {
 // many such returns there are.
 func TestGroupCommit_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, stuck := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("%d stuck", stuck), func(t *testing.T) {
 			t.Parallel()
@@ -266,6 +267,7 @@ func TestGroupCommit_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 // Nor does an extension of leases that somebody's transaction holds.
 func TestGroupCommit_AnExtensionThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, stuck := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("%d stuck", stuck), func(t *testing.T) {
 			t.Parallel()
@@ -387,6 +389,7 @@ func returnUntilKnown(t *testing.T, store *stint.Store, task stint.OwnedTask) bo
 // Proves G285.
 func TestGroupCommit_SurviveCutConnections(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const goroutines = 20
 	tasks := int64(testrun.Rounds(1500))
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
@@ -440,6 +443,7 @@ func TestGroupCommit_SurviveCutConnections(t *testing.T) {
 
 //nolint:paralleltest // looks at all goroutines
 func TestGroupCommit_EndWithErrClosedWhenTheStoreIsClosed(t *testing.T) {
+	testrun.Long(t)
 	const goroutines = 100
 	pool := testdb.New(t)
 	leaks := goleak.IgnoreCurrent()

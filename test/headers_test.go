@@ -271,6 +271,7 @@ func TestHeaders_RefusesWhatIsBeyondTheLimits(t *testing.T) {
 // Proves G14.
 func TestHeaders_AddTaskTakesThem(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newAddStore(t)
 	want := headed(numbered("t", 2))
 	mustAdd(t, pool, "'act', id => 't000000', headers => $1", want[0].Headers)
@@ -375,6 +376,7 @@ func TestListTasks_ByHeaders(t *testing.T) {
 // Proves G236.
 func TestOwnedTask_SaysWhenTheTaskWasInserted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("one", 1)...)

@@ -144,6 +144,7 @@ func tryEnds() map[string]tryEnd {
 // Proves G116.
 func TestHistory_TellsHowEachTryEnded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, c := range tryEnds() {
 		for number := 1; number <= 2; number++ {
 			t.Run(fmt.Sprint(name, " on try ", number), func(t *testing.T) {
@@ -210,6 +211,7 @@ func TestHistory_OfATaskThatWasNotTried(t *testing.T) {
 // Without the option nothing is written, and the try that ended the task is known all the same.
 func TestHistory_IsNotKeptUnlessAskedFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, numbered("a", 1)...)
 	task := ownOne(t, store)
@@ -230,6 +232,7 @@ func TestHistory_IsNotKeptUnlessAskedFor(t *testing.T) {
 // Proves G116.
 func TestHistory_KeepsSoManyForSoLong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{
 		Maintenance: stint.MaintainNever, History: stint.HistoryOptions{Tries: 3, Age: time.Hour},
 	})
@@ -356,6 +359,7 @@ func TestHistory_KeepsTheLogOfARetriedTask(t *testing.T) {
 // Returns of which some are kept lock all their tasks in one order, as those without a history do.
 func TestHistory_ReturnsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, keepsTries)
 	insert(t, store, numbered("a", 1)...)
 	insert(t, store, numbered("b", 1)...)

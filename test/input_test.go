@@ -68,6 +68,7 @@ func TestVerbs_WorkInASchemaThatCitusDoesNotDistribute(t *testing.T) {
 // A schema says which releases work with it, so that processes may be replaced one by one.
 func TestVerbs_WorkWithANewerSchemaThatSupportsThem(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	exec(t, pool, "UPDATE stint.stint_schema_version SET version = version + 1")
 	wholeLife(t, openStore(t, pool, stint.Options{}), nil)

@@ -7,12 +7,14 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A server that was restored, or took over from one that had more, may give out keys again that a
 // store has used.
 func TestInsertTasks_TakesOtherKeysIfTheServerRepeatsThem(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, task := range map[string]stint.Task{
 		"ready":            {},
 		"scheduled":        {NotBefore: time.Now().Add(time.Hour)},

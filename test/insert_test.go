@@ -82,6 +82,7 @@ func TestInsertTasks_GivesRandomIDs(t *testing.T) {
 
 func TestInsertTasks_LimitsTriesUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	for _, more := range []int{0, 1, 100} { // shared, by a statement and by COPY
 		for limit, want := range map[int]int{0: 25, 7: 7, stint.UnlimitedTries: -1} {
@@ -124,6 +125,7 @@ func TestInsertTasks_TellsNilBodyFromEmpty(t *testing.T) {
 // Proves G1, R1.
 func TestInsertTasks_NamesEveryIDThatExists(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, n := range []int{10, 500} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
@@ -193,6 +195,7 @@ func TestInsertTasks_OfSameIDsAtOnceLetsOneWin(t *testing.T) {
 // Proves G3.
 func TestInsertTasks_KeepsAwkwardIDsByteForByte(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	ids := []stint.TaskID{
 		`"quoted"`, `'; DROP TABLE tasks; --`, `100%`, `back\slash`, `{a,b}`, `NULL`, ` blanks `,
@@ -241,6 +244,7 @@ func TestInsertTasksFrom_InsertsAWholeStream(t *testing.T) {
 // Proves G1.
 func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	broken := errors.New("source broke")
 	tasks := numbered("t", 25_000)
 	then := func(tasks []stint.Task, last stint.Task) iter.Seq2[stint.Task, error] {

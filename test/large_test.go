@@ -130,6 +130,7 @@ func pagesOfVerb(
 // Proves G208.
 func TestAbortTasks_PassesOverWhatIsBehindAbortedTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, abort := range map[string]func(*stint.Store, []stint.Task) error{
 		"AbortTasks": func(store *stint.Store, tasks []stint.Task) error {
 			return errOf(store.AbortTasks(t.Context(), named(tasks[:1]), ""))

@@ -101,6 +101,7 @@ func TestExtendTasksOwnership_ByAnotherActorLeavesALateTaskReady(t *testing.T) {
 // A return that is refused for its ID must not get a late task out of the queue.
 func TestReturnTask_UnderAWrongIDLeavesALateTaskReady(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, task := lateTask(t)
 	verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{
 		{ID: "b", Token: task.Token, Code: stint.StatusCompleted},
@@ -286,6 +287,7 @@ func TestReturnTask_BehindTheExpiryOfTheLastTryIsRefusedUnlessPending(t *testing
 // Proves R13.
 func TestReturnTask_BehindTheExpiryOfTheLastTryIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool, task := lostLastTry(t)
 	tx, err := pool.Begin(t.Context())
 	wantErr(t, "Begin", err, nil)

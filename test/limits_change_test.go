@@ -36,6 +36,7 @@ func TestSetLimits_KeysNeedNotWaitAsLongAsTheRateBeforeSaid(t *testing.T) {
 // Proves L3.
 func TestSetLimits_BucketsOfKeysBeginFull(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	limits := stint.Limits{
 		ConcurrencyPerKey: 10, RatePerKey: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 1},
 	}
@@ -83,6 +84,7 @@ func TestSetLimits_RefusesBucketsThatFillTooSlowly(t *testing.T) {
 // Proves L2.
 func TestMaintain_BringsBackAllThatNoLimitHoldsUp(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"none": {}, "of keys": {
 			ConcurrencyPerKey: 1, RatePerKey: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 1},
@@ -166,6 +168,7 @@ func TestAddDependencies_LeaveTheRoomToTheNextOfTheKey(t *testing.T) {
 // Proves L2.
 func TestOwnTasks_GivesTheRoomOfExpiredLeasesByPriority(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "low")...)
 	wantHandOut(t, store, 1, "low")

@@ -47,6 +47,7 @@ func unmaintained(t *testing.T, limits stint.Limits) *stint.Store {
 // without any maintenance.
 func TestFair_HandsOutAKeyOnceItIsResumed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := unmaintained(t, stint.Limits{Fair: true})
 	insert(t, store, ofKey("a", 3)...)
 	wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "a"), nil)
@@ -62,6 +63,7 @@ func TestFair_HandsOutAKeyOnceItIsResumed(t *testing.T) {
 // A limit per key that is raised makes room for the keys of a fair action at once.
 func TestFair_HandsOutMoreOnceTheLimitPerKeyIsRaised(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := unmaintained(t, stint.Limits{Fair: true, ConcurrencyPerKey: 1})
 	insert(t, store, ofKey("a", 3)...)
 	for range 2 { // the second meets the key at its limit
@@ -76,6 +78,7 @@ func TestFair_HandsOutMoreOnceTheLimitPerKeyIsRaised(t *testing.T) {
 // The room that a lease left by its end is used by the next hand-out.
 func TestFair_HandsOutATaskWhoseLeaseHasExpired(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{
 		Maintenance: stint.MaintainNever, PollOnly: true,
 	})
@@ -157,6 +160,7 @@ func TestFair_FillsTheRoomOfAKeyWithTasksOfAllPriorities(t *testing.T) {
 // Proves L5.
 func TestFair_PrioritiesAreStrictThoughOthersHadTheirTurn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := unmaintained(t, stint.Limits{Fair: true, Concurrency: 1})
 	insert(t, store, ofKey("a", 100)...)
 	first := own(t, store, 50) // whose turn has come, but for which there is no room
@@ -173,6 +177,7 @@ func TestFair_PrioritiesAreStrictThoughOthersHadTheirTurn(t *testing.T) {
 // Proves L2.
 func TestSetLimits_TasksHandedOutBeforeMakeRoom(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"unfair": {ConcurrencyPerKey: 1}, "fair": {ConcurrencyPerKey: 1, Fair: true},
 	} {
@@ -199,6 +204,7 @@ func TestSetLimits_TasksHandedOutBeforeMakeRoom(t *testing.T) {
 // Proves L2.
 func TestLimits_NoTaskWaitsForOneThatIsGone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, leave := range map[string]func(*testing.T, *stint.Store, stint.OwnedTask) error{
 		"aborted": func(t *testing.T, store *stint.Store, task stint.OwnedTask) error {
 			t.Helper()
@@ -377,6 +383,7 @@ func TestFair_CostsNothingWhereNobodyWaits(t *testing.T) {
 // Proves L5.
 func TestFair_NoTaskOvertakesThoseThatWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Fair: true})
 	insert(t, store, keyed(numbered("a", 3), "a")...)
 	wantHandOut(t, store, 1, "a000000") // the others wait
@@ -387,6 +394,7 @@ func TestFair_NoTaskOvertakesThoseThatWaitForTheirTurn(t *testing.T) {
 // Where limits are rates or turns alone, the end of a task makes no room for which others wait.
 func TestReturnTasks_TellsNobodyOfRoomThatItDoesNotMake(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, c := range map[string]struct {
 		limits stint.Limits
 		tells  bool

@@ -265,6 +265,7 @@ func TestFairGroup_OfAKeyTheOldestTaskComesFirst(t *testing.T) {
 // Proves G263.
 func TestFairGroup_WhatIsAtItsLimitHoldsUpNobody(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"action":   {Concurrency: 5},
 		"rate":     {Rate: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 5}},
@@ -329,6 +330,7 @@ func TestFairGroup_APausedKeySavesUpNothing(t *testing.T) {
 // Proves G264.
 func TestFairGroup_ChangesWhileTasksWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, before := range map[string]struct{ group, asked string }{
 		"it had many": {"", "mail"}, "others had": {"", "sync"}, "none had any": {},
 		"another group's": {"others", "mail"},

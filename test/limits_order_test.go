@@ -25,6 +25,7 @@ func insertSingly(t *testing.T, store *stint.Store, tasks ...stint.Task) {
 // Proves L4.
 func TestOwnTasks_KeepsTheOrderWithinAKey(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, c := range map[string]struct {
 		limits stint.Limits
 		n      int
@@ -78,6 +79,7 @@ func hourly(burst int) stint.Rate { return stint.Rate{Tasks: 1, Per: time.Hour, 
 // Proves L4.
 func TestOwnTasks_PassesTasksOfAFullKeyInFewSteps(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const n = 3000
 	for name, prepare := range map[string]string{
 		"known keys":   `UPDATE stint.ready SET limit_key = 'k' WHERE limit_key IS NULL`,

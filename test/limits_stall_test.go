@@ -19,6 +19,7 @@ import (
 // Proves L4.
 func TestWithTx_ReturnsHoldUpNoHandOut(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"fair":              {Fair: true},
 		"fair, concurrency": {Fair: true, Concurrency: 100},

@@ -108,6 +108,7 @@ func TestMaintain_AbortsATaskInsertedPastItsDeadline(t *testing.T) {
 // Proves R18.
 func TestMaintain_PrunesByAge(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const day = 24 * time.Hour
 	for name, test := range map[string]struct {
 		keep    stint.Retention
@@ -345,6 +346,7 @@ func TestStore_MaintainsItselfOnceItOwns(t *testing.T) {
 
 //nolint:paralleltest // the goroutines of other tests would count
 func TestClose_EndsTheBackgroundWork(t *testing.T) {
+	testrun.Long(t)
 	pool := testdb.New(t)
 	ignore := goleak.IgnoreCurrent()
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainAlways})

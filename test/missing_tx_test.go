@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // A tracedTx is a transaction with something around it, as for traces.
@@ -142,6 +143,7 @@ func wholeTables(t *testing.T, pool *pgxpool.Pool) string {
 // Proves G295.
 func TestWithTx_RefusesEveryVerbWithoutATransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, stint.Task{ID: "owned", Action: "act", PostResult: true})
 	owned := ownOne(t, store)

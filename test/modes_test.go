@@ -8,12 +8,14 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Behind a pooler that knows no prepared statements, the driver sends its texts in other ways.
 // Proves G90.
 func TestStore_WorksInEveryExecMode(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, mode := range []pgx.QueryExecMode{
 		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
 		pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,

@@ -62,6 +62,7 @@ func wantRow(t *testing.T, store *stint.Store, tasks []stint.Task, want stint.St
 // Proves G65.
 func TestCascades_TakeOneStatementHoweverDeep(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const depth = 500
 	for name, cascade := range cascades {
 		for reach := 1; reach <= 8; reach += 7 {
@@ -86,6 +87,7 @@ func TestCascades_TakeOneStatementHoweverDeep(t *testing.T) {
 // Proves G65.
 func TestCost_BlocksPerLevelOfACascade(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, cascade := range cascades {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,6 +144,7 @@ func settledBlocks(t *testing.T, action, how string, depth int) (blocks int) {
 // Proves G65.
 func TestCascades_CountSignalsFromFarApart(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const depth, far = 300, 40
 	for name, cascade := range cascades {
 		t.Run(name, func(t *testing.T) {

@@ -59,6 +59,7 @@ func TestOwnTasks_TellsTheSameOfAJoinBeforeAndAfterItEnded(t *testing.T) {
 // Proves R1.
 func TestInsertTasks_RepeatedNamesTheTasksThatExist(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	t.Run("dependent in progress", func(t *testing.T) {
 		t.Parallel()
 		store := newStore(t)
@@ -90,6 +91,7 @@ func TestInsertTasks_RepeatedNamesTheTasksThatExist(t *testing.T) {
 // Proves R5.
 func TestReplaceTasks_LetsAJoinWaitForTheNewTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, action := range []string{"act", stint.Spontaneous} {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +110,7 @@ func TestReplaceTasks_LetsAJoinWaitForTheNewTask(t *testing.T) {
 // looks in between sees b wait for q alone.
 func TestAbortTasks_SparesWhatHasCeasedToWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, remove := range map[string]func(context.Context, *stint.Store) error{
 		"deleted": func(ctx context.Context, store *stint.Store) error {
 			return errOf(store.DeleteTasks(ctx, []stint.TaskID{"a"}))
@@ -151,6 +154,7 @@ func expiredBehindTransaction(t *testing.T) *stint.Store {
 // Proves R7.
 func TestOwnTasks_DoesNotWaitForADependent(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := expiredBehindTransaction(t)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()

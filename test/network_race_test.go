@@ -35,6 +35,7 @@ func inTx(
 // Proves R4.
 func TestAddDependencies_RefusesOneOfTwoThatCloseACycle(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, within := range []string{"directly", "WithTx"} {
 		t.Run(within, func(t *testing.T) {
 			t.Parallel()
@@ -212,6 +213,7 @@ func (r *race) checkSignalled(t *testing.T, waits bool) {
 // Proves R16.
 func TestAddDependencies_IsRefusedOrSignalled(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, e := range endings {
 		t.Run("while "+e.name, func(t *testing.T) {
 			t.Parallel()
@@ -238,6 +240,7 @@ func TestAddDependencies_IsRefusedOrSignalled(t *testing.T) {
 // Proves R3.
 func TestInsertTasks_IsSignalledByWhatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, e := range endings {
 		t.Run("while "+e.name, func(t *testing.T) {
 			t.Parallel()
@@ -289,6 +292,7 @@ func TestReturnTask_PassesOverWhatEndsMeanwhile(t *testing.T) {
 // Proves G69.
 func TestReturnTasks_WithOverlappingDependentsDoesNotDeadlock(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, second := range map[string]string{
 		"dependents": "act", "dependents behind joins": stint.Spontaneous,
 	} {
@@ -424,6 +428,7 @@ func TestOwnTasks_HandsOutNumbersBehindTheirDivisors(t *testing.T) {
 // them: otherwise these two, which both wait for z here, would then wait for each other.
 func TestAborts_OfSharedDependentsDeadlockWithNobody(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, abort := range map[string]func(*stint.Store, stint.OwnedTask) error{
 		"AbortTasks": func(store *stint.Store, task stint.OwnedTask) error {
 			return errOf(store.AbortTasks(t.Context(), []stint.TaskID{task.ID}, ""))

@@ -176,6 +176,7 @@ func TestInputsPage_EndsBeforeItIsTooLarge(t *testing.T) {
 // Proves R18.
 func TestMaintain_SparesResultsThatAreStillToBeAskedFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, keep := range map[string]time.Duration{"KeepNone": stint.KeepNone, "short": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,6 +16,7 @@ import (
 // Proves G250.
 func TestOrdered_ATaskHoldsItsKeyUntilItEnds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	type way = func(*testing.T, *stint.Store, *pgxpool.Pool, stint.OwnedTask)
 	for name, goesOn := range map[string]way{
 		"another try at once": func(
@@ -112,6 +113,7 @@ func TestOrdered_AFailureStopsTheTasksOfItsKeyOnly(t *testing.T) {
 // Proves G252.
 func TestOrdered_TheTaskThatHoldsAKeyCanBeSkipped(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	states := map[string]stint.Return{
 		"ready":     {Code: stint.StatusPending},
 		"scheduled": {Code: stint.StatusPending, RetryAfter: time.Hour},
@@ -173,6 +175,7 @@ func TestOrdered_TheTaskThatHoldsAKeyCanBeSkipped(t *testing.T) {
 // Proves G252.
 func TestOrdered_MaintainersBringTheNextOneBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, end := range map[string]func(*testing.T, *stint.Store, *pgxpool.Pool){
 		"deadline": func(t *testing.T, _ *stint.Store, pool *pgxpool.Pool) {
 			t.Helper()
@@ -293,6 +296,7 @@ func TestOrdered_IsThatOfTheInserts(t *testing.T) {
 // Proves G250.
 func TestOrdered_GoesWithOtherLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	t.Run("rate of keys", func(t *testing.T) {
 		t.Parallel()
 		store, pool := newLimitedStore(t, stint.Limits{
@@ -341,6 +345,7 @@ func TestOrdered_GoesWithOtherLimits(t *testing.T) {
 // Proves G250.
 func TestOrdered_CountsWhatWasHandedOutBefore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"none": {}, "per key": {ConcurrencyPerKey: 2}, "fair": {Fair: true},
 	} {

@@ -35,6 +35,7 @@ func withBody(id stint.TaskID, bytesOf int) stint.Task {
 // Proves G26.
 func TestOwnTasks_HandsOutNoTaskWithoutItsBody(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	large, short := withBody("large", 600<<10), withBody("short", 300<<10)
 	other := withBody("large", 10)
 	for what, change := range map[string]func(*stint.Store) error{

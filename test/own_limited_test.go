@@ -127,6 +127,7 @@ func TestOwnTasks_ParksTheRestOfASpanAsOne(t *testing.T) {
 // Proves L2.
 func TestOwnTasks_UsesTheRoomThatIsMade(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ways := map[string]func(*testing.T, *stint.Store, stint.OwnedTask) error{
 		"return": func(t *testing.T, store *stint.Store, owned stint.OwnedTask) error {
 			t.Helper()
@@ -241,6 +242,7 @@ func TestOwnTasks_RefusesActionsWithLimitsInATransaction(t *testing.T) {
 // Actions with and without limits are handed out together, by priority and age.
 func TestOwnTasks_MixesActionsWithAndWithoutLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Concurrency: 2})
 	for i := range 4 {
 		insert(t, store, stint.Task{ID: stint.TaskID(fmt.Sprint("act", i)), Action: "act"})
@@ -262,6 +264,7 @@ func TestOwnTasks_MixesActionsWithAndWithoutLimits(t *testing.T) {
 // Proves L3.
 func TestOwnTasks_HandsOutNoMoreThanTheRate(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{
 		Rate: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 3},
 	})
@@ -316,6 +319,7 @@ func TestOwnTasks_ObeysTheHighestRates(t *testing.T) {
 // Who waits for a token knows when it comes, and does not ask before.
 func TestWaitToOwnTasks_KnowsWhenTheNextTokenComes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"action": {Rate: stint.Rate{Tasks: 2, Per: time.Second, Burst: 1}},
 		"key":    {RatePerKey: stint.Rate{Tasks: 2, Per: time.Second, Burst: 1}},

@@ -24,6 +24,7 @@ func TestOwnTasks_GivesNothingWhenNothingIsReady(t *testing.T) {
 // Proves R7.
 func TestOwnTasks_NeverGivesMoreThanAsked(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, numbered("few", 10)...)
 	insert(t, store, numbered("many", 5000)...)
@@ -46,6 +47,7 @@ func TestOwnTasks_NeverGivesMoreThanAsked(t *testing.T) {
 // Proves R6.
 func TestOwnTasks_GivesByPriorityThenAge(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	var want []stint.TaskID
 	tasks := map[int16][]stint.TaskID{}
@@ -160,6 +162,7 @@ func TestReturnTask_RefusesTokensThatAreNone(t *testing.T) {
 // Proves R7.
 func TestOwnTasks_GivesEachTaskToOneOfManyCallers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	const n = 3000
 	insert(t, store, numbered("t", n)...)
@@ -326,6 +329,7 @@ func TestOwnership_PassesToTheNextOwnerForGood(t *testing.T) {
 // Proves R8.
 func TestOwnership_LastsAsLongAsNobodyElseWasGivenTheTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 200)...)
 	for _, maintained := range []bool{false, true} {

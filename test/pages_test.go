@@ -83,6 +83,7 @@ func TestOwnTasks_CostsWhatIsHandedOutOfManyQueues(t *testing.T) {
 // Proves G52.
 func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	few := min(testrun.Rounds(2000), 500)
 	many := 5 * few
 	byOne := func(t *testing.T, store *stint.Store, n int) {

@@ -82,6 +82,7 @@ func leaving(n int, leave func()) iter.Seq2[stint.Task, error] {
 // Proves G6.
 func TestInsertTasksFrom_LeavesNothingOfASequenceThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for how, leave := range departures {
 		for _, n := range []int{0, 1, 100, 20_001} { // the last are behind a piece
 			t.Run(fmt.Sprint(how, " behind ", n), func(t *testing.T) {

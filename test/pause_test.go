@@ -253,6 +253,7 @@ func TestResumeKeys_PassesOverWhatSomebodyLocks(t *testing.T) {
 // Proves G39, L2.
 func TestLimiting_WakesThoseWhoWaitForRoom(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, wake := range map[string]func(*stint.Store) error{
 		"SetLimits": func(s *stint.Store) error {
 			return s.SetLimits(t.Context(), "act", stint.Limits{})

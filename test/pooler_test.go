@@ -40,6 +40,7 @@ func behindPooler(t *testing.T, pool *pgxpool.Pool, mode string, conns int32) *p
 // Proves G158, R20.
 func TestPooler_PollOnlyDoesEverything(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, mode := range []string{"transaction", "session"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

@@ -132,6 +132,7 @@ func TestOwnTasks_GoesOnToOtherQueuesBehindWhatOthersTake(t *testing.T) {
 // However the tasks are spread over the queues, those come first that should.
 func TestOwnTasks_KeepsTheOrderAcrossManyQueues(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const queues, wanted = 60, 100
 	calls := testrun.Rounds(2000)
 	actions := make([]string, queues)

@@ -179,6 +179,7 @@ func TestReturnTasks_PassesOverWhatSomebodyIsMadeToWaitForMeanwhile(t *testing.T
 // come back: the task goes on then.
 func TestMaintain_EndsNothingThatIsDueNoMore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	extends := func(t *testing.T, store *stint.Store, owned stint.OwnedTask) {
 		t.Helper()
 		kept, err := store.ExtendTasksOwnership(

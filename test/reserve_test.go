@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // reserved returns a pool with one connection, and counts its uses of the hooks of connections that
@@ -58,6 +59,7 @@ func holdPool(t *testing.T, pool *pgxpool.Pool) *pgxpool.Conn {
 // Proves G106.
 func TestOwners_DoNotWaitForThePool(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, pollOnly := range map[string]bool{"listening": false, "poll only": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -158,6 +160,7 @@ func TestOwners_KeepTheirPlaceInThePool(t *testing.T) {
 // Proves G106.
 func TestOwners_WaitForLocksApart(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct := testdb.New(t)
 	pool, _, _, _ := reserved(t, direct)
 	store := openStore(t, pool, stint.Options{
@@ -190,6 +193,7 @@ func TestOwners_WaitForLocksApart(t *testing.T) {
 // at its age, and the end of the store closes it in any case.
 func TestOwners_UseNoReserveThatIsGone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct := testdb.New(t)
 	pool, _, _, _ := reserved(t, direct)
 	store := openStore(t, pool, stint.Options{

@@ -83,6 +83,7 @@ func TestRetryTasks_LeavesDownWhatACompletedTaskDidNotBringDown(t *testing.T) {
 // Proves G74.
 func TestRetryTasks_OverlooksNothingInAStricterTransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, calls := range map[string]struct{ other, strict func(*stint.Store) error }{
 		"insert": {
 			func(s *stint.Store) error {

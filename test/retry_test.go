@@ -165,6 +165,7 @@ func TestRetryTasks_LeavesTasksAloneThatAreNotFinal(t *testing.T) {
 // Of many tasks that were returned together one is opened; its neighbours stay as they are.
 func TestRetryTasks_OpensOneOfASpan(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, numbered("t", 100)...)
 	owned := own(t, store, 100)
@@ -180,6 +181,7 @@ func TestRetryTasks_OpensOneOfASpan(t *testing.T) {
 
 func TestRetryTasks_BeginsACompletedTaskAnew(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	ctx := t.Context()
 	insert(t, store,
@@ -309,6 +311,7 @@ func TestRetryTasks_WaitsForThoseWhoCountOnAnEnd(t *testing.T) {
 
 func TestRetryTasks_WakesThoseWhoWaitToOwnTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{})
 	insert(t, h.Store, after("a"))
 	fail(t, h.Store, "a")

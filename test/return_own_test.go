@@ -199,6 +199,7 @@ func returnAndOwn(
 // Proves G204.
 func TestReturnAndOwnTasks_HandsOutWhatTheReturnsMakeReady(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
 		"no limits": {}, "a limit": {Concurrency: 1}, "a limit per key": {ConcurrencyPerKey: 1},
 		"turns": {ConcurrencyPerKey: 1, Fair: true},
@@ -271,6 +272,7 @@ func TestReturnAndOwnTasks_OwnsWhateverBecomesOfTheReturns(t *testing.T) {
 // Proves G204, G285.
 func TestReturnAndOwnTasks_RecoversWhatGotLost(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, pair := range testrun.Third(testrun.Pairs(
 		handOutKinds(), slices.Sorted(maps.Keys(lostHandOuts("")))), 0) {
 		kind, name := pair.A, pair.B

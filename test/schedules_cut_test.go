@@ -46,6 +46,7 @@ func TestWithTx_SchedulesAreChangedWithTheTransaction(t *testing.T) {
 // Proves G173.
 func TestSchedules_CutAnywhereOccurOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, cut := range map[string]struct {
 		at    pgcut.Instant
 		match pgcut.Match

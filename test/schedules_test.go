@@ -129,6 +129,7 @@ func TestSchedules_InsertNetworks(t *testing.T) {
 // Proves G174.
 func TestSchedules_CatchUpAsTheySay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, c := range []struct {
 		catchUp             stint.CatchUp
 		window              time.Duration
@@ -171,6 +172,7 @@ func TestSchedules_CatchUpAsTheySay(t *testing.T) {
 // Proves G183.
 func TestSchedules_OverlapAsTheySay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for overlap, want := range map[stint.Overlap][]stint.State{
 		stint.OverlapAllow: {stint.StateReady, stint.StateReady},
 		stint.OverlapSkip:  {stint.StateReady},
@@ -322,6 +324,7 @@ func TestSchedules_OccurOnceHoweverManyMaintain(t *testing.T) {
 // Proves G177.
 func TestSchedules_ThatFailHoldUpNoOtherOne(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, damage := range map[string]string{
 		"zone":       `UPDATE stint.schedules SET zone = 'Mars/Olympus' WHERE name = 'a'`,
 		"spec":       `UPDATE stint.schedules SET spec = 'at times' WHERE name = 'a'`,

@@ -48,6 +48,7 @@ func giveKeys(tb testing.TB, pool *pgxpool.Pool) {
 
 func TestSetLimits_TakesThePlaceOfTheLimitsBefore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	for _, limits := range []stint.Limits{
 		{Concurrency: 40},
@@ -226,6 +227,7 @@ func TestLimiting_IsRefusedAsLongAsOlderStoresAreConnected(t *testing.T) {
 // Proves G41.
 func TestLimiting_KeepsOlderReleasesOutAsLongAsSomethingIsLimited(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	wantSince(t, pool, "at first", 1)
@@ -256,6 +258,7 @@ func TestLimiting_KeepsOlderReleasesOutAsLongAsSomethingIsLimited(t *testing.T) 
 // Proves L6.
 func TestLimiting_AtOnceLeavesWhatTheLastOneSays(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	verbs := limiting(store)
 	for range 5 {

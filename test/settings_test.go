@@ -108,6 +108,7 @@ func ownedBy(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 // Proves G91.
 func TestVerbs_SayThatRowLevelSecurityHidesTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	tables := []string{"tasks", "ready", "leased", "finished", "supported", "sessions"}
 	for _, table := range testrun.Some(tables) {
 		t.Run(table, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Proves R12.
@@ -78,6 +79,7 @@ func TestInsertTasks_CompletesSpontaneousTasksThatWaitForNothing(t *testing.T) {
 
 func TestInsertTasks_SettlesPredecessorsThatHaveEnded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, after("done"))
 	finish(t, store, "done", stint.StatusCompleted)

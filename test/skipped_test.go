@@ -48,6 +48,7 @@ func idsListed(t *testing.T, store *stint.Store, filter stint.Filter) (ids []str
 // Proves R23.
 func TestListTasks_TellsSkippedFromAborted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	skipOne(t, store)
 	for state, want := range map[stint.State]string{

@@ -172,6 +172,7 @@ func TestReturnAndOwnTasks_SendsALargeResultOverASlowLine(t *testing.T) {
 // Proves G26.
 func TestOwnTasks_GetsLargeBodiesInATransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	shorten(store, 200<<10, 16<<10, time.Minute)
 	body := bytes.Repeat([]byte("body"), 64<<10)

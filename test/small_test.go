@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 type smallAnswer struct {
@@ -25,6 +26,7 @@ func waitForSmall(t *testing.T, store *stint.Store, id stint.TaskID) <-chan outc
 // waits for the same task beside it is given all.
 func TestWaitForSmallTasks_LeavesOutWhatIsLong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	short, long := "short", strings.Repeat("l", 2000)
 	for name, c := range map[string]struct {
 		body, result string

@@ -117,6 +117,7 @@ func TestReturnTasks_TellsTasksOfAHandOutApart(t *testing.T) {
 
 func TestReturnTasks_MergesNothingThatComesTwice(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	stale := ownShared(t, store, pool)
 	verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{
@@ -144,6 +145,7 @@ func TestReturnTasks_MergesNothingThatComesTwice(t *testing.T) {
 // Proves G79.
 func TestWithTx_LeavesTheNeighboursOfAHandOutAlone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, use := range map[string]func(context.Context, *stint.Store, stint.OwnedTask) error{
 		"ReturnTask": func(ctx context.Context, s *stint.Store, task stint.OwnedTask) error {
 			return s.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)

@@ -157,6 +157,7 @@ func TestStats_CountsTriesOfAStoreThatIsClosed(t *testing.T) {
 // A replaced task has no action any more. It is passed over where states are sampled, too.
 func TestStats_SamplesBesideWhatWasReplaced(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	task := stint.Task{ID: "replaced", Action: "act", PostResult: true}
 	insert(t, store, task)

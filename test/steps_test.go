@@ -52,6 +52,7 @@ func recordStep(
 // Proves G185, G191.
 func TestRecordStep_IsGivenToTheNextTry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, end := range map[string]func(*testing.T, *stint.Store, stint.OwnedTask){
 		"returned": func(t *testing.T, store *stint.Store, task stint.OwnedTask) {
 			t.Helper()
@@ -188,6 +189,7 @@ func TestRecordStep_OfSeveralCallersRecordsOne(t *testing.T) {
 // A step that must wait for somebody's lock holds up no step of another task.
 func TestRecordStep_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	const tasks = 20
 	insert(t, store, numbered("a", tasks)...)
@@ -263,6 +265,7 @@ func TestRecordStep_IsUndoneWithItsTransaction(t *testing.T) {
 // Proves G196.
 func TestRecordStep_GoesWithTheTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	type remove func(t *testing.T, store *stint.Store, pool *pgxpool.Pool, task stint.OwnedTask)
 	for name, remove := range map[string]remove{
 		"deleted": func(

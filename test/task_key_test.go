@@ -123,6 +123,7 @@ func readySpans(t *testing.T, pool *pgxpool.Pool) string {
 // Spans of mixed keys stay whole, in the order of the call, and a span of one key knows it.
 func TestTaskKey_DividesNoSpan(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const size = 10
 	blocks := func(keys ...string) iter.Seq[string] { // of a span each
 		return func(yield func(string) bool) {

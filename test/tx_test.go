@@ -214,6 +214,7 @@ func TestWithTx_MeasuresLeasesFromTheCall(t *testing.T) {
 // Proves G79.
 func TestWithTx_ReturnDoesNotHoldUpTheOthersOfItsHandOut(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, numbered("t", 100)...)
 	for _, n := range []int{1, 99} {

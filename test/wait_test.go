@@ -220,6 +220,7 @@ func forEachEnding(
 // Proves R19.
 func TestWaitForTask_IsNotifiedHoweverTheTaskEnds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	forEachEnding(t, 0, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
 		waiting := h.waitFor(t, "w")
@@ -232,6 +233,7 @@ func TestWaitForTask_IsNotifiedHoweverTheTaskEnds(t *testing.T) {
 // Proves R19.
 func TestWaitForTask_IsNotifiedHoweverAnotherStoreEndsTheTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	forEachEnding(t, 1, stint.Options{}, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
 		another := openStore(t, h.pool, stint.Options{
@@ -247,6 +249,7 @@ func TestWaitForTask_IsNotifiedHoweverAnotherStoreEndsTheTask(t *testing.T) {
 // Proves R19, R20.
 func TestWaitForTask_PollsHoweverTheTaskEnds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	opts := stint.Options{PollOnly: true, PollInterval: 20 * time.Millisecond}
 	forEachEnding(t, 2, opts, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
@@ -259,6 +262,7 @@ func TestWaitForTask_PollsHoweverTheTaskEnds(t *testing.T) {
 // A task that ends before the call is told of just as one that ends during it.
 func TestWaitForTask_ReturnsAtOnceIfTheTaskHasEnded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	opts := stint.Options{PollOnly: true, PollInterval: pollNever}
 	forEachEnding(t, 0, opts, func(t *testing.T, e waitEnding, h *heardStore) {
 		t.Helper()
@@ -351,6 +355,7 @@ func TestWaitForTasks_WaitsForAllAndAnswersInTheOrderAsked(t *testing.T) {
 // Proves R19.
 func TestWaitForTasks_EndsWhenOneIsDeleted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	h := newHeardStore(t, stint.Options{})
 	other := waited()
 	other.ID = "other"
@@ -367,6 +372,7 @@ func TestWaitForTasks_EndsWhenOneIsDeleted(t *testing.T) {
 
 func TestWaitForTasks_NamesAllThatCannotBeWaitedFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, waited(), after("silent"), after("quiet"))
 	_, err := store.WaitForTasks(t.Context(), []stint.TaskID{"y", "w", "silent", "x", "y"})
@@ -411,6 +417,7 @@ func TestWaitForTask_IsRefusedInATransaction(t *testing.T) {
 
 func TestWaitForTask_EndsWithItsContextOrItsStore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	for _, pollOnly := range []bool{false, true} {
 		h := newHeardStoreOn(t, pool, stint.Options{PollOnly: pollOnly, PollInterval: pollNever})

@@ -501,6 +501,7 @@ func TestInsertTasks_IsHeardThoughTheStoreIsClosedAtOnce(t *testing.T) {
 // A handler of the pool's own for notifications does not keep them from those who wait.
 func TestWaitToOwnTasks_IsNotifiedThoughThePoolHandlesNotifications(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := poolOf(t, testdb.New(t), func(config *pgxpool.Config) {
 		config.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	})
@@ -518,6 +519,7 @@ func TestWaitToOwnTasks_IsNotifiedThoughThePoolHandlesNotifications(t *testing.T
 // A hand-out tells how many ready tasks it has met, those included that somebody else is taking.
 func TestOwnTasks_TellsOfTasksThatOthersAreTaking(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	insert(t, store, stint.Task{ID: "a", Action: "other"}, after("b"))

@@ -13,6 +13,7 @@ import (
 
 func TestAbortTasks_CancelsInAnyState(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	running := oneInEachState(t, store)
 	ids := []stint.TaskID{
@@ -57,6 +58,7 @@ func TestAbortTasks_OfAnUnknownTaskAbortsNothing(t *testing.T) {
 // Proves R17.
 func TestDeleteTasks_FreesTheIDs(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	oneInEachState(t, store)
 	ids := []stint.TaskID{
@@ -99,6 +101,7 @@ func TestDeleteTasks_RefusesTasksInProgress(t *testing.T) {
 // Proves R5.
 func TestReplaceTasks_PutsNewTasksInThePlaceOfOld(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	oneInEachState(t, store)
 	ids := []stint.TaskID{

@@ -59,6 +59,7 @@ func TestChange_TakesAnyText(t *testing.T) {
 // are refused, with nothing changed.
 func TestChange_ReadsFormsWithinBounds(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	h := ui.New(store, ui.Options{Authorize: everything, Logger: slog.New(slog.DiscardHandler)})
 	const n = 1000
@@ -143,6 +144,7 @@ func TestChange_LeadsToAShortAddress(t *testing.T) {
 // Links back lead to pages of the handler's, whatever a form says.
 func TestChange_LeadsBackToItsPages(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail"})
 	h := ui.New(store, open())

@@ -67,6 +67,7 @@ func wantStates(t *testing.T, store *stint.Store, want stint.State, ids ...stint
 // Proves G221.
 func TestChange_DoesWhatWasSaid(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	for name, shown := range stores {
 		h := ui.New(shown, open())
@@ -128,6 +129,7 @@ func TestChange_DoesWhatWasSaid(t *testing.T) {
 // Proves G317.
 func TestChange_LeavesOutWhatHasBegunSinceItWasShown(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	for name, shown := range stores {
 		h := ui.New(shown, open())
@@ -164,6 +166,7 @@ func TestChange_LeavesOutWhatHasBegunSinceItWasShown(t *testing.T) {
 // Proves G316.
 func TestPreview_SaysWhatFollows(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	for name, shown := range stores {
 		h := ui.New(shown, open())
@@ -197,6 +200,7 @@ func TestPreview_SaysWhatFollows(t *testing.T) {
 // Tasks because of which a change is refused are named, and the others are changed.
 func TestChange_NamesWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	for name, shown := range stores {
 		h := ui.New(shown, open())
@@ -238,6 +242,7 @@ func TestChange_NamesWhatItLeavesOut(t *testing.T) {
 // Proves G221.
 func TestChange_IsMadeOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	ctx := t.Context()
 	for name, shown := range stores {
@@ -294,6 +299,7 @@ func TestChange_RefusesOldForms(t *testing.T) {
 // Proves G223.
 func TestChange_TellsWhoAndWhy(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail"}, stint.Task{ID: "b", Action: "mail"},
 		stint.Task{ID: "asked", Action: stint.External})

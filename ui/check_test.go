@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -42,6 +43,7 @@ func checked(t *testing.T, h http.Handler, said string) string {
 // A store and a service are checked when somebody asks for it, and not before.
 func TestCheck_LooksWhenAsked(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail"})
 	for name, shown := range stores {

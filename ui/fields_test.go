@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -43,6 +44,7 @@ func someChanges() []aChange {
 // Proves G310.
 func TestForms_RefuseOtherFieldsByName(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail"}, stint.Task{ID: "failed", Action: "f"},
 		stint.Task{ID: "later", Action: "mail", NotBefore: soon()},

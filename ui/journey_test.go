@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -178,6 +179,7 @@ func failedPredecessor(j *journey) {
 // Proves G224.
 func TestPages_LeadToTheCauseAndItsMend(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, walk := range map[string]func(j *journey){
 		"a paused key":         pausedKey,
 		"a dead action":        deadAction,

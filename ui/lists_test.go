@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -83,6 +84,7 @@ func TestOverview_IsCalmWhereAllIsWell(t *testing.T) {
 // However many actions there are, the overview stays one.
 func TestPages_StaySmall(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	stats := stint.Stats{}
 	for i := range 20_000 {
 		stats.Actions = append(stats.Actions, stint.ActionStats{
@@ -196,6 +198,7 @@ func TestSchedules_SayWhenTheyOccur(t *testing.T) {
 
 func TestActors_AreListed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	wantNil(t, store.RegisterActor(t.Context(), "worker-1", []string{"mail", "scan"}))
 	insert(t, store, stint.Task{ID: "a", Action: "mail"})

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -92,6 +93,7 @@ func namedForms() map[string]namedForm {
 // Proves G324.
 func TestForms_TellSlipsInNames(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	insert(t, store, stint.Task{ID: "mail/1", Action: "mail", Key: "customer-one"})
 	for name, shown := range stores {
@@ -188,6 +190,7 @@ func shownOf(page string) string {
 // names the one that may have been meant.
 func TestForms_TellWhatIsNotPausedOrNotKnown(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	h := ui.New(store, open())
 	insert(t, store, stint.Task{ID: "mail/1", Action: "mail"})

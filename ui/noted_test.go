@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -14,6 +15,7 @@ import (
 // Proves G223, G225.
 func TestChanges_TellWhoHasChangedWhat(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	for name, shown := range stores {
 		options := open()
@@ -63,6 +65,7 @@ func TestChanges_TellWhoHasChangedWhat(t *testing.T) {
 // Proves G225.
 func TestChanges_GoFromPageToPage(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	h := ui.New(store, ui.Options{})
 	for i := range 130 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -67,6 +68,7 @@ func TestChange_PausesAndResumes(t *testing.T) {
 // else has set meanwhile stays.
 func TestChange_SetsLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail"})
 	for _, shown := range stores {
@@ -125,6 +127,7 @@ func TestChange_SetsLimits(t *testing.T) {
 // Proves G221.
 func TestChange_TriggersOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail"})
 	const name = "every night/<b>"
@@ -169,6 +172,7 @@ func TestChange_TriggersOnce(t *testing.T) {
 // A task is answered once, with what becomes of the others said before.
 func TestChange_Answers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const secret = "a-key-of-16-bytes"
 	store, stores := bothStores(t)
 	for name, shown := range stores {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/shards"
 	"github.com/stint-tasks/stint/ui"
 )
@@ -182,6 +183,7 @@ func TestShards_OneThatIsAwayIsNamed(t *testing.T) {
 // Proves G221.
 func TestShards_AreChangedWhereTasksAre(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.insert(t)
 	h := s.pages(t, open())
@@ -235,6 +237,7 @@ func TestShards_AreChangedWhereTasksAre(t *testing.T) {
 // change is left out.
 func TestShards_ChangeInParts(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.insert(t)
 	h := s.pages(t, open())

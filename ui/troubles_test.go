@@ -99,6 +99,7 @@ func groupLink(t *testing.T, page, action string) string {
 // Proves G314.
 func TestRetry_BeginsWhereItBegan(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	for name, shown := range stores {
 		id := func(short string) stint.TaskID { return stint.TaskID(name + "/" + short) }

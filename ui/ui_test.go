@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
 // Wherever the handler is mounted, all pages are there, and each thing that they name, too.
 func TestHandler_IsMountedAnywhere(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a/b", Action: "mail"},
 		stint.Task{ID: "c", Action: "mail", After: []stint.TaskID{"a/b"}})
@@ -390,6 +392,7 @@ func hostileTexts() []string {
 // Whatever tasks hold, pages show it as text, link to it, and stay what they are.
 func TestPages_ShowAnyText(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	ctx := t.Context()
 	for _, hostile := range hostileTexts() {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -17,6 +18,7 @@ import (
 // and answered from there.
 func TestWaiting_ListsTheOldestFirst(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	const n = 120
 	var want []string

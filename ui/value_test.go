@@ -90,6 +90,7 @@ func TestTask_LeavesLargeValuesOut(t *testing.T) {
 // Whoever looks at a task for long does not read its body again and again, but what became of it.
 func TestTask_ReadsValuesOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	var reads, finished atomic.Int64
 	info := func() stint.TaskInfo {
 		task := stint.TaskInfo{ID: "a", State: stint.StateInProgress, Body: []byte("the body")}
@@ -125,6 +126,7 @@ func TestTask_ReadsValuesOnce(t *testing.T) {
 
 func TestTask_FormatsValues(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail", Body: []byte("\x01")})
 	h := ui.New(store, ui.Options{Format: func(task stint.TaskInfo, value []byte) []byte {
@@ -136,6 +138,7 @@ func TestTask_FormatsValues(t *testing.T) {
 
 func TestTask_HidesValues(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail", Body: []byte("secret")})
 	h := ui.New(store, ui.Options{Authorize: func(_ *http.Request, verb ui.Verb) bool {

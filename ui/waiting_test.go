@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -16,6 +17,7 @@ import (
 // Proves G219, G221.
 func TestChange_RunsTasksNow(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	for name, shown := range stores {
 		h := ui.New(shown, open())
@@ -63,6 +65,7 @@ func asking(t *testing.T, page string) sentForm {
 // Proves G219, G221.
 func TestChange_ChangesHowTasksWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, stores := bothStores(t)
 	for name, shown := range stores {
 		h := ui.New(shown, open())
@@ -119,6 +122,7 @@ func TestChange_ChangesHowTasksWait(t *testing.T) {
 // What was never asked for is not agreed to.
 func TestChange_NeedsToBeToldHowTasksWait(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "mail"})
 	h := ui.New(store, open())

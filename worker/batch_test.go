@@ -123,6 +123,7 @@ func TestHandleBatch_GathersByKey(t *testing.T) {
 // Proves G239.
 func TestHandleBatch_EndsEachTaskInItsOwnWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, by := range map[string]struct {
 		rest func() error // how the handler ends, after it has said how five tasks have
 		want stint.TaskInfo

@@ -22,6 +22,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -174,6 +175,7 @@ func hostileCases() map[string]hostileCase {
 // Proves G110.
 func TestWorker_SurvivesEveryErrorOfAHandler(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	cases := hostileCases()
 	handle := worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
 		if of, ok := cases[string(task.ID)]; ok {
@@ -239,6 +241,7 @@ func TestWorker_SurvivesEveryErrorOfAHandler(t *testing.T) {
 // Proves G110.
 func TestWorker_SurvivesErrorsBehindATimeout(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	cases := hostileCases()
 	for name := range cases {
@@ -407,6 +410,7 @@ func (u upDown) Add(context.Context, int64, ...metric.AddOption) { u.of.fail() }
 // Proves G110.
 func TestWorker_SurvivesWhoLooksOn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, do := range map[string]func(){
 		"panic": func() { panic(unprintable{}) }, "Goexit": runtime.Goexit,
 	} {

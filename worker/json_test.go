@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -47,6 +48,7 @@ func notAdditions() map[stint.TaskID][]byte {
 // Proves G294.
 func TestHandleJSON_TriesAgainWhatIsNotItsJSON(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	bodies := notAdditions()
 	var dependents []stint.TaskID
@@ -96,6 +98,7 @@ func TestHandleJSON_TriesAgainWhatIsNotItsJSON(t *testing.T) {
 // Proves G294.
 func TestWithAbortOfUndecodable_AbortsWhatIsNotItsJSON(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	bodies := notAdditions()
 	for id, body := range bodies {
@@ -117,6 +120,7 @@ func TestWithAbortOfUndecodable_AbortsWhatIsNotItsJSON(t *testing.T) {
 
 func TestHandleJSON_AbortsWhoseResultCannotBeEncoded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a", Body: []byte("1")})
 	run(t, newWorker(t, store, worker.Options{}, worker.HandleJSON("a",

@@ -41,6 +41,7 @@ func heartbeats(t *testing.T, proxy *pgcut.Proxy, n int) {
 // Proves G105.
 func TestWorker_CancelsTheHandlerWhenItsTaskIsAborted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	logger, logged := recorder(t)
@@ -63,6 +64,7 @@ func TestWorker_CancelsTheHandlerWhenItsTaskIsAborted(t *testing.T) {
 // Proves G105.
 func TestWorker_CancelsTheHandlerWhenItsTaskWasGivenToAnother(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	entered, causes := make(chan stint.TaskID, 1), make(chan error, 1)
@@ -138,6 +140,7 @@ func TestWorker_ExtendsAllLeasesWithOneStatement(t *testing.T) {
 // Proves G105.
 func TestWorker_CancelsTheHandlerWhenItsLeaseExpires(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct, pool := newStoreAndPool(t)
 	through, down := fallible(t, pool)
 	insert(t, direct, stint.Task{ID: "a", Action: "a"})
@@ -241,6 +244,7 @@ func TestWorker_ReturnsAllThatWasDoneInAnOutage(t *testing.T) {
 
 func TestWorker_TakesAReturnWhoseAnswerWasCutOffForDone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newStoreAndPool(t)
 	proxy := pgcut.New(t, pool)
 	store := newStore(t, proxy.Pool(t, 20))
@@ -290,6 +294,7 @@ func TestWorker_GivesUpReturningWhenTheLeaseExpires(t *testing.T) {
 
 func TestWorker_IsPresentWhileItRuns(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	w := newWorker(t, store, worker.Options{Actor: "me"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -19,6 +20,7 @@ import (
 // Proves G116.
 func TestLogger_KeepsTheEndOfEachTry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	if isRemote() {
 		return // the store of the service keeps nothing
 	}
@@ -84,6 +86,7 @@ func TestLogger_OfATaskWithoutAWorker(t *testing.T) {
 // Proves G114.
 func TestWorker_CountsFailuresBehindTheFirst(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	handlers := map[string]worker.Handler{
 		"fails": func(context.Context, *worker.Task) (worker.Result, error) {

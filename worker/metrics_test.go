@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -38,6 +39,7 @@ func (n *noted) End(task *stint.OwnedTask, outcome worker.Outcome, took time.Dur
 
 func TestWorker_TellsMetricsOfEachPerformance(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	metrics := &noted{begun: map[string]int{}, ended: map[worker.Outcome]int{}}
 	ends(t, worker.Options{Metrics: metrics})
 	metrics.mutex.Lock()

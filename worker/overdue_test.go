@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -230,6 +231,7 @@ func TestNew_RefusesAGraceWithoutATimeout(t *testing.T) {
 // Proves G293.
 func TestWithTimeoutGrace_LeavesAnOpenTransactionToTheLease(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	returned, hang := make(chan struct{}, 1), make(chan struct{})

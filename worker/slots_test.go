@@ -59,6 +59,7 @@ func (s stage) perform(ctx context.Context, task *worker.Task) (worker.Result, e
 // Proves G104.
 func TestWorker_OwnsNoMoreThanItPerforms(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, several(20, "a")...)
 	insert(t, store, several(20, "b")...)
@@ -162,6 +163,7 @@ func TestWorker_UsesEverySlotForABusyAction(t *testing.T) {
 
 func TestWorker_PerformsAQuietActionWhileAnotherIsBusy(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	rare := newStage()
 	// Each task has a successor, so that there always is one.
@@ -183,6 +185,7 @@ func TestWorker_PerformsAQuietActionWhileAnotherIsBusy(t *testing.T) {
 
 func TestWorker_AsksForManyTasksAtOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newStoreAndPool(t)
 	proxy := pgcut.New(t, pool)
 	store := newStore(t, proxy.Pool(t, 20))

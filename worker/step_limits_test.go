@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -69,6 +70,7 @@ func keepSteps(t *testing.T, pool *pgxpool.Pool, n, bytes int) {
 // Proves G187.
 func TestStep_RefusesBeforeTheCallWhatItCannotRecord(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for what, try := range map[string]struct {
 		names       []string
 		kept, bytes int
@@ -113,6 +115,7 @@ func TestStep_RefusesBeforeTheCallWhatItCannotRecord(t *testing.T) {
 // Proves G187.
 func TestStep_CountsTheStepsOfThisTry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	keepSteps(t, pool, 997, 1)
@@ -141,6 +144,7 @@ func TestStep_CountsTheStepsOfThisTry(t *testing.T) {
 // Proves G188.
 func TestStep_AbortsWhatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	large := strings.Repeat("x", 1<<20)
 	for what, try := range map[string]struct {
 		value any
@@ -188,6 +192,7 @@ func TestStep_AbortsWhatCannotBeRecorded(t *testing.T) {
 // Proves G187.
 func TestStep_RefusesANameThatWasTakenInThisTry(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	failure := errors.New("failed")
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
@@ -252,6 +257,7 @@ func TestStep_RefusesANameThatWasTakenInThisTry(t *testing.T) {
 // Proves G187.
 func TestStep_OfTwoGoroutinesWithOneNameOneIsRefused(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	got := performs(t, store, func(ctx context.Context, task *worker.Task) error {
@@ -299,6 +305,7 @@ func TestStep_OfTwoGoroutinesWithOneNameOneIsRefused(t *testing.T) {
 // Proves G189.
 func TestStep_IsNotTakenForASleep(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	seven := func(context.Context) (any, error) { return 7, nil }
@@ -337,6 +344,7 @@ func TestStep_IsNotTakenForASleep(t *testing.T) {
 // Proves G186.
 func TestStep_OfALateOwnerIsCalledOnceAndNotRecorded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a", PostResult: true})
 	calls := map[string]int{}

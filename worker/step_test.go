@@ -43,6 +43,7 @@ const allSteps = "abcdefghij"
 // Proves G185.
 func TestStep_GoesOnWhereTheLastTryEnded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	calls := map[string]int{}
 	failure := errors.New("not yet")
@@ -176,6 +177,7 @@ func must[T any](value T, err error) T {
 // Proves G193.
 func TestStep_IsRecordedWhenTheDatabaseIsBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, pool := newStoreAndPool(t)
 	through, down := fallible(t, pool)
 	store := newStore(t, through)
@@ -200,6 +202,7 @@ func TestStep_IsRecordedWhenTheDatabaseIsBack(t *testing.T) {
 // Proves G193.
 func TestStep_IsRecordedWhenTheWorkerStops(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	ctx, stop := context.WithCancel(t.Context())
@@ -256,6 +259,7 @@ func TestStep_RefusesANameTwiceInOneTry(t *testing.T) {
 // Code may change between two tries: steps go by name.
 func TestStep_GoesByNameWhenCodeChanges(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	var called []string
@@ -298,6 +302,7 @@ func TestStep_GoesByNameWhenCodeChanges(t *testing.T) {
 // Proves G192.
 func TestStepIn_TakesEffectOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	kept := keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
@@ -346,6 +351,7 @@ func TestStepIn_TakesEffectOnce(t *testing.T) {
 // Proves G195.
 func TestSleep_PutsTheTaskOff(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 1})
 	w := newWorker(t, store, worker.Options{},
@@ -391,6 +397,7 @@ func TestSleep_PutsTheTaskOff(t *testing.T) {
 // Proves G6.
 func TestStepIn_RecordsNothingOfAStepThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a", PostResult: true})
 	leaves := []func(){func() { panic("the step's") }, runtime.Goexit, func() {}}

@@ -51,6 +51,7 @@ func TestRun_LetsHandlersFinishWithinTheGrace(t *testing.T) {
 // Proves G111.
 func TestRun_GivesBackWhatIsNotFinishedWithinTheGrace(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"}, stint.Task{ID: "b", Action: "b"},
 		stint.Task{ID: "c", Action: "c"})
@@ -165,6 +166,7 @@ func TestRun_EndsWithoutADatabase(t *testing.T) {
 // One try is one try: who allows no other must not get one by a stop.
 func TestRun_EndsATaskWithASingleTryThatIsNotFinished(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 1})
 	entered, causes := make(chan stint.TaskID, 1), make(chan error, 1)

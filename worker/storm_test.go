@@ -186,6 +186,7 @@ func count(t *testing.T, pool *pgxpool.Pool, states ...int16) (n int) {
 // Proves G288.
 func TestRun_LeavesNothingOfALookUnderWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct := testdb.New(t)
 	proxy := pgcut.New(t, direct)
 	store := newStore(t, proxy.Pool(t, 4))

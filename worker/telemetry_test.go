@@ -61,6 +61,7 @@ func ends(t *testing.T, options worker.Options) {
 
 func TestWorker_MakesASpanOfEachPerformance(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	spans := tracetest.NewSpanRecorder()
 	ends(t, worker.Options{
 		Actor:          "me",
@@ -94,6 +95,7 @@ func TestWorker_MakesASpanOfEachPerformance(t *testing.T) {
 
 func TestWorker_CountsPerformances(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	reader := metric.NewManualReader()
 	ends(t, worker.Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))})
 	var collected metricdata.ResourceMetrics
@@ -161,6 +163,7 @@ func (p *page) String() string {
 // Proves G165.
 func TestWorker_LogsWhatBecomesOfTasksAndNoToken(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	var log page
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var mutex sync.Mutex

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -116,6 +117,7 @@ const origin = "00-0102030405060708090a0b0c0d0e0f10-0102030405060708-01"
 // Proves G318.
 func TestWorker_TracesEachWayToEnd(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	over := make(chan struct{})
 	ways := waysToEnd(store, over)
@@ -175,6 +177,7 @@ func TestWorker_TracesEachWayToEnd(t *testing.T) {
 // Proves G318.
 func TestWorker_TracesCallsForSeveralTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	spans := tracetest.NewSpanRecorder()
 	var handlers []worker.Registration

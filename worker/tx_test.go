@@ -75,6 +75,7 @@ func TestReturnIn_CompletesTheTaskWithTheCommit(t *testing.T) {
 
 func TestReturnIn_AnErrorAfterTheCommitDoesNotUndoIt(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	kept := keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
@@ -100,6 +101,7 @@ func TestReturnIn_AnErrorAfterTheCommitDoesNotUndoIt(t *testing.T) {
 
 func TestReturnIn_TellsThatTheTaskWasLost(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	kept := keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
@@ -212,6 +214,7 @@ func TestWorker_AReturnThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 // its rows a second time.
 func TestReturnIn_RefusesToBeRepeatedAfterTheCommit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, pool := newStoreAndPool(t)
 	rows := keepsRows(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
@@ -239,6 +242,7 @@ func TestReturnIn_RefusesToBeRepeatedAfterTheCommit(t *testing.T) {
 // Proves G295.
 func TestReturnIn_RefusesToBeWithoutATransaction(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	var forgotten *pgxpool.Tx
 	insert(t, store, stint.Task{ID: "a", Action: "a"})

@@ -7,11 +7,13 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Proves G290.
 func TestRelease_OfATaskThatSomebodyHoldsKeepsNoOther(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store, err := stint.New(pool, stint.Options{})
 	if err != nil {

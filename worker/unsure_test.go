@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -37,6 +38,7 @@ func (f *forgetful) ReturnAndOwnTasks(
 // Proves G286.
 func TestWorker_CompletesWhatIsNotKeptAndNotAnswered(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newStore(t, pool)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})

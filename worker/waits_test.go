@@ -11,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/worker"
@@ -44,6 +45,7 @@ func parent(store waitingStore, children ...stint.Task) worker.Handler {
 // Proves G108.
 func TestRun_WarnsOfHandlersThatWaitForASlot(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	child := stint.Task{ID: "child", Action: "child"}
 	many := []worker.HandlerOption{worker.WithConcurrency(1)}
 	for name, test := range map[string]struct {
@@ -101,6 +103,7 @@ func TestRun_WarnsOfHandlersThatWaitForASlot(t *testing.T) {
 // Proves G108.
 func TestRun_WarnsOfNoOtherWaits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store := newStore(t, pool)
 	insert(t, store, stint.Task{ID: "parent", Action: "parent"})

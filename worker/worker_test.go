@@ -123,6 +123,7 @@ func TestRun_EndsOnWhatCannotHeal(t *testing.T) {
 
 func TestWorker_CompletesTasksWithTheResultOfTheHandler(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "upper", Body: []byte("hello")})
 	w := newWorker(t, store, worker.Options{Actor: "me"},
@@ -165,6 +166,7 @@ func TestWorker_TriesAgainAfterAnError(t *testing.T) {
 
 func TestWorker_PausesAsItsRetrySays(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store,
 		stint.Task{ID: "of the worker", Action: "a"}, stint.Task{ID: "of the action", Action: "b"},
@@ -207,6 +209,7 @@ func TestWorker_PausesAsItsRetrySays(t *testing.T) {
 
 func TestRetryAfter_TakesAnyTime(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "back", Action: "a"}, stint.Task{ID: "far", Action: "a"})
 	logger, logged := recorder(t)
@@ -330,6 +333,7 @@ func TestWorker_EndsTheHandlersContextWhenItsTimeoutPasses(t *testing.T) {
 
 func TestWorker_AbortsATaskWhoseResultIsTooLarge(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	w := newWorker(t, store, worker.Options{},
@@ -345,6 +349,7 @@ func TestWorker_AbortsATaskWhoseResultIsTooLarge(t *testing.T) {
 
 func TestWorker_GivesHandlersInputsAndRecordsTheirStatus(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store,
 		stint.Task{ID: "first", Action: "first"},
@@ -375,6 +380,7 @@ func TestWorker_GivesHandlersInputsAndRecordsTheirStatus(t *testing.T) {
 
 func TestMiddleware_IsPutAroundInOrder(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a"})
 	around := func(name string) worker.Middleware {

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/worker"
-	"golang.org/x/sync/errgroup"
 )
 
 func main() {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/localpg"
 	"github.com/stint-tasks/stint/migrations"

@@ -42,6 +42,7 @@ func startService(t *testing.T) (address string) {
 // The commands of docs/guides/http.md print what the page says.
 func TestHTTPPage_PrintsWhatItSays(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, program := range []string{"curl", "jq"} {
 		if _, err := process.LookPath(program); err != nil {
 			testrun.Missing(t, "there is no "+program+" here: apt-get install "+program)

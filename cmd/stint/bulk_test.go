@@ -91,6 +91,7 @@ func TestFilters_RefuseEmptyValues(t *testing.T) {
 // predecessor the filters leave out stays aborted, and holds up no other.
 func TestRetry_OpensANetwork(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	const n = 250
 	tasks := make([]stint.Task, n)
@@ -199,6 +200,7 @@ func TestChanges_SayWhatTheyWouldDo(t *testing.T) {
 // Proves G316, G317.
 func TestAbort_LeavesWhatBeginsWhileItAsks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "mail"},
 		stint.Task{ID: "later", Action: "mail", NotBefore: time.Now().Add(time.Hour)},
@@ -238,6 +240,7 @@ func TestAbort_LeavesWhatBeginsWhileItAsks(t *testing.T) {
 
 func TestAbort_AsksOnATerminal(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "mail"},
 		stint.Task{ID: "b", Action: "act", After: []stint.TaskID{"a"}})

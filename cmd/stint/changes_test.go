@@ -73,6 +73,7 @@ func TestChanges_TellWhoHasChangedWhat(t *testing.T) {
 // Proves G227.
 func TestChanges_OfAServiceNameItsCaller(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "mail/1", Action: "mail"})
 	s := db.serve(t)

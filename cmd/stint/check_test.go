@@ -189,6 +189,7 @@ func TestCheck_NamesWhoHoldsVacuumUp(t *testing.T) {
 
 func TestCheck_FindsDeadRows(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.exec(t, `ALTER TABLE stint.ready SET (autovacuum_enabled = off);
 		INSERT INTO stint.ready (lo, hi, tries, priority, action)

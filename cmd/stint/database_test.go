@@ -119,6 +119,7 @@ func TestColours_AreForTerminalsAlone(t *testing.T) {
 
 func TestInput_FromTerminalsIsAskedFor(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	const endOfFile = "\x04"
 	got := typed(t, db.env, `{"id": "a", "action": "act"}`+"\n"+endOfFile, "insert")

@@ -108,6 +108,7 @@ echo "${value:-null}"`})
 // The tree whose last task uses results of two shards.
 func TestSubmit_RunsTheShardsOfEnq(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	working := work(t, db.env, processes.Write(t, quickstartPrograms))
 	r := db.run(t, enqFile(t, "tree2.json"), "submit", "--wait", "--prefix", "t").wantExit(t, 0,

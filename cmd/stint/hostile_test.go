@@ -168,6 +168,7 @@ func wantPlain(t *testing.T, args []string, output string) {
 // Proves G303.
 func TestGraph_IsReadByProgramsWhateverTheTexts(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: stint.TaskID(hostileText), Action: "act"})
 	dot := db.run(t, "", "graph", hostileText).stdout

@@ -10,10 +10,12 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestInsert_TakesOneTaskByFlags(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	const ignored = "no JSON, which is not read"
 	r := db.run(t, ignored, "insert", "--action", "greet", "--body", "world").wantExit(t, 0)
@@ -68,6 +70,7 @@ func TestInsert_TakesOneTaskByFlags(t *testing.T) {
 
 func TestInsert_TakesOneTaskPerPeriod(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	const long = "1000000h" // such that no test runs in two of them: until 2084
 	args := []string{"insert", "--action", "report", "--id", "r/7", "--once-per", long}
@@ -86,6 +89,7 @@ func TestInsert_TakesOneTaskPerPeriod(t *testing.T) {
 
 func TestDebounce_ReplacesWhatHasNotStarted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	debounce := func(more ...string) []string {
 		return append([]string{

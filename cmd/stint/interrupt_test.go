@@ -60,6 +60,7 @@ const waitersQuery = `SELECT count(*) FROM pg_stat_activity
 
 func TestWait_IsInterruptedAndHandsNothingBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "slow", Action: "slow", PostResult: true})
 	waiting := start(t, newCommand(t, db.env, "wait", "slow"))
@@ -194,6 +195,7 @@ func (d *database) whileLocked(t *testing.T, tables string, do func()) {
 // Whoever interrupts a command that waits for transactions hears that the limits are in force.
 func TestLimit_IsInterruptedWhileATransactionIsOpen(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	err := pgx.BeginFunc(t.Context(), db.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "DELETE FROM stint.leased"); err != nil {

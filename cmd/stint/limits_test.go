@@ -170,6 +170,7 @@ func TestLimits_ListsWhatIsLimitedAndPaused(t *testing.T) {
 
 func TestLimit_SaysThatOlderStoresAreConnected(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.exec(t, "INSERT INTO stint.sessions (id, grace, watches, topics, schema_version) "+
 		"VALUES (4711, '1 h', false, '{}', 1)")
@@ -180,6 +181,7 @@ func TestLimit_SaysThatOlderStoresAreConnected(t *testing.T) {
 
 func TestLimits_SaysWhenTheNextTokenComes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "mail"})
 	db.run(t, "", "limit", "mail", "--rate", "1/2h").wantExit(t, 0)
@@ -190,6 +192,7 @@ func TestLimits_SaysWhenTheNextTokenComes(t *testing.T) {
 // A table has room for some keys; all of them are in the documents.
 func TestLimits_ListsAHundredKeys(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	keys, weights := make([]string, 102), map[string]int{}
 	for i := range keys {

@@ -49,6 +49,7 @@ func TestExplain_SaysWhichLimitsHoldATaskUp(t *testing.T) {
 
 func TestStats_TellsOfLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "mail", Key: "k"},
 		stint.Task{ID: "b", Action: "mail", Key: "k"}, stint.Task{ID: "c", Action: "report"})

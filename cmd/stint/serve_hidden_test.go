@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // emptyTexts are the texts of a page that say that there is nothing of something.
@@ -40,6 +41,7 @@ func emptyTexts(page string) (texts []string) {
 // Proves G311.
 func TestServe_SaysWhatIsHidden(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabase(t)
 	d.insert(t,
 		stint.Task{ID: "mail/1", Action: "mail", Body: []byte("dear ann")},
@@ -155,6 +157,7 @@ func wantHiddenSaid(t *testing.T, d *database, s *server, bearer map[string]stri
 // Proves G312.
 func TestServe_ShowsNothingByAGrantThatIsGone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabase(t)
 	d.insert(t,
 		stint.Task{ID: "mail/1", Action: "mail", Body: []byte("dear ann")},

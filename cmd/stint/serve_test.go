@@ -107,6 +107,7 @@ const (
 
 func TestServe_ServesThisMachine(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabase(t)
 	d.env = append(d.env, "STINT_SERVER=http://127.0.0.1:1") // for those who call the service
 	s := d.serve(t, "--access-log", "--durability", "opportunistic")

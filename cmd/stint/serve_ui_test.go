@@ -137,6 +137,7 @@ shop: [{verbs: [insert], actions: ["*"]}]`)
 // Proves G222.
 func TestServe_OffersWhatGrantsAllow(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabase(t)
 	d.insert(t, stint.Task{ID: "mail/1", Action: "mail"}, stint.Task{ID: "pay/1", Action: "pay"})
 	dir := t.TempDir()

@@ -30,6 +30,7 @@ const silence = "http://127.0.0.1:1"
 
 func TestServer_FlagsThatContradictEachOtherAreRefused(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	file := writeFile(t, "nothing")
 	for _, test := range []struct{ env, args, want string }{
 		{"", "ls --server " + silence + " --database-url " + nowhere, "--server and --data"},
@@ -74,6 +75,7 @@ func TestServer_FlagsThatContradictEachOtherAreRefused(t *testing.T) {
 // A flag beats what the environment says of the other.
 func TestServer_AFlagBeatsTheEnvironment(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
 	url := testdb.URL(db.pool)
@@ -111,6 +113,7 @@ func linesOnService(t *testing.T) (lines [][]string) {
 
 func TestServer_ThatDoesNotAnswerIsNamed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, args := range linesOnService(t) {
 		runLine(t, []string{"STINT_SERVER=" + silence}, args...).wantExit(t, 4, silence)
 	}
@@ -146,6 +149,7 @@ func demanding(token string) func(s http.Handler) http.Handler {
 
 func TestServer_IsShownTheToken(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
 	at, _ := testservice.StartBehind(t, db.pool, db.store, service.Options{}, demanding("secret"))

@@ -15,12 +15,14 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
 
 func TestShow_NamesWhatTheTaskWaitsForAndWhatWaitsForIt(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	tasks := []stint.Task{
 		{ID: "done", Action: "do"},
@@ -60,6 +62,7 @@ func TestShow_NamesWhatTheTaskWaitsForAndWhatWaitsForIt(t *testing.T) {
 
 func TestShow_TellsOfTriesAndSteps(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	ctx := t.Context()
 	store, err := stint.New(db.pool, stint.Options{History: stint.HistoryOptions{Tries: 5}})
@@ -142,6 +145,7 @@ func TestShow_OfAnOlderServiceSaysWhatIsMissing(t *testing.T) {
 // Proves G314.
 func TestErrors_NameEachActionThatFailed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDatabase(t)
 	fail := func(action string, n int) {
 		t.Helper()

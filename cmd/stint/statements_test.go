@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // Whoever wonders what the library sends sees it, without a database.
 func TestStatements_ArePrintedAsTheyAreSent(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	env := []string{"STINT_DATABASE_URL=postgres://nowhere.invalid/none"}
 	names := run(t, env, "", "statements")
 	names.wantExit(t, 0)

@@ -103,6 +103,7 @@ NAME     STATE      TRIES  STATUS                                               
 
 func TestSubmit_RunsTrees(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := processes.Write(t, quickstartPrograms)
 	for name, test := range quickstarts {
 		t.Run(name, func(t *testing.T) {
@@ -164,6 +165,7 @@ func TestSubmit_TellsWhatWasAborted(t *testing.T) {
 
 func TestSubmit_PrintsTheIDs(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	const tree = `[{"name": "a", "action": "act"}, {"name": "b", "action": "act", "after": ["a"]}]`
 	r := db.run(t, tree, "submit", "-").wantExit(t, 0)
@@ -235,6 +237,7 @@ func TestSubmit_RefusesMalformedInput(t *testing.T) {
 
 func TestSubmit_GivesUpWaiting(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	file := writeFile(t, "- {name: slow, action: slow}")
 	args := []string{"submit", file, "--wait", "--prefix"}

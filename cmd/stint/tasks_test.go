@@ -131,6 +131,7 @@ func TestInsert_TakesBodiesOfEveryKind(t *testing.T) {
 // Proves G118.
 func TestInsert_AddsAllOrNothing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "taken", Action: "act"}, stint.Task{ID: "owned", Action: "own"})
 	db.own(t, "own")
@@ -272,6 +273,7 @@ func TestList_Filters(t *testing.T) {
 
 func TestShow_ShowsAllOfATask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{
 		ID: "new\nline", Action: "act", Body: []byte("one\ntwo"), Priority: 5, MaxTries: 2,
@@ -312,6 +314,7 @@ func TestTasks_UnknownOnesAreNamed(t *testing.T) {
 
 func TestExplain_SaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "first", Action: "act"},
 		stint.Task{ID: "second", Action: "act", MaxTries: 3, After: []stint.TaskID{"first"}})
@@ -334,6 +337,7 @@ func TestExplain_SaysWhatIsMissing(t *testing.T) {
 
 func TestExplain_SaysBecauseOfWhom(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "first", Action: "act"},
 		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
@@ -360,6 +364,7 @@ func TestExplain_SaysBecauseOfWhom(t *testing.T) {
 
 func TestGraph_DrawsTheNetwork(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "first", Action: "act"},
 		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
@@ -423,6 +428,7 @@ func TestGraph_SaysThatTheNetworkGoesOn(t *testing.T) {
 
 func TestAbort_AbortsWhatDependsOnIt(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "first", Action: "act"},
 		stint.Task{ID: "second", Action: "act", After: []stint.TaskID{"first"}})
@@ -505,6 +511,7 @@ func TestWait_TellsHowTheTaskEnded(t *testing.T) {
 
 func TestActors_AreThoseThatLive(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.run(t, "", "actors").wantExit(t, 0, "no actors")
 	err := db.store.RegisterActor(t.Context(), "worker-1", []string{"own", "other"})

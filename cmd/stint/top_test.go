@@ -156,6 +156,7 @@ func (x *terminal) wantExit(t *testing.T, want int) {
 
 func TestTop_ShowsTasksUntilItIsQuit(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
 	db.insert(t, stint.Task{ID: "greet/moon\x1b[2J", Action: "hail"})
@@ -204,6 +205,7 @@ func TestTop_AbortsTheTaskThatWasConfirmed(t *testing.T) {
 
 func TestTop_RetriesATaskThatFailed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
 	owned := db.own(t, "greet")
@@ -240,6 +242,7 @@ func TestTop_FindsAnyTaskByItsID(t *testing.T) {
 
 func TestTop_IsInterrupted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
 	for name, interrupt := range map[string]func(x *terminal) error{
@@ -267,6 +270,7 @@ func TestTop_IsInterrupted(t *testing.T) {
 
 func TestTop_GoesOnWhenTheDatabaseIsBack(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
 	proxy := pgcut.New(t, db.pool)
@@ -346,6 +350,7 @@ func TestTop_NeedsATerminal(t *testing.T) {
 
 func TestTop_HasNoColoursWithoutThem(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
 	for _, c := range []struct {

@@ -75,6 +75,7 @@ func TestUI_ShowsTheDatabase(t *testing.T) {
 // A service shows the same through its client.
 func TestUI_ShowsAService(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "mail/7", Action: "mail", Body: []byte("the body")})
 	s := db.serve(t)
@@ -100,6 +101,7 @@ func TestUI_ShowsAService(t *testing.T) {
 // that is away is named.
 func TestUI_ShowsShards(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newSharding(t)
 	s.insert(t)
 	show := func(env []string) *process {
@@ -129,6 +131,7 @@ func TestUI_ShowsShards(t *testing.T) {
 // Changes are for those who ask for them.
 func TestUI_ChangesIfAllowed(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "mail/7", Action: "mail"})
 	show := func(env []string, args ...string) *process {
@@ -227,6 +230,7 @@ func answerTo(t *testing.T, request *http.Request) (*http.Response, string) {
 
 func TestUI_ShowsNobodyElse(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	db.run(t, "", "ui", "--listen", ":0").wantExit(t, 2, "beyond this machine", "--insecure")
 	db.run(t, "", "ui", "--listen", "nonsense").wantExit(t, 2, "host:port")

@@ -220,6 +220,7 @@ func page(t *testing.T, address, host string) string {
 
 func TestWorker_KeepsWhatItIsToldTo(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	dir := processes.Write(t, map[string]string{"good": "true", "bad": "exit 65"})
 	working := work(t, db.env, dir, "--keep-completed", "0", "--keep-aborted", "forever")
@@ -233,6 +234,7 @@ func TestWorker_KeepsWhatItIsToldTo(t *testing.T) {
 
 func TestWorker_SaysWhatHappens(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	long := "head -c 5000 /dev/zero | tr '\\0' x >&2\nexit 65"
 	dir := processes.Write(t, map[string]string{"good": "", "bad": long})
@@ -274,6 +276,7 @@ func TestWorker_SaysWhatHappens(t *testing.T) {
 // A task that succeeds is not logged unless that is asked for, one that fails is logged once.
 func TestWorker_LogsAsMuchAsItIsToldTo(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := processes.Write(t, map[string]string{"good": "", "bad": "exit 65"})
 	for level, want := range map[string][3]bool{
 		"": {true, false, true}, "debug": {true, true, true}, "warn": {false, false, true},
@@ -304,6 +307,7 @@ func TestWorker_LogsAsMuchAsItIsToldTo(t *testing.T) {
 
 func TestWorker_WaitsAsLongAsItIsToldToBetweenTries(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	dir := processes.Write(t, map[string]string{"bad": "exit 75"})
 	working := work(t, db.env, dir, "--retry-base", "2h", "--retry-max", "3h")
@@ -321,6 +325,7 @@ func TestWorker_WaitsAsLongAsItIsToldToBetweenTries(t *testing.T) {
 
 func TestWorker_FinishesWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	dir := processes.Write(t, map[string]string{
 		"act": `echo $$ > "$BEGUN"; until [ -e "$BEGUN.go" ]; do sleep 0.01; done; echo done`,
@@ -349,6 +354,7 @@ while :; do sleep 0.01; done`
 
 func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, test := range map[string]struct {
 		grace string
 		twice bool

@@ -100,6 +100,7 @@ func psql(t *testing.T) string {
 
 func TestPsql_PlacesAnOrderWithItsTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newShop(t)
 	program := psql(t)
 	for _, again := range []bool{false, true} { // the second time the ID is taken
@@ -126,6 +127,7 @@ func python(t *testing.T) string {
 
 func TestPython_PlacesAnOrderWithItsTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	program := python(t)
 	store := newShop(t)
 	database := "dbname=" + store.Pool.Config().ConnConfig.Database
@@ -141,6 +143,7 @@ func TestPython_PlacesAnOrderWithItsTask(t *testing.T) {
 
 func TestTrigger_InsertsTheTaskOfAnOrder(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newShop(t)
 	text, err := os.ReadFile("trigger.sql")
 	if err != nil {

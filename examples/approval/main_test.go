@@ -6,12 +6,14 @@ import (
 
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 func TestRun_WaitsForAPerson(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	var printed processes.Buffer
 	args := []string{"-once", "-database-url", testdb.New(t).Config().ConnString()}
 	if err := run(t.Context(), args, &printed); err != nil {

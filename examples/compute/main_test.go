@@ -152,6 +152,7 @@ func TestCompute_DoesNotWriteIntoAnOldJournal(t *testing.T) {
 
 func TestClient_JoinsAComputationInWhateverState(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	b := newBench(t)
 	c := &client{store: b.store, journal: b.journal}
 	want := func(want insertion) {
@@ -249,6 +250,7 @@ func TestWorker_LateResultIsRefused(t *testing.T) {
 // What was cut off is repeated, so this may have taken effect before.
 func TestWorker_ReturnsTwiceWithOneResult(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	b := newBench(t)
 	b.insert(t, computationA)
 	p := performance{OwnedTask: b.own(t, "worker", time.Minute), name: "worker/1"}

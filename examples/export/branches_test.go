@@ -194,6 +194,7 @@ func TestBranches_RefuseBadUsage(t *testing.T) {
 
 func TestHerd_TellsOfAProcessThatEndsByItself(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	tooLong := (1 << 62 * time.Nanosecond).String() // For a lease.
 	run := newDatabase(t).startBranches(t, t.TempDir(),
 		"-commits", "1", "-kill", "1h", "-workers", "1", "-lease", tooLong)

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 
 func TestExport_CopiesAnAwkwardTree(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	from, to := awkwardTree(t), filepath.Join(t.TempDir(), "new", "to")
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(to, "read only"), 0o700) })
@@ -195,6 +196,7 @@ func TestExport_ListsADirectoryThatItCannotRead(t *testing.T) {
 
 func TestExport_DoesNotFollowLinksOutOfTheDestination(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	from, to, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(from, "dir"), 0o700); err != nil {
 		t.Fatal(err)
@@ -369,6 +371,7 @@ func TestExport_LeavesNoServerBehind(t *testing.T) {
 
 func TestWorker_ReleasesWhatItHasNotBegun(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	job := newJob("/from", "/to")
 	tasks := []stint.Task{job.task("a"), job.task("b"), job.task("c")}
@@ -400,6 +403,7 @@ func TestWorker_ReleasesWhatItHasNotBegun(t *testing.T) {
 
 func TestAdd_LeavesOutWhatAnotherRunHasAdded(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	db := newDatabase(t)
 	job := newJob("/from", "/to")
 	tasks := []stint.Task{job.task("a"), job.task("b"), job.task("c")}

@@ -64,6 +64,7 @@ func TestRun_CountsWords(t *testing.T) {
 // Over the network it counts the same, and leaves nothing in the store.
 func TestRun_CountsOverTheNetwork(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte("package a"), 0o600); err != nil {
 		t.Fatal(err)
@@ -108,6 +109,7 @@ func TestRun_FailsWithoutWhatItNeeds(t *testing.T) {
 // A worker that is interrupted does not wait for a task that another owns.
 func TestRun_EndsWhenItIsInterrupted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte("package a"), 0o600); err != nil {
 		t.Fatal(err)

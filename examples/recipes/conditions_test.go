@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stinttest"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -61,6 +62,7 @@ func review(
 
 func TestInsertArticle_GoesTheWayOfTheAnswer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	fails := func(context.Context, *worker.Task) (worker.Result, error) {
 		return worker.Result{}, worker.Abort(errors.New("no"))
 	}

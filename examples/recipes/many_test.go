@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stinttest"
 )
 
@@ -86,6 +87,7 @@ func TestChangeMany_AbortsInPieces(t *testing.T) {
 // What has gone, or is in progress, is left out; a call that was stopped is repeated.
 func TestChangeMany_GoesOnWhereItWasStopped(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := stinttest.New(t, stint.Options{})
 	for i := range 10 {
 		insert(t, store, stint.Task{ID: stint.TaskID(fmt.Sprint("mail/", i)), Action: "mail"})

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/stinttest"
 )
 
@@ -97,6 +98,7 @@ func TestImportFiles_ImportsEachFileOnce(t *testing.T) {
 
 func TestChange_UpdatesTheIndexOnce(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := stinttest.New(t, stint.Options{})
 	exec(t, store, "CREATE TABLE documents (id text PRIMARY KEY, text text)")
 	for _, text := range []string{"first", "second", "third"} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 const programEnv = "STINT_TEST_STEPS_PROGRAM"
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 
 // Proves G185.
 func TestRun_CallsNoRecordedStepAgain(t *testing.T) {
+	testrun.Long(t)
 	t.Setenv(programEnv, "yes") // for the workers that it starts
 	var printed processes.Buffer
 	args := []string{"-kills", "2", "-database-url", testdb.New(t).Config().ConnString()}

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 func TestDemonstrate_PrintsWhatThePageShows(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	var printed bytes.Buffer
 	if err := demonstrate(t.Context(), testdb.New(t), &printed); err != nil {
 		t.Fatal(err)

@@ -158,6 +158,7 @@ func agrees(t *testing.T, c *Calendar, text string, begin, end time.Time) {
 // Proves G181.
 func TestNext_AgreesWithAReadingOfTheClocks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const day = 24 * time.Hour
 	seen := map[string]bool{}
 	for _, zone := range testrun.Some(zones(t)) {
@@ -190,6 +191,7 @@ func TestNext_AgreesWithAReadingOfTheClocks(t *testing.T) {
 // Proves G182.
 func TestNext_IsBoundedInAllZones(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	texts := []string{
 		"0 0 * * *", "*/5 * * * *", "0 0 29 2 *", "0 0 29 2 */7", "30 2 29 2 */6", "* * 29 2 */7",
 		"59 23 31 12 *", "0 0 1 1 *", "@yearly", "every 8784h",

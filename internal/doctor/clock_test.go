@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -17,6 +18,7 @@ import (
 // Proves G301.
 func TestExamine_TellsWhatAClockThatWasAheadHasLeft(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	pool := testdb.New(t)
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})

@@ -9,11 +9,13 @@ import (
 
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/golden"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // After a new migration: go test -run Objects ./internal/doctor -update.
 func TestObjects_AreThoseThatTheMigrationsMake(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	var names []string
 	err := pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {

@@ -311,6 +311,7 @@ func TestStart_LeavesNothingWhenItsContextHasEnded(t *testing.T) {
 
 func TestStart_LeavesNoProcessWhenCancelledHalfWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	installed := realPrograms(t)
 	tests := map[string]struct{ initdb, postgres string }{
 		"in initdb": {"echo > %; exec sleep 600", "exit 1"},

@@ -78,6 +78,7 @@ func TestTransact_GoesOnWhileTheProcessIsBusy(t *testing.T) {
 // Proves G5.
 func TestTransact_OfAStoppedProcessSaysWhichLimitEndedIt(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	direct := testdb.New(t)
 	config := direct.Config()
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "100ms"

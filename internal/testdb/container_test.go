@@ -1,15 +1,11 @@
-//go:build unix
+//go:build unix && container
 
 package testdb
 
 import (
 	"os"
-	"os/exec"
-	"strings"
 	"testing"
 )
-
-func TestMain(m *testing.M) { Main(m) }
 
 func TestNew_UsesAServerInAContainer(t *testing.T) {
 	t.Parallel()
@@ -32,11 +28,5 @@ func TestNew_NamesTheDaemonThatIsMissing(t *testing.T) {
 	if findDocker(t.Context()) == nil {
 		t.Skip("there is a Docker daemon here")
 	}
-	test := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "UsesAServerInAContainer")
-	test.Env = append(os.Environ(), "STINT_TEST_CONTAINER=postgres:18", "STINT_TEST_DATABASE_URL=")
-	output, err := test.CombinedOutput()
-	if err == nil || !strings.Contains(string(output), "STINT_TEST_CONTAINER=postgres:18: no "+
-		"Docker answers") {
-		t.Errorf("the test ended with %v:\n%s", err, output)
-	}
+	refusesContainers(t, "STINT_TEST_CONTAINER=postgres:18: no Docker answers")
 }

@@ -18,6 +18,15 @@ type kind struct {
 	code connect.Code
 }
 
+// KindNames are the names of the kinds of errors that a service answers with.
+func KindNames() []string {
+	var names []string
+	for _, kind := range kinds() {
+		names = append(names, kind.name)
+	}
+	return names
+}
+
 // kinds returns all kinds. One that is also another one comes first.
 func kinds() []kind {
 	return []kind{

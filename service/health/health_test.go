@@ -16,6 +16,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stint-tasks/stint/internal/healthv1"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/service/health"
 )
 
@@ -176,6 +177,7 @@ func TestHandler_DrainsAtOnce(t *testing.T) {
 // gRPC, gRPC-Web and JSON get the answers of /readyz.
 func TestCheck_AnswersEveryProtocol(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	var sick atomic.Bool
 	h := health.New(func(context.Context) error {
 		if sick.Load() {
@@ -244,6 +246,7 @@ func TestCheck_HasTheBytesOfTheOriginal(t *testing.T) {
 // A watch tells each change, and that the handler drains, and ends.
 func TestWatch_TellsChanges(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	var sick atomic.Bool
 	h := health.New(func(context.Context) error {
 		if sick.Load() {

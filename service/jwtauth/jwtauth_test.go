@@ -25,6 +25,7 @@ import (
 	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/service/jwtauth"
 )
 
@@ -311,6 +312,7 @@ func TestNew_RefusesWhatCannotBe(t *testing.T) {
 // A key that is added to the file is used, one that is removed from it is not, without a restart.
 func TestPrincipal_ReadsTheFileAgain(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	before := newSigner(t, "before", jwt.SigningMethodEdDSA)
 	after := newSigner(t, "after", jwt.SigningMethodEdDSA)
 	file := fileOf(t, setOf(t, before))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
 )
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 // The requests that a service takes, its answers and its errors are as described.
 func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	store, err := stint.New(pool, stint.Options{})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service/openapi"
 )
@@ -214,6 +215,7 @@ func check(schema *jsonschema.Schema, text []byte) error {
 // does one with none. One with a field that does not exist, or two of a oneof, does not.
 func TestSchemas_DescribeTheJSONOfTheMessages(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	seen := map[protoreflect.FullName]bool{}
 	unary(func(_ string, method protoreflect.MethodDescriptor) {
 		for m, request := range messages(method) {

@@ -4,9 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"github.com/stint-tasks/stint/stintsql"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"github.com/stint-tasks/stint/stintsql"
 )
 
 func payByBun(ctx context.Context, s *shop, invoice string) error {

@@ -5,6 +5,7 @@ import (
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+
 	"github.com/stint-tasks/stint/stintsql"
 )
 

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/stintsql"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/stintsql"
 )
 
 func payByGORM(ctx context.Context, s *shop, invoice string) error {

@@ -6,10 +6,11 @@ import (
 
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/jmoiron/sqlx"
-	"github.com/stint-tasks/stint/stintsql"
 	"github.com/uptrace/bun"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
+
+	"github.com/stint-tasks/stint/stintsql"
 )
 
 // The transactions of each library, forgotten.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	_ "github.com/lib/pq" // the driver "postgres"
+
 	"github.com/stint-tasks/stint/stintsql"
 )
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/taskstore"
 	"github.com/stint-tasks/stint/taskstore/client"
 )
@@ -44,6 +45,7 @@ func wantErr(tb testing.TB, what string, err, want error) {
 // A client does what the store does.
 func TestClient_HasTheVerbsOfTheStore(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx, address := t.Context(), serve(t)
 	ann, bob := newClient(t, address+"/"), newClient(t, address)
 	if ann.ID() == bob.ID() || min(ann.ID(), bob.ID()) <= 0 {
@@ -72,6 +74,7 @@ func TestClient_HasTheVerbsOfTheStore(t *testing.T) {
 // A task that one client owns is refused to another, unless it speaks in the name of the first.
 func TestClient_OwnsWhatItClaims(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx, address := t.Context(), serve(t)
 	ann, bob := newClient(t, address), newClient(t, address)
 	tasks, err := ann.Update(ctx, taskstore.Request{
@@ -129,6 +132,7 @@ func TestClient_OwnsWhatItClaims(t *testing.T) {
 
 func TestClient_TellsWhatTheServiceRefuses(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	ctx := t.Context()
 	c := newClient(t, serve(t))
 	large := []taskstore.Add{{Group: "g", Data: make([]byte, 1<<20+1)}}

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -26,6 +27,7 @@ import (
 // Proves G14.
 func TestAddTask_MakesWhatInsertTasksMakes(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := plainPool(t)
 	conn, err := pool.Acquire(t.Context())
 	wantErr(t, "Acquire", err, nil)

@@ -25,6 +25,7 @@ import (
 // Proves G46, R7.
 func TestStore_HandsEachTaskToOneOwnerAtATime(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const workers = 16
 	tasks := testrun.Rounds(50_000)
 	pool := testdb.New(t)

@@ -8,12 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // What TestStore_BehavesLikeTheModel says of a store holds under limits as well, except that fewer
 // tasks may be handed out: never more than the limits let.
 func TestStore_BehavesLikeTheModelUnderLimits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := plainPool(t)
 	keep := stint.Retention{Completed: stint.KeepForever, Aborted: 2 * step}
 	store, err := stint.New(pool, stint.Options{

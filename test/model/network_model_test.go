@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // The model of TestStore_BehavesLikeTheModel knows no dependencies, and this one nothing else: one
@@ -17,6 +18,7 @@ import (
 // Proves R2, R3, R4, R5, R7, R12, R14, R16, R17.
 func TestStore_BehavesLikeTheModelOfNetworks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := plainPool(t)
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
 	wantErr(t, "New", err, nil)

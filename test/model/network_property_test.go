@@ -30,6 +30,7 @@ import (
 // Proves R7.
 func TestStore_KeepsTheOrderOfANetwork(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := plainPool(t)
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
 	wantErr(t, "New", err, nil)

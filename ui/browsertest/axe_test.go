@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 

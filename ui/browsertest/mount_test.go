@@ -12,6 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/go-chi/chi/v5"
 	"github.com/labstack/echo/v4"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui"
 )

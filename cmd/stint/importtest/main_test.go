@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/cmd/stint/internal/command"
 	"github.com/stint-tasks/stint/internal/testdb"

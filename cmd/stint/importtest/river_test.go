@@ -14,6 +14,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/cmd/stint/internal/jobimport"
 	"github.com/stint-tasks/stint/worker"

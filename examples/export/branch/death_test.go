@@ -108,6 +108,7 @@ func (s *story) dieTwice(t *testing.T, mortal *Exporter, id stint.TaskID) []*own
 // An owner whose lease has expired completes its task, if nobody was given it since.
 func TestExport_LateOwnersMayComplete(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch = "main"
 	s := newStory(t)
 	s.addBranch(t, branch)
@@ -130,6 +131,7 @@ func TestExport_LateOwnersMayComplete(t *testing.T) {
 // A commit that dies leaves neither itself nor a request.
 func TestCommit_DiesWithItsRequest(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch = "main"
 	s := newStory(t)
 	s.addBranch(t, branch)
@@ -154,6 +156,7 @@ func TestCommit_DiesWithItsRequest(t *testing.T) {
 // A copy that fails for good ends neither the export nor the one after it, which puts it right.
 func TestExport_GoesOnAfterACopyThatFails(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch = "main"
 	s := newStory(t)
 	s.addBranch(t, branch)
@@ -184,6 +187,7 @@ func TestExport_GoesOnAfterACopyThatFails(t *testing.T) {
 // Somebody may abort an export. That does not keep the next one from beginning.
 func TestExport_GoesOnAfterItWasAborted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch = "main"
 	for _, aborted := range [][]stint.TaskID{
 		{startID(branch)}, {startID(branch), doneID(branch)},
@@ -231,6 +235,7 @@ func TestWorker_ExtendsWhatTakesLong(t *testing.T) {
 // Work ends with its context, or with an error of the store.
 func TestWork_Ends(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch, workers = "main", 3
 	s := newStory(t)
 	s.addBranch(t, branch)

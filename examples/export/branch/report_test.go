@@ -123,6 +123,7 @@ func TestReport_FindsTampering(t *testing.T) {
 
 func TestAddBranch_AddsOneWithoutCommits(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	s := newStory(t)
 	for _, branch := range []string{"", ".", "..", ".hidden", "a/b", "../a"} {
 		if err := s.AddBranch(t.Context(), branch, nil); err == nil {

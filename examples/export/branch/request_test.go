@@ -11,6 +11,7 @@ import (
 
 func TestCommit_WhenNothingIsUnderWay(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const branch = "main"
 	s := newStory(t)
 	s.addBranch(t, branch)

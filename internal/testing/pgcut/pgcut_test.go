@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/pgcut"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestMain(m *testing.M) { testdb.Main(m) }
@@ -35,6 +36,7 @@ func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int) 
 
 func TestProxy_CountsRoundTrips(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	proxy, through, _ := newProxy(t)
 	batch := func() error {
 		batch := &pgx.Batch{}
@@ -74,6 +76,7 @@ func TestProxy_CountsRoundTrips(t *testing.T) {
 // By the time the client notices the cut, the session is over: committed or undone, for good.
 func TestProxy_CutEndsTheSessionFirst(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	proxy, through, direct := newProxy(t)
 	for rows, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
 		trap := proxy.Cut(at, pgcut.Executes("commit"))
@@ -97,6 +100,7 @@ func TestProxy_CutEndsTheSessionFirst(t *testing.T) {
 
 func TestProxy_AbandonedRequestArrivesOnRelease(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	proxy, through, direct := newProxy(t)
 	const statement = "INSERT INTO kept VALUES (1)"
 	trap := proxy.Hold(pgcut.AtRequest, pgcut.Executes(statement))
@@ -121,6 +125,7 @@ func TestProxy_AbandonedRequestArrivesOnRelease(t *testing.T) {
 
 func TestProxy_PassesCancelRequestsOn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, through, direct := newProxy(t)
 	locker, err := direct.Begin(t.Context())
 	if err != nil {
@@ -153,6 +158,7 @@ func TestProxy_PassesCancelRequestsOn(t *testing.T) {
 
 func TestProxy_RefusesEncryptionAndPassesRefusalsOn(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	_, through, _ := newProxy(t)
 	config := through.Config().ConnConfig
 	prefer, err := pgx.ParseConfig("sslmode=prefer")
@@ -178,6 +184,7 @@ func TestProxy_RefusesEncryptionAndPassesRefusalsOn(t *testing.T) {
 
 func TestProxy_DropNotificationsKeepsThemFromTheClientAlone(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	proxy, through, _ := newProxy(t)
 	conn, err := through.Acquire(t.Context())
 	if err != nil {
@@ -212,6 +219,7 @@ func TestProxy_DropNotificationsKeepsThemFromTheClientAlone(t *testing.T) {
 
 func TestProxy_RefuseTurnsNewClientsAway(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	proxy, through, _ := newProxy(t)
 	if err := through.Ping(t.Context()); err != nil {
 		t.Fatal(err)
@@ -233,6 +241,7 @@ func TestProxy_RefuseTurnsNewClientsAway(t *testing.T) {
 
 func TestProxy_StallLetsRequestsThroughAndNoAnswers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	proxy, through, direct := newProxy(t)
 	var pid uint32
 	if err := through.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {

@@ -28,6 +28,7 @@ import (
 // Proves G119.
 func TestChange_IsOnePlanHoweverItIsCut(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pools := []*pgxpool.Pool{testdb.New(t), testdb.New(t), testdb.New(t)}
 	for range testrun.Rounds(100) {
 		seed := rand.Uint64()
@@ -287,6 +288,7 @@ func (b *bulkPlay) tables() string {
 // Proves G119.
 func TestChange_IsOneRequestToAService(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const bytesMax = 1 << 20
 	b := newBulk(t, testdb.New(t), 0)
 	limits := service.Limits{RequestBytes: bytesMax}
@@ -319,6 +321,7 @@ func TestChange_IsOneRequestToAService(t *testing.T) {
 // What is committed while the command is interrupted is reported.
 func TestChange_ReportsWhatIsCommittedWhileItIsInterrupted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	pool := testdb.New(t)
 	proxy := pgcut.New(t, pool)
 	b := newBulk(t, proxy.Pool(t, 4), 1)

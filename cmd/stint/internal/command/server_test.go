@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // away is the way to a service that is away until a time, and then refuses everybody.
@@ -27,6 +28,7 @@ func (a away) RoundTrip(*http.Request) (*http.Response, error) {
 
 func TestPatient_WaitsHoweverLongTheServiceIsAway(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, wait := range map[string]func(p patient) error{
 		"one": func(p patient) error {
 			_, err := p.WaitForTask(context.Background(), "a")

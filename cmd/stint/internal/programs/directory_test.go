@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -114,6 +115,7 @@ func TestProgram_RefusesWhatIsNotAFileOfTheDirectory(t *testing.T) {
 
 func TestHandlers_HaveNoNameThatNoActionCanHave(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDirectory(t, map[string]string{stint.Spontaneous: ""})
 	_, err := worker.New(newStore(t), worker.Options{}, d.Handlers()...)
 	if !errors.Is(err, stint.ErrInvalidArgument) {
@@ -123,6 +125,7 @@ func TestHandlers_HaveNoNameThatNoActionCanHave(t *testing.T) {
 
 func TestHandlers_LeaveOtherActionsToOthers(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "evil", Action: "../a", Priority: 1},
 		stint.Task{ID: "a", Action: "a"})

@@ -48,6 +48,7 @@ func get(t *testing.T, store *stint.Store) stint.TaskInfo {
 
 func TestPerform_EndsTheProgramOfALostTask(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, script := range map[string]string{"program": polite, "child": parent} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -165,6 +166,7 @@ func TestClose_KillsWhatIsInItsGrace(t *testing.T) {
 
 func TestPerform_GivesBackWhenTheWorkerStops(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	d, line := lasting(t, `echo log >&2
 		echo running >"$LIFELINE"
@@ -195,6 +197,7 @@ func TestPerform_GivesBackWhenTheWorkerStops(t *testing.T) {
 // Nothing works on a task behind its end, and nothing that would holds it up.
 func TestPerform_KillsWhatAProgramLeavesBehind(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	d, line := lasting(t, `exec 3>"$LIFELINE"
 		sleep 1000 &

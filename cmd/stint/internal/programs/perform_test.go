@@ -37,6 +37,7 @@ func TestPerform_GivesTheBodyAndTakesResultAndLog(t *testing.T) {
 // Proves G232.
 func TestPerform_GivesHeadersInTheEnvironment(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDirectory(t, map[string]string{"env": `
 		env | grep -E '^(STINT_HEADER_|TRACE|BAGGAGE)' | LC_ALL=C sort`})
 	info := perform(t, d, stint.Task{ID: "a", Action: "env", Headers: map[string]string{
@@ -56,6 +57,7 @@ TRACESTATE=
 
 func TestPerform_NeedsNoReaderNorOutput(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	d := newDirectory(t, map[string]string{"true": "exit 0"})
 	info := perform(t, d, stint.Task{ID: "a", Action: "true", Body: make([]byte, 1<<20)})
 	if info.State != stint.StateCompleted || info.Result != nil || info.Status != "" {
@@ -65,6 +67,7 @@ func TestPerform_NeedsNoReaderNorOutput(t *testing.T) {
 
 func TestPerform_JudgesByTheExitStatus(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for _, test := range []struct {
 		script string
 		cause  stint.AbortCause // after two tries
@@ -93,6 +96,7 @@ func TestPerform_JudgesByTheExitStatus(t *testing.T) {
 
 func TestPerform_TriesAgainWhatCannotBeStarted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for name, spoil := range map[string]func(path string) error{
 		"no such file":   os.Remove,
 		"not executable": func(path string) error { return os.Chmod(path, 0o600) },
@@ -117,6 +121,7 @@ func TestPerform_TriesAgainWhatCannotBeStarted(t *testing.T) {
 
 func TestPerform_SaysWhatIsWrongWithTheFirstLine(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	for text, want := range map[string]string{
 		"#!/bin/sh\r\necho hello\r\n":                 "CR and LF",
 		"#!/bin/sh -e\r\ntrue\r\n":                    "CR and LF",

@@ -17,6 +17,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/cmd/stint/internal/programs"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -95,6 +96,7 @@ func field(name string) string { return `sed 's/.*"` + name + `":"\{0,1\}\([^"}]
 // prints a user's ID; and a tree, in which the link that one program prints is mailed by another.
 func TestSubmit_RunsOneStep(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	start(t, store, map[string]string{"process-user-data": field("uid") + " >&2"})
 	const file = `[{
@@ -110,6 +112,7 @@ func TestSubmit_RunsOneStep(t *testing.T) {
 
 func TestSubmit_RunsATree(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	start(t, store, map[string]string{
 		"save-user-data": "uid=$(" + field("uid") + ")\n" +
@@ -143,6 +146,7 @@ func TestSubmit_RunsATree(t *testing.T) {
 
 func TestSubmit_TellsWhatWasAborted(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	start(t, store, map[string]string{
 		"bad": "echo no such user >&2; exit 65", "cat": `cat "$STINT_INPUTS"`,
@@ -165,6 +169,7 @@ func TestSubmit_TellsWhatWasAborted(t *testing.T) {
 
 func TestWait_TellsOfProgress(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	p := plan(t, "[{name: a, action: x}, {name: b, action: x, after: [a]}]")
 	tasks := slices.Concat(p.Tasks, []stint.Task{{ID: "t/other", Action: "other"}})
@@ -206,6 +211,7 @@ func TestWait_TellsOfProgress(t *testing.T) {
 
 func TestWait_EndsWithItsContextOrTheTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t)
 	p := plan(t, "[{name: a, action: x}]")
 	progress := func([]stint.TaskInfo) {}
@@ -225,6 +231,7 @@ func TestWait_EndsWithItsContextOrTheTasks(t *testing.T) {
 // More tasks than one look returns.
 func TestWait_TellsOfManyTasks(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	const n = 10_001
 	store := newStore(t)
 	var file strings.Builder

@@ -1,9 +1,11 @@
-package wire
+package wire_test
 
 import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/stint-tasks/stint/internal/wire"
 )
 
 // The page about HTTP names each kind of error that a service answers with.
@@ -15,7 +17,7 @@ func TestPages_NameEveryKindOfError(t *testing.T) {
 	}
 	_, table, _ := strings.Cut(string(page), "| code | HTTP | kind |")
 	table, _, _ = strings.Cut(table, "\n\n")
-	all := append(kindNames(), Limited, "refused")
+	all := append(wire.KindNames(), wire.Limited, "refused")
 	for _, kind := range all {
 		if !strings.Contains(table, "`"+kind+"`") {
 			t.Errorf("docs/guides/http.md has no %s in its table of errors", kind)
@@ -25,12 +27,4 @@ func TestPages_NameEveryKindOfError(t *testing.T) {
 	if len(all) < atLeast {
 		t.Errorf("there are %d kinds, fewer than %d", len(all), atLeast)
 	}
-}
-
-func kindNames() []string {
-	var names []string
-	for _, kind := range kinds() {
-		names = append(names, kind.name)
-	}
-	return names
 }
