@@ -7,7 +7,7 @@ import "os"
 // files, made and removed for every test, which on a disk can cost as much as the tests themselves.
 // Where TMPDIR is set it stays as it is.
 func inMemory() {
-	if dir := memory(); dir != "" && os.Getenv("TMPDIR") == "" {
+	if dir := memory(); dir != "" {
 		_ = os.Setenv("TMPDIR", dir) // That name and value are never refused.
 	}
 }
