@@ -78,11 +78,11 @@ WITH owned AS MATERIALIZED (
            ORDER BY ready.action, ready.limit_key
            LIMIT 1) IS NOT NULL
 ), due AS MATERIALIZED (
-    SELECT rates.action, rates.limit_key
+    SELECT rates.action, rates.limit_key, rates.wake_at
     FROM (SELECT DISTINCT named.action FROM unnest($6::text[]) AS named (action)) AS named
     CROSS JOIN LATERAL (
         (
-            SELECT key_rates.action, key_rates.limit_key
+            SELECT key_rates.action, key_rates.limit_key, key_rates.wake_at
             FROM stint.key_rates
             WHERE key_rates.action = named.action AND key_rates.wake_at <= statement_timestamp()
             ORDER BY key_rates.action, key_rates.wake_at
@@ -91,7 +91,7 @@ WITH owned AS MATERIALIZED (
         UNION ALL
         -- No key waits for longer than an empty bucket takes, unless the clock was ahead.
         (
-            SELECT key_rates.action, key_rates.limit_key
+            SELECT key_rates.action, key_rates.limit_key, key_rates.wake_at
             FROM stint.key_rates
             WHERE key_rates.action = named.action AND key_rates.wake_at > (
                 SELECT statement_timestamp() + interval '1 s' + limits.key_burst
@@ -232,38 +232,34 @@ WITH owned AS MATERIALIZED (
            WHERE ready.action = made.action AND ready.limit_key = made.limit_key
              AND ready.position < 0
            LIMIT 1)
-), woken AS (
-    UPDATE stint.key_rates
-    SET wake_at = NULL
-    FROM (
-        SELECT rates.tid
-        FROM (
-            SELECT due.action, due.limit_key FROM due
-            EXCEPT
-            SELECT key.action, key.limit_key FROM key
-        ) AS idle
-        CROSS JOIN LATERAL (
-            SELECT key_rates.ctid AS tid
-            FROM stint.key_rates
-            WHERE key_rates.action = idle.action AND key_rates.limit_key = idle.limit_key
-            FOR UPDATE SKIP LOCKED
-        ) AS rates
-    ) AS idle
-    WHERE key_rates.ctid = idle.tid
 ), waking AS (
     -- When to look again: when a token has come, or those of 50 ms, of which a hand-out of each
-    -- alone would cost more.
-    INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at, wake_at)
-    SELECT key.action, key.limit_key, statement_timestamp(), statement_timestamp() + greatest(
-               0, least(key.key_burst,
-                        greatest(1, ceil(0.05 / key.each)))
-                   - key.tokens + key.capacity
-           ) * key.each * interval '1 s'
-    FROM key
-    WHERE key.each IS NOT NULL AND $7::boolean
-    ORDER BY key.action, key.limit_key
+    -- alone would cost more. A key that is due and has no parked tasks is not looked at again,
+    -- unless somebody has said so meanwhile. Each bucket is locked once: SKIP LOCKED waits, too,
+    -- for the next version of a row that has just been updated.
+    INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at, wake_at, seen_at)
+    SELECT bucket.action, bucket.limit_key, statement_timestamp(), bucket.wake_at, bucket.seen_at
+    FROM (
+        SELECT key.action, key.limit_key, statement_timestamp() + greatest(
+                   0, least(key.key_burst,
+                            greatest(1, ceil(0.05 / key.each)))
+                       - key.tokens + key.capacity
+               ) * key.each * interval '1 s' AS wake_at, NULL::timestamptz AS seen_at
+        FROM key
+        WHERE key.each IS NOT NULL
+        UNION ALL
+        SELECT due.action, due.limit_key, NULL, due.wake_at
+        FROM due
+        WHERE (due.action, due.limit_key) NOT IN (SELECT key.action, key.limit_key FROM key)
+    ) AS bucket
+    WHERE $7::boolean
+    ORDER BY bucket.action, bucket.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
-    SET wake_at = excluded.wake_at, full_at = least(key_rates.full_at, (
+    SET wake_at = CASE WHEN excluded.wake_at IS NULL AND key_rates.wake_at <> excluded.seen_at
+                       THEN key_rates.wake_at
+                       ELSE excluded.wake_at
+                  END,
+        full_at = least(key_rates.full_at, (
             SELECT statement_timestamp() + limits.key_burst
                        * (date_part('epoch', limits.key_per) / limits.key_tasks) * interval '1 s'
             FROM stint.limits
