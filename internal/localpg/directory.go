@@ -31,7 +31,8 @@ const (
 // A serverDir is the directory of a server, as one of its users sees it.
 type serverDir struct {
 	dir       string
-	temporary bool
+	made      bool // by this Start, so nobody else knows it
+	temporary bool // removed with its last use
 	account   account
 
 	users      *os.File      // Open from join to leave; holds our shared lock.
@@ -42,10 +43,10 @@ type serverDir struct {
 }
 
 // openServerDir creates the directory if needed and checks that the server can live there.
-func openServerDir(dir string) (*serverDir, error) {
-	s := &serverDir{temporary: dir == ""}
+func openServerDir(dir string, temporary bool) (*serverDir, error) {
+	s := &serverDir{made: dir == "", temporary: dir == "" || temporary}
 	var err error
-	if s.temporary {
+	if s.made {
 		dir, err = os.MkdirTemp("", temporaryPrefix)
 	} else {
 		err = makeDir(dir)
@@ -59,7 +60,7 @@ func openServerDir(dir string) (*serverDir, error) {
 	if s.account, err = serverAccount(s.path(dataName)); err == nil {
 		err = s.settle()
 	}
-	if err != nil && s.temporary {
+	if err != nil && s.made {
 		err = errors.Join(err, os.Remove(s.dir))
 	}
 	return s, err

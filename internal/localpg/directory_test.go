@@ -55,7 +55,7 @@ func TestStart_ServesADirectoryWithAnAwkwardName(t *testing.T) {
 func TestMakeSocketDir_RefusesADirectoryThatOthersCanEnter(t *testing.T) {
 	t.Parallel()
 	dir := persistentDir(t)
-	s, err := openServerDir(dir)
+	s, err := openServerDir(dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}

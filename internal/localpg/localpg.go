@@ -44,6 +44,9 @@ type Config struct {
 	// temporary directory, which Close removes, or else the Start of a later temporary server.
 	Dir string
 
+	// Temporary says that the last use of the server removes Dir.
+	Temporary bool
+
 	// Settings are further settings of PostgreSQL by name, such as "fsync": "off". They apply when
 	// this Start is the one that starts the server; a server that is already running keeps its own.
 	// Where the server listens cannot be set.

@@ -38,6 +38,31 @@ func TestStart_ServesATemporaryDirectoryUntilClose(t *testing.T) {
 	wantGone(t, pid)
 }
 
+func TestStart_RemovesATemporaryDirectoryWithItsLastUse(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	config := Config{
+		Dir: filepath.Join(persistentDir(t), "run"), Temporary: true,
+		Settings: map[string]string{"fsync": "off"},
+	}
+	var uses []*Server
+	for range 2 {
+		use, err := Start(testContext(t), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		uses = append(uses, use)
+	}
+	pid := pidOf(t, config.Dir)
+	mustClose(t, uses[0])
+	query(t, uses[1], keepSQL)
+	mustClose(t, uses[1])
+	if _, err := os.Stat(config.Dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Stat(%s) = %v after the last Close, want it removed", config.Dir, err)
+	}
+	wantGone(t, pid)
+}
+
 func TestStart_KeepsDataInItsDirectory(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

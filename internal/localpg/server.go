@@ -40,7 +40,7 @@ func startWith(ctx context.Context, cfg Config, find finder) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := openServerDir(cfg.Dir)
+	s, err := openServerDir(cfg.Dir, cfg.Temporary)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func join(ctx context.Context, dir string) (*Server, error) {
 	if _, err := os.Stat(filepath.Join(dir, serverLock)); dir == "" || err != nil {
 		return nil, ErrNotRunning
 	}
-	s, err := openServerDir(dir)
+	s, err := openServerDir(dir, false)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +78,11 @@ func join(ctx context.Context, dir string) (*Server, error) {
 func (s *serverDir) join(ctx context.Context, up func(ctx context.Context) error) error {
 	starting, err := s.lock(ctx, startLock, syscall.LOCK_EX)
 	if err != nil {
-		return errors.Join(err, s.discard())
+		return errors.Join(err, s.undo())
 	}
 	defer unlock(starting) //nolint:errcheck // Its end ends the lock as well.
 	if s.users, err = s.lock(ctx, usersLock, syscall.LOCK_SH); err != nil {
-		return errors.Join(err, s.discard())
+		return errors.Join(err, s.undo())
 	}
 	if err := up(ctx); err != nil {
 		return errors.Join(err, s.leave())
@@ -311,6 +311,14 @@ func (s *serverDir) leave() error {
 		_ = os.Remove(s.socketDir)
 	}
 	return s.discard()
+}
+
+// undo removes the directory that this Start has made.
+func (s *serverDir) undo() error {
+	if !s.made {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
 }
 
 // discard removes a temporary directory. No server is running there.

@@ -14,7 +14,7 @@ import (
 )
 
 //nolint:gochecknoglobals // one server for all tests of a binary
-var shared = testserver.Server{Container: startContainer}
+var shared = testserver.Server{Container: startContainer, OfRun: true}
 
 // Main runs the tests of a package and then stops the server that [New] may have started. Call it
 // from TestMain and nothing else.
@@ -43,6 +43,19 @@ func New(tb testing.TB) *pgxpool.Pool {
 func NewEmpty(tb testing.TB) *pgxpool.Pool {
 	tb.Helper()
 	return shared.New(tb, false)
+}
+
+// NewAlone is [New] on a server that no other test uses, for tests that count what a server does.
+// It stops when the test ends.
+func NewAlone(tb testing.TB) *pgxpool.Pool {
+	tb.Helper()
+	server := &testserver.Server{Container: startContainer}
+	tb.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			tb.Errorf("stop test server: %v", err)
+		}
+	})
+	return server.New(tb, true)
 }
 
 // Open is [New] for examples, which have no test to end with: the caller calls drop.

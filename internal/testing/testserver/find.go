@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"testing"
 
 	"github.com/stint-tasks/stint/internal/localpg"
 )
@@ -24,13 +25,22 @@ func (s *Server) find(ctx context.Context) (*found, error) {
 		}
 		return &found{url: url, stop: stop}, nil
 	}
-	local, err := localpg.Start(ctx, localpg.Config{Settings: settings()})
+	local, err := s.startLocal(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("no database to test with: install PostgreSQL (Debian: apt-get "+
 			"install postgresql, macOS: brew install postgresql), or set STINT_TEST_DATABASE_URL "+
 			"to a server whose role may create databases: %w", err)
 	}
 	return &found{url: local.URL("postgres"), stop: local.Close}, nil
+}
+
+func (s *Server) startLocal(ctx context.Context) (*localpg.Server, error) {
+	if run := runOf(); s.OfRun && run != 0 && testing.Short() && !benchmarking() {
+		if server, err := startOfRun(ctx, run); err == nil {
+			return server, nil
+		}
+	}
+	return localpg.Start(ctx, localpg.Config{Settings: settings()})
 }
 
 // settings are those of a server that the tests start.
@@ -44,7 +54,7 @@ func settings() map[string]string {
 		}
 	}
 	return map[string]string{
-		"max_connections": "300",
+		"max_connections": "1000", // for the packages that are tested at once on large machines
 		// Nothing here outlives the tests, so nothing needs to reach the disk.
 		"fsync":              "off",
 		"synchronous_commit": "off",

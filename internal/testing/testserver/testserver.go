@@ -30,6 +30,10 @@ type Server struct {
 	Container func(ctx context.Context, image string, settings map[string]string) (
 		url string, stop func() error, err error)
 
+	// OfRun lets the binaries that one go test -short starts share a private server, on Linux. In
+	// longer runs each has its own: to make a database waits for what others have written.
+	OfRun bool
+
 	once  sync.Once
 	found *found
 	err   error
@@ -41,7 +45,7 @@ func (s *Server) Main(m *testing.M) { os.Exit(s.Run(m)) }
 // Run is [Server.Main] for a TestMain that has more to do: it returns the exit code.
 func (s *Server) Run(m *testing.M) int {
 	code := m.Run()
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop test server:", err)
 		code = max(code, 1)
 	}
@@ -120,7 +124,8 @@ func (s *Server) get(ctx context.Context) (*found, error) {
 	return s.found, s.err
 }
 
-func (s *Server) close() error {
+// Close stops the server if it was started.
+func (s *Server) Close() error {
 	if s.found == nil {
 		return nil
 	}
