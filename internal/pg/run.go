@@ -112,11 +112,11 @@ func (db *DB) retryDeadlocks(call func() error) error {
 // notices, unless these are nil.
 func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 	if db.tx != nil {
+		defer db.pulse.hold()() // the pulse writes what readsTexts reads
 		opening := []string{"savepoint stint", db.text("keep_planner")}
 		if !readsTexts(db.tx, db.tx.Conn()) {
 			opening = append(opening, db.text("keep_texts"))
 		}
-		defer db.pulse.hold()()
 		err := db.send(ctx, db.tx, db.tx.Conn(), opening,
 			"rollback to savepoint stint", "release savepoint stint", nil, steps)
 		if db.callersTx {
