@@ -13,11 +13,13 @@ import (
 // What a task costs the server in bytes of WAL, from insert to the end, is what bounds the speed of
 // bulk work. It hardly varies, so it is pinned here: whoever makes it grow shall know.
 //
-// The best of three rounds counts, since a checkpoint in between makes the next ones dearer.
+// The test does not run in parallel with others, whose WAL would count too, and takes the best of
+// three rounds, since a checkpoint in between makes the next ones dearer.
 //
 // Proves L7, G237.
+//
+//nolint:paralleltest // as the comment says
 func TestCost_WALBytesPerTask(t *testing.T) {
-	t.Parallel()
 	testrun.Long(t)
 	const n = 10_000
 	for name, test := range map[string]struct {
@@ -32,11 +34,7 @@ func TestCost_WALBytesPerTask(t *testing.T) {
 		}, 450, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pool := testdb.NewAlone(t)
-			store := openStore(t, pool, stint.Options{
-				Retention: test.keep, Maintenance: stint.MaintainNever,
-			})
+			store, pool := newStoreAndPool(t, stint.Options{Retention: test.keep})
 			insertBest, endBest := math.Inf(1), math.Inf(1)
 			for round := range 3 {
 				tasks := benchTasks(string(rune('a'+round)), n)

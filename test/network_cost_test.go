@@ -12,8 +12,9 @@ import (
 
 // What an edge costs beyond the tasks at its ends: at insert, and at the end of the predecessor,
 // where many lead to one task and where each leads to another.
+//
+//nolint:paralleltest // see TestCost_WALBytesPerTask
 func TestCost_WALBytesPerEdge(t *testing.T) {
-	t.Parallel()
 	testrun.Long(t)
 	const n = 10_000
 	for name, test := range map[string]struct {
@@ -24,9 +25,7 @@ func TestCost_WALBytesPerEdge(t *testing.T) {
 		"pairs":  {n, 290, 125},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pool := testdb.NewAlone(t)
-			store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
+			store, pool := newStoreAndPool(t, stint.Options{})
 			insertBest, endBest := math.Inf(1), math.Inf(1)
 			for round := range 3 {
 				tasks := benchTasks(fmt.Sprint("after", round), n+test.dependents)

@@ -45,19 +45,6 @@ func NewEmpty(tb testing.TB) *pgxpool.Pool {
 	return shared.New(tb, false)
 }
 
-// NewAlone is [New] on a server that no other test uses, for tests that count what a server does.
-// It stops when the test ends.
-func NewAlone(tb testing.TB) *pgxpool.Pool {
-	tb.Helper()
-	server := &testserver.Server{Container: startContainer}
-	tb.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			tb.Errorf("stop test server: %v", err)
-		}
-	})
-	return server.New(tb, true)
-}
-
 // Open is [New] for examples, which have no test to end with: the caller calls drop.
 func Open(ctx context.Context) (pool *pgxpool.Pool, drop func() error, err error) {
 	return shared.Open(ctx, true)

@@ -45,7 +45,7 @@ func (s *Server) Main(m *testing.M) { os.Exit(s.Run(m)) }
 // Run is [Server.Main] for a TestMain that has more to do: it returns the exit code.
 func (s *Server) Run(m *testing.M) int {
 	code := m.Run()
-	if err := s.Close(); err != nil {
+	if err := s.close(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop test server:", err)
 		code = max(code, 1)
 	}
@@ -124,8 +124,7 @@ func (s *Server) get(ctx context.Context) (*found, error) {
 	return s.found, s.err
 }
 
-// Close stops the server if it was started.
-func (s *Server) Close() error {
+func (s *Server) close() error {
 	if s.found == nil {
 		return nil
 	}
