@@ -34,8 +34,8 @@ func (s *Server) find(ctx context.Context) (*found, error) {
 	return &found{url: local.URL("postgres"), stop: local.Close}, nil
 }
 
-// startLocal starts a private server, or joins that of the run. Where there can be none for the run,
-// the binary has one of its own, whose error says more.
+// startLocal starts a private server, or joins that of the run. Where there can be none for the
+// run, the binary has one of its own, whose error says more.
 func (s *Server) startLocal(ctx context.Context) (*localpg.Server, error) {
 	if run := runOf(); s.OfRun && run != 0 && testing.Short() && !benchmarking() {
 		if server, err := startOfRun(ctx, run); err == nil {
