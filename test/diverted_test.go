@@ -218,7 +218,7 @@ func TestStatements_NameFunctionsAndTypesInFull(t *testing.T) {
 	call := regexp.MustCompile(`([\w.]+)\(`)
 	cast := regexp.MustCompile(`::([\w.]+)`)
 	bare := regexp.MustCompile(`\$\d+($|[^\d:])`)
-	compared := regexp.MustCompile(`, [\w.]+\)\s*[<=>]+\s*\(`)
+	compared := regexp.MustCompile(`, [\w.]+\)\s*([<=>]+|(NOT )?IN)\s*\(`)
 	for name, text := range statements(t) {
 		for _, found := range call.FindAllStringSubmatchIndex(text, -1) {
 			function := text[found[2]:found[3]]

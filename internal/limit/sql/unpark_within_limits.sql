@@ -250,7 +250,10 @@ WITH owned AS MATERIALIZED (
         UNION ALL
         SELECT due.action, due.limit_key, NULL, due.wake_at
         FROM due
-        WHERE (due.action, due.limit_key) NOT IN (SELECT key.action, key.limit_key FROM key)
+        WHERE NOT EXISTS (
+            SELECT FROM key
+            WHERE key.action = due.action AND key.limit_key = due.limit_key
+        )
     ) AS bucket
     WHERE $7::boolean
     ORDER BY bucket.action, bucket.limit_key
