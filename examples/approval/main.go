@@ -1,9 +1,9 @@
 // Command approval is a network that waits for a person: a purchase is prepared, somebody approves
 // it by a link, and then it is ordered. The link works without an account, and once.
 //
-//	go run ./examples/approval
-//	go run ./examples/approval -once
-//	go run ./examples/approval -database-url postgres://localhost/app
+//	go run -C examples ./approval
+//	go run -C examples ./approval -once
+//	go run -C examples ./approval -database-url postgres://localhost/app
 //
 // It prints the link, and goes on when somebody has opened it and pressed a button. With -once it
 // does so itself. Without -database-url it uses a private PostgreSQL, which is gone at the end.

@@ -1,6 +1,6 @@
 // Command compute lets clients share computations, while workers and the server die.
 //
-//	go run ./examples/compute
+//	go run -C examples ./compute
 //
 // A computation is named by what it computes, and its name is the ID of its task. A client that
 // wants a result inserts the task: whoever is first has it computed, and everybody else finds that

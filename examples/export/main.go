@@ -1,6 +1,6 @@
 // Command export copies a directory tree through the queue: one task for each file.
 //
-//	go run ./examples/export -from DIR -to DIR
+//	go run -C examples ./export -from DIR -to DIR
 //
 // It needs no database: it starts a private PostgreSQL of its own, unless -database-url names one.
 // Kill it at any moment, by Ctrl-C or by kill -9, and start it again with the same directories: it
@@ -14,7 +14,7 @@
 // With -branches it does something else: it makes commits on so many branches, and exports the
 // newest commit of each as often as it can, one export of a branch at a time, and checks that.
 //
-//	go run ./examples/export -branches 3 -commits 20
+//	go run -C examples ./export -branches 3 -commits 20
 //
 // With -kill worker processes die at random meanwhile. Without -to it works in a temporary
 // directory and with a temporary server, which are gone at the end. The package branch below this

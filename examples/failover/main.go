@@ -3,8 +3,8 @@
 // Command failover takes the primary of a PostgreSQL cluster away while tasks are inserted and
 // performed, and looks whether anything that was promised is lost.
 //
-//	go run ./examples/failover -scenario kill
-//	go run ./examples/failover -all -rounds 3
+//	go run -C examples ./failover -scenario kill
+//	go run -C examples ./failover -all -rounds 3
 //
 // It starts three nodes with Patroni and one etcd on this machine, in a temporary directory and on
 // free ports, and installs nothing; if a program is missing, it says how to get it. It runs on

@@ -1,7 +1,7 @@
 // Command mapreduce counts the words in Go's own source by a MapReduce on the task store, and then
 // counts them directly, to compare.
 //
-//	go run ./examples/mapreduce -dir "$(go env GOROOT)/src/net"
+//	go run -C examples ./mapreduce -dir "$(go env GOROOT)/src/net"
 //
 // Without -dir it counts the words in all of Go's source. It needs no database: it starts a private
 // PostgreSQL, which is gone at the end. With -database-url it works in a schema of its own in a

@@ -1,7 +1,7 @@
 // Command service is a small web service with tasks, to copy from: it takes orders over HTTP, and
 // charges them in tasks that it performs itself.
 //
-//	go run ./examples/service -database-url postgres://localhost/app
+//	go run -C examples ./service -database-url postgres://localhost/app
 //
 //	POST /orders       adds an order and its task in one transaction
 //	GET  /orders/{id}  waits for the charge, and tells what is known of the order

@@ -1,7 +1,7 @@
 // Command shards performs a network of tasks over two databases, one of which goes away and comes
 // back meanwhile.
 //
-//	go run ./examples/shards
+//	go run -C examples ./shards
 //
 // It needs no database: it starts two private PostgreSQL servers, which are gone at the end, and
 // really stops one of them. If the programs of PostgreSQL are missing, it says how to get them.

@@ -1,9 +1,9 @@
 // Command steps shows that a task goes on where its last try ended: a worker performs an order in
 // ten steps, and dies again and again on the way. The next worker takes no recorded step again.
 //
-//	go run ./examples/steps
-//	go run ./examples/steps -kills 20
-//	go run ./examples/steps -database-url postgres://localhost/app
+//	go run -C examples ./steps
+//	go run -C examples ./steps -kills 20
+//	go run -C examples ./steps -database-url postgres://localhost/app
 //
 // Each call of a step appends a line to a file, which stands for the world outside of the database:
 // at the end it tells how often each was called. Without -database-url the program uses a private

@@ -1,8 +1,8 @@
 // Command tracing shows a trace that crosses the queue: a request inserts a task, whose tries link
 // to the insert, each with its steps; the task inserts another one, which links to that insert.
 //
-//	go run ./examples/tracing
-//	go run ./examples/tracing -database-url postgres://localhost/app
+//	go run -C examples ./tracing
+//	go run -C examples ./tracing -database-url postgres://localhost/app
 //
 // It prints the spans. A service sends them to a collector: it gives the provider an exporter of
 // OpenTelemetry instead. Without -database-url the program uses a private PostgreSQL, which is gone
