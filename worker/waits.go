@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// waitsAfterDefault is how long a handler may wait before the worker looks whether it waits for
+	// waitsAfter is how long a handler may wait before the worker looks whether it waits for
 	// a slot, and how long the next look is away.
-	waitsAfterDefault = 10 * time.Second
+	waitsAfter = 10 * time.Second
 	// waitsAskedMax is how many tasks a look asks about.
 	waitsAskedMax = 20
 	// waitsNamedMax is how many of the tasks that a handler waits for a record names, and
@@ -59,7 +59,7 @@ func (e *execution) watchWaits(ctx context.Context, p *performance) context.Cont
 		defer w.mutex.Unlock()
 		if len(w.calls) == 0 {
 			w.calls = map[*handlerWait]bool{}
-			w.timer = time.AfterFunc(e.waitsAfter, e.lookAtWaits)
+			w.timer = time.AfterFunc(waitsAfter, e.lookAtWaits)
 		}
 		w.calls[call] = true
 		return func() {
@@ -79,7 +79,7 @@ func (e *execution) lookAtWaits() {
 	w.mutex.Lock()
 	timer := w.timer
 	w.mutex.Unlock()
-	next := e.waitsAfter
+	next := waitsAfter
 	if e.warnOfWaits() {
 		next = outage.Every
 	}
@@ -148,7 +148,7 @@ func (e *execution) waitCalls() ([]*handlerWait, slotsWaiting) {
 	var long []*handlerWait
 	waiting := slotsWaiting{map[string]int{}, map[stint.TaskID]bool{}}
 	for call := range w.calls {
-		if now().Sub(call.since) >= e.waitsAfter {
+		if now().Sub(call.since) >= waitsAfter {
 			long = append(long, call)
 		}
 		if held[call.p] { // else it has let go of its slot; each has one, however many calls

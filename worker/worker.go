@@ -91,10 +91,8 @@ type Worker struct {
 	actions   map[string]*handling
 	failures  *outage.Tallies
 	// joined is sent to when a task joins others for a call and all slots are taken.
-	joined chan struct{}
-	// waitsAfter is how long a handler may wait for other tasks before the worker looks at that.
-	waitsAfter time.Duration
-	started    atomic.Bool
+	joined  chan struct{}
+	started atomic.Bool
 }
 
 // New returns a worker that performs tasks of queue, which is a *[stint.Store] or a client of a
@@ -125,8 +123,7 @@ func newWorker(queue Queue, options Options, handlers []Registration) (*Worker, 
 	}
 	w := &Worker{
 		queue: queue, options: options, telemetry: telemetry, actions: map[string]*handling{},
-		failures: outage.NewTallies(options.Logger), waitsAfter: waitsAfterDefault,
-		joined: make(chan struct{}, 1),
+		failures: outage.NewTallies(options.Logger), joined: make(chan struct{}, 1),
 	}
 	if len(handlers) == 0 {
 		return nil, argumentError("handlers", "must not be empty")

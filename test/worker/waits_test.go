@@ -86,7 +86,6 @@ func TestRun_WarnsOfHandlersThatWaitForASlot(t *testing.T) {
 			w := newWorker(t, store, worker.Options{Concurrency: test.slots, Logger: logger},
 				worker.Handle("parent", parent(waited, test.children...), test.options...),
 				worker.Handle("child", done))
-			w.LooksAtWaitsAfter(50 * time.Millisecond)
 			run(t, w)
 			record := logged(t, takenByWaits)
 			last := test.children[len(test.children)-1].ID
@@ -109,7 +108,7 @@ func TestRun_WarnsOfNoOtherWaits(t *testing.T) {
 	insert(t, store, stint.Task{ID: "parent", Action: "parent"})
 	var text bytes.Buffer
 	slow := func(context.Context, *worker.Task) (worker.Result, error) {
-		time.Sleep(300 * time.Millisecond) // many looks
+		time.Sleep(11 * time.Second) // the worker has looked
 		return worker.Result{}, nil
 	}
 	handler := parent(store, stint.Task{ID: "child", Action: "elsewhere"})
@@ -117,7 +116,6 @@ func TestRun_WarnsOfNoOtherWaits(t *testing.T) {
 		Concurrency: 1, Logger: slog.New(slog.NewTextHandler(&text, nil)),
 		StopGrace: patience,
 	}, worker.Handle("parent", handler))
-	w.LooksAtWaitsAfter(10 * time.Millisecond)
 	stop := run(t, w)
 	stopOther := run(t, newWorker(t, store, worker.Options{Concurrency: 1},
 		worker.Handle("elsewhere", slow)))

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -147,36 +146,4 @@ func TestPerformNext_ReturnsTheTaskOfAHandlerThatExits(t *testing.T) {
 	if got := info(t, store, "task"); got.AbortCause != stint.CauseTries || returned {
 		t.Errorf("the task is %s (%s), PerformNext returned: %v", got.State, got.Status, returned)
 	}
-}
-
-// A program that performs what there is, one after the other, and ends.
-func ExampleWorker_PerformNext() {
-	ctx, store, _, drop := exampleStore(
-		stint.Task{ID: "greet/world", Action: "greet", Body: []byte("world")},
-		stint.Task{ID: "greet/queen", Action: "greet", Body: []byte("queen"), Priority: 1})
-	defer drop()
-
-	greet := func(_ context.Context, task *worker.Task) (worker.Result, error) {
-		fmt.Printf("hello, %s\n", task.Body)
-		return worker.Result{}, nil
-	}
-	w, err := worker.New(store, worker.Options{}, worker.Handle("greet", greet))
-	if err != nil {
-		panic(err)
-	}
-	for {
-		performed, ok, err := w.PerformNext(ctx)
-		if err != nil {
-			panic(err)
-		}
-		if !ok {
-			break
-		}
-		fmt.Println(performed.Task.ID, performed.Outcome)
-	}
-	// Output:
-	// hello, queen
-	// greet/queen completed
-	// hello, world
-	// greet/world completed
 }

@@ -407,6 +407,7 @@ func TestHandleBatch_OfOneForPerformNext(t *testing.T) {
 // Proves G108.
 func TestHandleBatch_WarnsWhereItWaitsForASlot(t *testing.T) {
 	t.Parallel()
+	testrun.Long(t)
 	store := newStore(t, testdb.New(t))
 	insert(t, store, several(3, "parent")...)
 	wait := func(ctx context.Context, _ []*worker.BatchTask) error {
@@ -416,7 +417,6 @@ func TestHandleBatch_WarnsWhereItWaitsForASlot(t *testing.T) {
 	logger, logged := recorder(t)
 	w := newWorker(t, store, worker.Options{Concurrency: 3, Logger: logger},
 		worker.HandleBatch("parent", worker.Batch{}, wait), worker.Handle("child", done))
-	w.LooksAtWaitsAfter(50 * time.Millisecond)
 	run(t, w)
 	if record := logged(t, takenByWaits); attr(record, "waiting").Int64() != 3 {
 		t.Errorf("the record is %v, want it to tell of three slots", record)
