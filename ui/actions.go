@@ -7,6 +7,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/names"
+	"github.com/stint-tasks/stint/ui/internal/charts"
 )
 
 type actionsData struct {
@@ -20,7 +21,7 @@ const actionsMax = 1000
 
 // actions lists all actions.
 func actions(h *Handler, r *request) (view, error) {
-	stats, err := h.asked.stats.get(r.Context())
+	stats, err := h.asked.stats.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
@@ -37,7 +38,7 @@ type actionData struct {
 	Known   bool
 	Unknown names.Unknown // what was looked at, if it is not known
 	Row     actionRow
-	Spark   spark
+	Spark   charts.Spark
 	Limits  *limitRow // nil if there are none
 	Errors  []stint.ErrorGroup
 	Slow    []stint.TaskInfo
@@ -85,7 +86,7 @@ func action(h *Handler, r *request) (view, error) {
 			data.Row = row
 		}
 	}
-	data.Spark = h.asked.rates.spark(data.Name)
+	data.Spark = h.asked.rates.Spark(data.Name)
 	data.OnShards, data.PausedOn = h.asked.shardsWith(ctx, data.Name)
 	if data.Errors, err = h.errorsOf(ctx, &found, data.Name); err != nil {
 		return view{}, err

@@ -50,7 +50,7 @@ func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
 		Heading: "Answer " + shownText(task.ID), Button: "Answer", Asks: "Message, for people",
 		Sentence: say("It is answered once. The tasks that wait for it go on when it is " +
 			"completed."),
-		Fields: []field{{"task", packTasks(task)}}, Answer: &answerForm{resultMax},
+		Fields: []field{{"task", bulk.Pack(task)}}, Answer: &answerForm{resultMax},
 	}
 	if h.asked.change != nil {
 		abort, _ := kindNamed("abort")

@@ -9,29 +9,31 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/views"
+	"github.com/stint-tasks/stint/ui/internal/charts"
+	"github.com/stint-tasks/stint/ui/internal/kept"
 	"github.com/stint-tasks/stint/verbs"
 )
 
 // An asked store is one that is asked in bounds, and not for each page anew.
 type asked struct {
 	Store
-	clock     databaseClock
-	stats     shared[stint.Stats]
-	problems  shared[troubles]
-	actors    shared[[]stint.ActorInfo]
-	limits    *shared[[]stint.ActionLimits] // nil if the store has no limits
-	schedules *shared[[]stint.ScheduleInfo] // nil if it has no schedules
+	clock     kept.Clock
+	stats     kept.Answer[stint.Stats]
+	problems  kept.Answer[troubles]
+	actors    kept.Answer[[]stint.ActorInfo]
+	limits    *kept.Answer[[]stint.ActionLimits] // nil if the store has no limits
+	schedules *kept.Answer[[]stint.ScheduleInfo] // nil if it has no schedules
 	graphs    graphs
-	places    recent[*places]
-	tasks     recent[*taskAnswer]
-	lists     recent[stint.TaskPage]
-	changes   recent[stint.ChangePage]
+	places    kept.Answers[*places]
+	tasks     kept.Answers[*taskAnswer]
+	lists     kept.Answers[stint.TaskPage]
+	changes   kept.Answers[stint.ChangePage]
 	values    values
-	rates     rates
+	rates     charts.Rates
 	checks    checks
-	shards    *shared[[]views.Stats] // nil if the store is not one of shards
-	readsAll  *shared[bool]          // nil if the store shows all tasks to everybody
-	change    taskChange             // nil if the store cannot say what one would do
+	shards    *kept.Answer[[]views.Stats] // nil if the store is not one of shards
+	readsAll  *kept.Answer[bool]          // nil if the store shows all tasks to everybody
+	change    taskChange                  // nil if the store cannot say what one would do
 }
 
 const (
@@ -53,34 +55,34 @@ func newAsked(store Store, options Options) *asked {
 	a := &asked{
 		Store: store, change: bulk.AsSeen(store),
 		limits: limitsOf(store, options), schedules: schedulesOf(store, options),
-		tasks:   recent[*taskAnswer]{most: tasksMax, timeout: options.Timeout},
-		lists:   recent[stint.TaskPage]{most: listsMax, timeout: options.Timeout},
-		changes: recent[stint.ChangePage]{most: listsMax, timeout: options.Timeout},
+		tasks:   kept.Answers[*taskAnswer]{Most: tasksMax, Timeout: options.Timeout},
+		lists:   kept.Answers[stint.TaskPage]{Most: listsMax, Timeout: options.Timeout},
+		changes: kept.Answers[stint.ChangePage]{Most: listsMax, Timeout: options.Timeout},
 	}
-	a.places = recent[*places]{most: placesMax, timeout: options.Timeout}
+	a.places = kept.Answers[*places]{Most: placesMax, Timeout: options.Timeout}
 	a.graphs.ask = store.Graph
-	a.graphs.recent = recent[*netAnswer]{most: graphsMax, timeout: options.Timeout}
+	a.graphs.recent = kept.Answers[*netAnswer]{Most: graphsMax, Timeout: options.Timeout}
 	if by, ok := store.(interface {
 		ReadsAll(ctx context.Context) (bool, error)
 	}); ok {
-		a.readsAll = &shared[bool]{timeout: options.Timeout, ask: by.ReadsAll}
+		a.readsAll = &kept.Answer[bool]{Timeout: options.Timeout, Ask: by.ReadsAll}
 	}
 	a.values.ask, a.values.briefly = smallTasks(store), a.readsAll != nil
-	a.clock.ask, a.actors.ask = options.Clock, store.ListActors
+	a.clock.Ask, a.actors.Ask = options.Clock, store.ListActors
 	if a.checks.ask = options.Check; options.Check == nil {
 		a.checks.ask = checkOf(store)
 	}
-	a.stats.timeout, a.problems.timeout = options.Timeout, options.Timeout
-	a.actors.timeout = options.Timeout
+	a.stats.Timeout, a.problems.Timeout = options.Timeout, options.Timeout
+	a.actors.Timeout = options.Timeout
 	a.shards = shardsOf(store, options)
-	a.stats.ask = func(ctx context.Context) (stint.Stats, error) {
+	a.stats.Ask = func(ctx context.Context) (stint.Stats, error) {
 		stats, err := a.count(ctx)
 		if err == nil {
-			a.rates.note(stats, a.clock.now(ctx))
+			a.rates.Note(stats, a.clock.Now(ctx))
 		}
 		return stats, err
 	}
-	a.problems.ask = func(ctx context.Context) (troubles, error) { return askTroubles(ctx, store) }
+	a.problems.Ask = func(ctx context.Context) (troubles, error) { return askTroubles(ctx, store) }
 	return a
 }
 
@@ -90,7 +92,7 @@ func (a *asked) partly(ctx context.Context) bool {
 	if a.readsAll == nil {
 		return false
 	}
-	all, err := a.readsAll.get(ctx)
+	all, err := a.readsAll.Get(ctx)
 	return err != nil || !all
 }
 
@@ -99,31 +101,31 @@ func (a *asked) count(ctx context.Context) (stint.Stats, error) {
 	if a.shards == nil {
 		return a.Stats(ctx)
 	}
-	found, err := a.shards.get(ctx)
+	found, err := a.shards.Get(ctx)
 	return views.Sum(found), err
 }
 
-func limitsOf(store Store, options Options) *shared[[]stint.ActionLimits] {
+func limitsOf(store Store, options Options) *kept.Answer[[]stint.ActionLimits] {
 	limited, ok := store.(verbs.Limiter)
 	if !ok {
 		return nil
 	}
-	return &shared[[]stint.ActionLimits]{
-		timeout: options.Timeout,
-		ask: func(ctx context.Context) ([]stint.ActionLimits, error) {
+	return &kept.Answer[[]stint.ActionLimits]{
+		Timeout: options.Timeout,
+		Ask: func(ctx context.Context) ([]stint.ActionLimits, error) {
 			return limited.ListLimits(ctx)
 		},
 	}
 }
 
-func schedulesOf(store Store, options Options) *shared[[]stint.ScheduleInfo] {
+func schedulesOf(store Store, options Options) *kept.Answer[[]stint.ScheduleInfo] {
 	scheduled, ok := store.(verbs.Scheduler)
 	if !ok {
 		return nil
 	}
-	return &shared[[]stint.ScheduleInfo]{
-		timeout: options.Timeout,
-		ask: func(ctx context.Context) ([]stint.ScheduleInfo, error) {
+	return &kept.Answer[[]stint.ScheduleInfo]{
+		Timeout: options.Timeout,
+		Ask: func(ctx context.Context) ([]stint.ScheduleInfo, error) {
 			if local, ok := store.(remoter); ok { // a service has bounds of its own
 				bytes, err := local.Remote().CountScheduleBytes(ctx)
 				if err != nil {
@@ -160,13 +162,13 @@ func shorten(tasks []stint.TaskInfo) {
 func (a *asked) all(
 	ctx context.Context,
 ) (stats stint.Stats, found troubles, actors []stint.ActorInfo, err error) {
-	if stats, err = a.stats.get(ctx); err != nil {
+	if stats, err = a.stats.Get(ctx); err != nil {
 		return stats, found, nil, err
 	}
-	if found, err = a.problems.get(ctx); err != nil {
+	if found, err = a.problems.Get(ctx); err != nil {
 		return stats, found, nil, err
 	}
-	actors, err = a.actors.get(ctx)
+	actors, err = a.actors.Get(ctx)
 	return stats, found, actors, err
 }
 
@@ -193,7 +195,7 @@ func (a *asked) limitsOf(ctx context.Context, action string) (*stint.ActionLimit
 	if a.limits == nil {
 		return nil, nil //nolint:nilnil // as the comment says
 	}
-	all, err := a.limits.get(ctx)
+	all, err := a.limits.Get(ctx)
 	i := slices.IndexFunc(all, func(l stint.ActionLimits) bool { return l.Action == action })
 	if err != nil || i < 0 {
 		return nil, err
@@ -206,7 +208,7 @@ func (a *asked) schedulesOf(ctx context.Context, action string) (of []stint.Sche
 	if a.schedules == nil {
 		return nil
 	}
-	all, err := a.schedules.get(ctx)
+	all, err := a.schedules.Get(ctx)
 	if err != nil { // their page says why
 		return nil
 	}
@@ -229,13 +231,13 @@ type taskAnswer struct {
 
 // task returns what the store knows of a task.
 func (a *asked) task(ctx context.Context, id stint.TaskID) (*taskAnswer, error) {
-	return a.tasks.get(ctx, string(id), func(ctx context.Context) (*taskAnswer, error) {
-		begun := processNow()
+	return a.tasks.Get(ctx, string(id), func(ctx context.Context) (*taskAnswer, error) {
+		begun := kept.Now()
 		why, err := a.Explain(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		a.clock.learn(why.Now, begun)
+		a.clock.Learn(why.Now, begun)
 		history, err := a.History(ctx, id)
 		if err != nil {
 			return nil, err
@@ -255,7 +257,7 @@ func (a *asked) task(ctx context.Context, id stint.TaskID) (*taskAnswer, error) 
 // list returns a page of tasks.
 func (a *asked) list(ctx context.Context, filter stint.Filter) (stint.TaskPage, error) {
 	key := fmt.Sprintf("%#v", filter)
-	return a.lists.get(ctx, key, func(ctx context.Context) (stint.TaskPage, error) {
+	return a.lists.Get(ctx, key, func(ctx context.Context) (stint.TaskPage, error) {
 		page, err := a.ListTasks(ctx, filter)
 		shorten(page.Tasks)
 		return page, err
@@ -264,19 +266,19 @@ func (a *asked) list(ctx context.Context, filter stint.Filter) (stint.TaskPage, 
 
 // forget has the store asked anew, after a change.
 func (a *asked) forget() {
-	a.stats.forget()
-	a.problems.forget()
-	a.tasks.forget()
-	a.lists.forget()
-	a.changes.forget()
-	a.graphs.recent.forget()
+	a.stats.Forget()
+	a.problems.Forget()
+	a.tasks.Forget()
+	a.lists.Forget()
+	a.changes.Forget()
+	a.graphs.recent.Forget()
 	if a.limits != nil {
-		a.limits.forget()
+		a.limits.Forget()
 	}
 	if a.schedules != nil {
-		a.schedules.forget()
+		a.schedules.Forget()
 	}
 	if a.shards != nil {
-		a.shards.forget()
+		a.shards.Forget()
 	}
 }

@@ -86,7 +86,7 @@ func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
 	if len(n.edges) > canvasArrowsMax {
 		return errManyArrows
 	}
-	found, err := h.asked.places.get(r.Context(), string(id)+" "+n.version(),
+	found, err := h.asked.places.Get(r.Context(), string(id)+" "+n.version(),
 		func(context.Context) (*places, error) { return n.places(), nil })
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
+	"github.com/stint-tasks/stint/ui/internal/kept"
 )
 
 // A Finding is something that a check of the store has found: its Severity ("error": a fault;
@@ -64,20 +65,20 @@ func checkOf(store Store) func(ctx context.Context) ([]Finding, error) {
 }
 
 // begin begins a check, unless one is under way. Whoever asks for it may go.
-func (c *checks) begin(ctx context.Context, clock *databaseClock, logger *slog.Logger) {
+func (c *checks) begin(ctx context.Context, clock *kept.Clock, logger *slog.Logger) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if !c.running.IsZero() {
 		return
 	}
-	c.running = clock.now(ctx)
+	c.running = clock.Now(ctx)
 	go c.run(context.WithoutCancel(ctx), clock, logger)
 }
 
-func (c *checks) run(ctx context.Context, clock *databaseClock, logger *slog.Logger) {
+func (c *checks) run(ctx context.Context, clock *kept.Clock, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	begun := processNow()
+	begun := kept.Now()
 	var found checked
 	defer func() {
 		if cause := recover(); cause != nil { // here it would end the process
@@ -87,7 +88,7 @@ func (c *checks) run(ctx context.Context, clock *databaseClock, logger *slog.Log
 			logger.LogAttrs(ctx, slog.LevelWarn, "a check by the web interface failed",
 				slog.Any("error", found.err))
 		}
-		found.took, found.at = processNow().Sub(begun), clock.now(ctx)
+		found.took, found.at = kept.Now().Sub(begun), clock.Now(ctx)
 		c.mutex.Lock()
 		defer c.mutex.Unlock()
 		c.last, c.running = &found, time.Time{}
@@ -142,7 +143,7 @@ func check(h *Handler, r *request) (view, error) {
 		data.Findings = last.findings[:min(len(last.findings), findingsMax)]
 		data.More = len(last.findings) - len(data.Findings)
 	}
-	if stats, err := h.asked.stats.get(r.Context()); err == nil {
+	if stats, err := h.asked.stats.Get(r.Context()); err == nil {
 		for _, state := range tallies(stats) {
 			data.Tasks += state.Tasks
 		}

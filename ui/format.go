@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"cmp"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/charts"
 )
 
 // functions are what templates write values with.
@@ -51,7 +51,7 @@ func functions() template.FuncMap {
 		"picklist": func(tasks []stint.TaskInfo, now time.Time) taskList {
 			return taskList{tasks, now, true}
 		},
-		"seen": func(task stint.TaskInfo) string { return packTasks(bulk.NewTask(&task)) },
+		"seen": func(task stint.TaskInfo) string { return bulk.Pack(bulk.NewTask(&task)) },
 	}
 }
 
@@ -179,39 +179,15 @@ type (
 	}
 )
 
-// shares are the parts of a bar, of which each is seen that is not empty.
-func shares(tallies []tally, all int64) []segment {
-	const width, least = 100, 1.5
-	var parts []segment
-	left := float64(width)
-	for _, tally := range tallies {
-		if tally.Tasks > 0 {
-			part := max(fitting(tally.Tasks, all, width), least)
-			parts = append(parts, segment{State: tally.State, Width: part})
-			left -= part
+// shares are the parts of a bar of tallies.
+func shares(tallies []tally, all int64) []charts.Segment {
+	return charts.Shares(func(yield func(stint.State, int64) bool) {
+		for i := range tallies {
+			if !yield(tallies[i].State, tallies[i].Tasks) {
+				return
+			}
 		}
-	}
-	// What the small ones got more than they have, the largest one has less.
-	largest := 0
-	for i := range parts {
-		if parts[i].Width > parts[largest].Width {
-			largest = i
-		}
-	}
-	x := 0.0
-	for i := range parts {
-		if i == largest {
-			parts[i].Width += left
-		}
-		parts[i].X = x
-		x += parts[i].Width
-	}
-	return parts
-}
-
-// fitting is the share of a part, as a width.
-func fitting(part, all int64, width int) float64 {
-	return float64(part) / float64(cmp.Or(all, 1)) * float64(width)
+	}, all)
 }
 
 // link is the address of a page, with pairs of names and values.

@@ -1,17 +1,13 @@
 package ui
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 )
 
@@ -77,73 +73,21 @@ func unpackText(packed string) (string, error) {
 	return text, nil
 }
 
-// packTasks writes tasks as they were seen: of each the length of its ID, the ID, when it was
-// inserted and has finished, in microseconds, and its state.
-func packTasks(tasks ...bulk.Task) string {
-	var packed []byte
-	micros := func(t time.Time) int64 {
-		if t.IsZero() {
-			return 0
-		}
-		return t.UnixMicro()
+// unpackTasks reads the tasks of a form, each once, in the order of their IDs.
+func unpackTasks(values []string) ([]bulk.Task, error) {
+	tasks, err := bulk.Unpack(values, tasksAtOnce)
+	switch {
+	case errors.Is(err, bulk.ErrManyPacked):
+		return nil, errManyTasks
+	case err != nil:
+		return nil, errBadForm
 	}
 	for i := range tasks {
-		packed = binary.AppendUvarint(packed, uint64(len(tasks[i].ID)))
-		packed = append(packed, tasks[i].ID...)
-		packed = binary.AppendVarint(packed, micros(tasks[i].Inserted))
-		packed = binary.AppendVarint(packed, micros(tasks[i].Finished))
-		state := slices.Index(states(), tasks[i].State) + 1 // 0: not known
-		packed = append(packed, byte(state))                //nolint:gosec // one of a few
-	}
-	return base64.RawURLEncoding.EncodeToString(packed)
-}
-
-// unpackTasks reads tasks, each once, in the order of their IDs.
-func unpackTasks(values []string) (tasks []bulk.Task, err error) {
-	moment := func(micros int64) time.Time {
-		if micros == 0 {
-			return time.Time{}
-		}
-		return time.UnixMicro(micros)
-	}
-	for _, value := range values {
-		packed, err := base64.RawURLEncoding.DecodeString(value)
-		if err != nil {
-			return nil, errBadForm
-		}
-		for len(packed) > 0 {
-			length, n := binary.Uvarint(packed)
-			if n <= 0 || length > uint64(len(packed)-n) { //nolint:gosec // n is part of it
-				return nil, errBadForm
-			}
-			id := string(packed[n : n+int(length)]) //nolint:gosec // it is not more than there is
-			packed = packed[n+int(length):]         //nolint:gosec // see above
-			inserted, n := binary.Varint(packed)
-			finished, m := binary.Varint(packed[max(n, 0):])
-			if n <= 0 || m <= 0 {
-				return nil, errBadForm
-			}
-			if packed = packed[n+m:]; !isText(url.Values{"": {id}}) {
-				return nil, errNotText
-			}
-			if len(packed) == 0 || int(packed[0]) > len(states()) {
-				return nil, errBadForm
-			}
-			state := append([]stint.State{""}, states()...)[packed[0]]
-			packed = packed[1:]
-			if len(tasks) == tasksAtOnce {
-				return nil, errManyTasks
-			}
-			tasks = append(tasks, bulk.Task{
-				ID: stint.TaskID(id), Inserted: moment(inserted), Finished: moment(finished),
-				State: state,
-			})
+		if !isText(url.Values{"": {string(tasks[i].ID)}}) {
+			return nil, errNotText
 		}
 	}
-	byID := func(a, b bulk.Task) int { return strings.Compare(string(a.ID), string(b.ID)) }
-	slices.SortStableFunc(tasks, byID)
-	same := func(a, b bulk.Task) bool { return a.ID == b.ID }
-	return slices.CompactFunc(tasks, same), nil
+	return tasks, nil
 }
 
 // agreed are the fields of what somebody agrees to.

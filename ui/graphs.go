@@ -6,13 +6,14 @@ import (
 	"sync"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui/internal/kept"
 )
 
 // graphs are the networks that were asked for last. All tasks of a network that is not cut have the
 // same one, so they share it.
 type graphs struct {
 	ask    func(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
-	recent recent[*netAnswer]
+	recent kept.Answers[*netAnswer]
 
 	mutex sync.Mutex
 	holds []held // by which task others are asked for, the latest last
@@ -58,7 +59,7 @@ func (g *graphs) by(id stint.TaskID) stint.TaskID {
 }
 
 func (g *graphs) around(ctx context.Context, id stint.TaskID) (*netAnswer, error) {
-	return g.recent.get(ctx, string(id), func(ctx context.Context) (*netAnswer, error) {
+	return g.recent.Get(ctx, string(id), func(ctx context.Context) (*netAnswer, error) {
 		graph, err := g.ask(ctx, id)
 		found := &netAnswer{Graph: graph}
 		if err == nil {

@@ -20,14 +20,14 @@ type problemsData struct {
 
 // problems lists errors in groups, and the tasks to look at first.
 func problems(h *Handler, r *request) (view, error) {
-	found, err := h.asked.problems.get(r.Context())
+	found, err := h.asked.problems.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
 	data := problemsData{
 		Partly: r.partly, Problems: found.Problems, Counted: countedErrorsMax, Now: r.now,
 	}
-	if stats, err := h.asked.stats.get(r.Context()); err == nil {
+	if stats, err := h.asked.stats.Get(r.Context()); err == nil {
 		data.Hidden = found.hidden(stats)
 	}
 	const most = 20
@@ -76,11 +76,11 @@ const actorsMax = 1000
 
 // actors lists who performs tasks.
 func actors(h *Handler, r *request) (view, error) {
-	found, err := h.asked.actors.get(r.Context())
+	found, err := h.asked.actors.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
-	trouble, err := h.asked.problems.get(r.Context())
+	trouble, err := h.asked.problems.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
@@ -182,7 +182,7 @@ type limitsData struct {
 
 // limits lists limits and pauses.
 func limits(h *Handler, r *request) (view, error) {
-	found, err := h.asked.limits.get(r.Context())
+	found, err := h.asked.limits.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
@@ -246,7 +246,7 @@ const (
 
 // schedules lists when tasks are inserted again.
 func schedules(h *Handler, r *request) (view, error) {
-	found, err := h.asked.schedules.get(r.Context())
+	found, err := h.asked.schedules.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}

@@ -16,11 +16,11 @@ import (
 type knownNames struct{ *asked }
 
 // Stats are the counts that pages show.
-func (k knownNames) Stats(ctx context.Context) (stint.Stats, error) { return k.stats.get(ctx) }
+func (k knownNames) Stats(ctx context.Context) (stint.Stats, error) { return k.stats.Get(ctx) }
 
 // ListActors are the actors that pages show.
 func (k knownNames) ListActors(ctx context.Context) ([]stint.ActorInfo, error) {
-	return k.actors.get(ctx)
+	return k.actors.Get(ctx)
 }
 
 // ListLimits are the limits that pages show, of these actions or of all; none where there are none.
@@ -30,7 +30,7 @@ func (k knownNames) ListLimits(
 	if k.limits == nil {
 		return nil, nil
 	}
-	all, err := k.limits.get(ctx)
+	all, err := k.limits.Get(ctx)
 	if len(actions) > 0 {
 		all = slices.DeleteFunc(slices.Clone(all), func(l stint.ActionLimits) bool {
 			return !slices.Contains(actions, l.Action)
@@ -47,7 +47,7 @@ func (k knownNames) ListSchedules(
 	if k.schedules == nil {
 		return nil, nil
 	}
-	all, err := k.schedules.get(ctx)
+	all, err := k.schedules.Get(ctx)
 	if err != nil {
 		return nil, nil //nolint:nilerr // as the comment says
 	}
@@ -81,13 +81,13 @@ func (h *Handler) unknownNames(r *request, action, key string) (said []sentence)
 
 // unknownNow is unknownNames with the store asked anew: what somebody has just inserted is known.
 func (h *Handler) unknownNow(r *request, action, key string) []sentence {
-	h.asked.stats.forget()
-	h.asked.actors.forget()
+	h.asked.stats.Forget()
+	h.asked.actors.Forget()
 	if h.asked.limits != nil {
-		h.asked.limits.forget()
+		h.asked.limits.Forget()
 	}
 	if h.asked.schedules != nil {
-		h.asked.schedules.forget()
+		h.asked.schedules.Forget()
 	}
 	return h.unknownNames(r, action, key)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/layout"
+	"github.com/stint-tasks/stint/ui/internal/charts"
 )
 
 type networkData struct {
@@ -305,14 +306,8 @@ type box struct {
 	Action string
 	Count  int // of tasks
 	Said   string
-	Counts []segment
+	Counts []charts.Segment
 	Asked  bool
-}
-
-// A segment is a part of a bar: the tasks in a state.
-type segment struct {
-	State    stint.State
-	X, Width float64
 }
 
 type arrowPath struct {
@@ -433,8 +428,8 @@ func (n *net) boxOf(nodes []int, data *networkData) box {
 		if count.Tasks == 0 {
 			continue
 		}
-		width := fitting(count.Tasks, int64(len(nodes)), barWidth)
-		b.Counts = append(b.Counts, segment{count.State, x, width})
+		width := charts.Fitting(count.Tasks, int64(len(nodes)), barWidth)
+		b.Counts = append(b.Counts, charts.Segment{State: count.State, X: x, Width: width})
 		x += width
 		b.Title += "\n" + display.Number(count.Tasks) + " " + stateName(count.State)
 	}

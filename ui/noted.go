@@ -35,7 +35,7 @@ func (a *asked) changesOf(ctx context.Context, id stint.TaskID) []stint.Change {
 	if !ok {
 		return nil
 	}
-	page, err := a.changes.get(ctx, "of "+string(id),
+	page, err := a.changes.Get(ctx, "of "+string(id),
 		func(ctx context.Context) (stint.ChangePage, error) {
 			return by.ListChanges(ctx, stint.ChangeFilter{ID: id, Limit: taskChangesMax})
 		})
@@ -128,7 +128,7 @@ func listChanges(h *Handler, r *request) (view, error) {
 		filter.Actions = []string{action}
 	}
 	by, _ := h.asked.Store.(verbs.Auditor) // or there is no such page
-	page, err := h.asked.changes.get(r.Context(), fmt.Sprintf("%#v", filter),
+	page, err := h.asked.changes.Get(r.Context(), fmt.Sprintf("%#v", filter),
 		func(ctx context.Context) (stint.ChangePage, error) { return by.ListChanges(ctx, filter) })
 	if err != nil {
 		return view{}, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/charts"
 )
 
 // A tally is how many tasks there are in a state.
@@ -33,7 +34,7 @@ type actionRow struct {
 	stint.ActionStats
 	States []tally
 	All    int64
-	Pace   pace
+	Pace   charts.Pace
 	Link   string
 }
 
@@ -42,7 +43,7 @@ type overviewData struct {
 	Empty   bool
 	States  []tally
 	All     int64
-	Spark   spark
+	Spark   charts.Spark
 	Notices []notice
 	Checked *checkSaid // nil if nobody can have the store checked
 	Actions []actionRow
@@ -63,7 +64,7 @@ func overview(h *Handler, r *request) (view, error) {
 	}
 	attention := notices(stats, found.Problems, actors, h.answersFrom(), r.partly)
 	if h.asked.shards != nil {
-		each, err := h.asked.shards.get(ctx)
+		each, err := h.asked.shards.Get(ctx)
 		if err != nil {
 			return view{}, err
 		}
@@ -72,7 +73,7 @@ func overview(h *Handler, r *request) (view, error) {
 	attention = worstFirst(append(attention, ofHidden(found.hidden(stats))...))
 	data := overviewData{
 		Partly: r.partly,
-		States: tallies(stats), Spark: h.asked.rates.spark(), Now: r.now,
+		States: tallies(stats), Spark: h.asked.rates.Spark(), Now: r.now,
 		Notices: attention, Checked: h.checkNotice(r),
 		Others: h.glimpses(r, stats, actors),
 	}
@@ -138,7 +139,7 @@ func (h *Handler) glimpses(
 	if h.asked.schedules == nil {
 		return all
 	}
-	if found, err := h.asked.schedules.get(r.Context()); err == nil {
+	if found, err := h.asked.schedules.Get(r.Context()); err == nil {
 		add("Schedules", "schedules", schedulesInShort(found, none, r.now)...)
 	}
 	return all
@@ -215,12 +216,12 @@ func tallies(stats stint.Stats) []tally {
 }
 
 // actionRows are the actions, those first that have most to do.
-func actionRows(stats stint.Stats, rates *rates) []actionRow {
+func actionRows(stats stint.Stats, rates *charts.Rates) []actionRow {
 	rows := make([]actionRow, 0, len(stats.Actions))
 	for i := range stats.Actions {
 		row := actionRow{
 			ActionStats: stats.Actions[i], Link: link("action", "name", stats.Actions[i].Action),
-			Pace: rates.now(stats.Actions[i].Action),
+			Pace: rates.Now(stats.Actions[i].Action),
 		}
 		for state, tasks := range row.ByState() {
 			row.All += tasks

@@ -12,6 +12,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/kept"
 )
 
 // A previewData is what a page says before a change, with the form of somebody who agrees.
@@ -184,7 +185,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		data.Details = append(data.Details, h.countedOn())
 	}
 	data.Fields = []field{
-		{"task", packTasks(found.Tasks...)}, {"states", joinStates(inStates)},
+		{"task", bulk.Pack(found.Tasks...)}, {"states", joinStates(inStates)},
 	}
 	data.Fields = append(data.Fields, fieldsOf(with.to)...)
 	if found.More {
@@ -255,7 +256,7 @@ func (h *Handler) countOf(
 	if f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Age != "" {
 		return 0, false
 	}
-	stats, err := h.asked.stats.get(ctx)
+	stats, err := h.asked.stats.Get(ctx)
 	if err != nil {
 		return 0, false
 	}
@@ -296,9 +297,9 @@ func (h *Handler) findTasks(
 		return k.name == "retry" && task.AbortCause == stint.CauseDependency
 	}
 	const looksMax = changeTimeout / 4
-	begun := processNow()
+	begun := kept.Now()
 	found, err = bulk.Find(ctx, h.asked, filter, tasksAtOnce, skip, func() bool {
-		return processNow().Sub(begun) > looksMax
+		return kept.Now().Sub(begun) > looksMax
 	})
 	return found, states, err
 }

@@ -119,7 +119,7 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		data.Sentence = say("Its tasks are handed out again.")
 	}
 	data.Details = h.doubtsOf(r, k, t)
-	if stats, err := h.asked.stats.get(r.Context()); err == nil && t.key == "" {
+	if stats, err := h.asked.stats.Get(r.Context()); err == nil && t.key == "" {
 		for i := range stats.Actions {
 			if a := &stats.Actions[i]; a.Action == t.action {
 				data.Details = append(data.Details, say("Of its tasks, "+
@@ -200,7 +200,7 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 		return data, errNoSchedule
 	}
 	h.learnClock(r.Context())
-	at := h.asked.clock.now(r.Context())
+	at := h.asked.clock.Now(r.Context())
 	last, err := h.lastTriggered(r.Context(), t.schedule, at)
 	if err != nil {
 		return data, err
@@ -273,7 +273,7 @@ func (h *Handler) lastTriggered(
 	// The times of a page and of the database may differ by that much.
 	const slack, form, pagesMax = time.Minute, "2006-01-02T15:04:05", 20
 	from := since.Add(-slack).UTC().Format(form)
-	to := h.asked.clock.now(ctx).Add(slack).UTC().Format(form)
+	to := h.asked.clock.Now(ctx).Add(slack).UTC().Format(form)
 	same := 0
 	for same < len(from) && from[same] == to[same] {
 		same++

@@ -15,6 +15,7 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
+	"github.com/stint-tasks/stint/ui/internal/kept"
 	"github.com/stint-tasks/stint/verbs"
 )
 
@@ -27,12 +28,12 @@ type sharder interface {
 	AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) verbs.Changer
 }
 
-func shardsOf(store Store, options Options) *shared[[]views.Stats] {
+func shardsOf(store Store, options Options) *kept.Answer[[]views.Stats] {
 	sharded, ok := store.(sharder)
 	if !ok {
 		return nil
 	}
-	return &shared[[]views.Stats]{ask: sharded.ShardStats, timeout: options.Timeout}
+	return &kept.Answer[[]views.Stats]{Ask: sharded.ShardStats, Timeout: options.Timeout}
 }
 
 // missingOf says what a store does not tell of at the moment.
@@ -43,7 +44,7 @@ func missingOf(store Store) func() []string {
 	}
 	return func() (said []string) {
 		const shown = 15 * time.Second // for which answers may be shown
-		for _, shard := range sharded.Missing(processNow().Add(-shown)) {
+		for _, shard := range sharded.Missing(kept.Now().Add(-shown)) {
 			said = append(said, "Shard "+display.Text(shard)+
 				" is away: its tasks are missing.")
 		}
@@ -71,7 +72,7 @@ type shardsData struct {
 
 // shardsPage lists shards.
 func shardsPage(h *Handler, r *request) (view, error) {
-	found, err := h.asked.shards.get(r.Context())
+	found, err := h.asked.shards.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
@@ -154,7 +155,7 @@ func (h *Handler) serveShard(w http.ResponseWriter, r *http.Request, shard strin
 		return h.options.Authorize(r, verb)
 	}}
 	asked.page = h.pages["shards"] // to which it belongs
-	asked.now, asked.up = h.asked.clock.now(ctx), upFromShard
+	asked.now, asked.up = h.asked.clock.Now(ctx), upFromShard
 	if !asked.may(Read) {
 		defer cancel()
 		h.serveError(w, asked, errForbidden)
@@ -281,7 +282,7 @@ func (a *asked) shardsWith(ctx context.Context, action string) (on, pausedOn []p
 	if a.shards == nil {
 		return nil, nil
 	}
-	found, err := a.shards.get(ctx)
+	found, err := a.shards.Get(ctx)
 	if err != nil {
 		return nil, nil
 	}

@@ -69,7 +69,7 @@ func task(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	e := found.why
-	e.Now = h.asked.clock.now(ctx) // the answer may be that to somebody who asked before
+	e.Now = h.asked.clock.Now(ctx) // the answer may be that to somebody who asked before
 	data := taskData{
 		Partly: r.partly,
 		Task:   e.Task, Why: why(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
@@ -126,7 +126,7 @@ func (h *Handler) taskOffers(r *request, e *stint.Explanation) (offers []*offer)
 			names = append(names, name)
 		}
 	}
-	add(h.offer(r, []field{{"task", packTasks(bulk.NewTask(task))}, back}, names...))
+	add(h.offer(r, []field{{"task", bulk.Pack(bulk.NewTask(task))}, back}, names...))
 	if e.Limits == nil {
 		return offers
 	}
@@ -413,7 +413,7 @@ func (h *Handler) offerOrigins(r *request, d *taskData, graph *stint.Graph) {
 	}
 	d.Offers = slices.DeleteFunc(d.Offers, func(o *offer) bool { return len(o.Buttons) == 0 })
 	o := h.offer(r, []field{
-		{"task", packTasks(seen...)}, {"back", link("task", "id", string(d.Task.ID))},
+		{"task", bulk.Pack(seen...)}, {"back", link("task", "id", string(d.Task.ID))},
 	}, "retry").called("Retry where it began")
 	if o != nil {
 		d.Offers = append([]*offer{o}, d.Offers...)

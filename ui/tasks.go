@@ -154,7 +154,7 @@ func tasks(h *Handler, r *request) (view, error) {
 	if asked.After != "" {
 		data.First = withCursor(query, "")
 	}
-	if stats, err := h.asked.stats.get(r.Context()); err == nil {
+	if stats, err := h.asked.stats.Get(r.Context()); err == nil {
 		for i := range stats.Actions[:min(len(stats.Actions), choicesMax)] {
 			data.Actions = append(data.Actions, stats.Actions[i].Action)
 		}

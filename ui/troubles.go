@@ -141,7 +141,7 @@ func errorsAlike(h *Handler, r *request) (view, error) {
 	if err := checkQuery(query, "", "action", "error"); err != nil {
 		return view{}, err
 	}
-	found, err := h.asked.problems.get(r.Context())
+	found, err := h.asked.problems.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}

@@ -280,7 +280,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	asked.Request = r.WithContext(ctx)
-	asked.now = h.asked.clock.now(ctx)
+	asked.now = h.asked.clock.Now(ctx)
 	var err error
 	switch {
 	case !asked.may(Read):
@@ -314,7 +314,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 func (h *Handler) serveOtherSite(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	asked := &request{Request: r, may: func(Verb) bool { return false }}
-	asked.now = h.asked.clock.now(r.Context())
+	asked.now = h.asked.clock.Now(r.Context())
 	h.serveError(w, asked, errOtherSite)
 }
 

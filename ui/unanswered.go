@@ -66,7 +66,7 @@ func waiting(h *Handler, r *request) (view, error) {
 		row := waitingRow{TaskInfo: found.Tasks[i]}
 		if row.StandsFor = h.standsFor(row.ID); row.StandsFor == nil {
 			row.Offer = h.offer(r, []field{
-				{"task", packTasks(bulk.NewTask(&row.TaskInfo))}, {"back", here(r)},
+				{"task", bulk.Pack(bulk.NewTask(&row.TaskInfo))}, {"back", here(r)},
 			}, "answer")
 		}
 		data.Deadlines = data.Deadlines || !row.Deadline.IsZero()
@@ -79,7 +79,7 @@ func waiting(h *Handler, r *request) (view, error) {
 	if query.Get("after") != "" {
 		data.First = "waiting"
 	}
-	if stats, err := h.asked.stats.get(r.Context()); err == nil {
+	if stats, err := h.asked.stats.Get(r.Context()); err == nil {
 		data.count(stats)
 	}
 	if h.ofShards() { // which have tasks of this kind for themselves

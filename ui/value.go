@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui/internal/kept"
 )
 
 const (
@@ -90,15 +91,15 @@ func isSettled(state stint.State) bool { return state == stint.StateInProgress |
 // of returns a task with its body and result, unless these are large.
 func (v *values) of(ctx context.Context, task *stint.TaskInfo) (stint.TaskInfo, bool, error) {
 	v.mutex.Lock()
-	kept, ok := v.kept[task.ID]
+	known, ok := v.kept[task.ID]
 	v.mutex.Unlock()
-	if v.briefly && processNow().After(kept.until) {
+	if v.briefly && kept.Now().After(known.until) {
 		ok = false
 	}
-	if ok && isSettled(task.State) && isSettled(kept.info.State) &&
-		kept.info.InsertedAt.Equal(task.InsertedAt) &&
-		kept.info.FinishedAt.Equal(task.FinishedAt) {
-		return kept.info, kept.large, nil
+	if ok && isSettled(task.State) && isSettled(known.info.State) &&
+		known.info.InsertedAt.Equal(task.InsertedAt) &&
+		known.info.FinishedAt.Equal(task.FinishedAt) {
+		return known.info, known.large, nil
 	}
 	info, large, err := v.ask(ctx, task.ID)
 	if err != nil {
@@ -109,7 +110,7 @@ func (v *values) of(ctx context.Context, task *stint.TaskInfo) (stint.TaskInfo, 
 	if v.kept == nil || len(v.kept) >= keptMax {
 		v.kept = map[stint.TaskID]keptValue{} // it does not matter which ones are read again
 	}
-	v.kept[task.ID] = keptValue{info, large, processNow().Add(newFor)}
+	v.kept[task.ID] = keptValue{info, large, kept.Now().Add(kept.NewFor)}
 	return info, large, nil
 }
 
@@ -248,7 +249,7 @@ func value(h *Handler, w http.ResponseWriter, r *request) error {
 		name, content = "result", found[0].Result
 	}
 	// Whoever reads slowly must not keep others from reading. Not every server has deadlines.
-	_ = http.NewResponseController(w).SetWriteDeadline(processNow().Add(savingMax))
+	_ = http.NewResponseController(w).SetWriteDeadline(kept.Now().Add(savingMax))
 	header := w.Header()
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("Content-Disposition", "attachment; filename="+name)

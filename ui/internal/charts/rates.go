@@ -1,4 +1,6 @@
-package ui
+// Package charts turns counts of tasks into small pictures: curves of how many were fetched, and
+// bars of their states.
+package charts
 
 import (
 	"cmp"
@@ -12,8 +14,8 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// rates are how many tasks were handed out, as seen by those who looked in the last minutes.
-type rates struct {
+// Rates are how many tasks were handed out, as seen by those who looked in the last minutes.
+type Rates struct {
 	mutex sync.Mutex
 	ring  []sample // the newest last
 }
@@ -41,8 +43,8 @@ const (
 	sparkOver = 3 * time.Second
 )
 
-// note adds a sample.
-func (r *rates) note(stats stint.Stats, now time.Time) {
+// Note adds a sample.
+func (r *Rates) Note(stats stint.Stats, now time.Time) {
 	taken := sample{at: now, tries: make(map[string]tries, len(stats.Actions))}
 	for i := range stats.Actions {
 		a := &stats.Actions[i]
@@ -60,21 +62,21 @@ func (r *rates) note(stats stint.Stats, now time.Time) {
 	}
 }
 
-// A pace is how many tasks are handed out per second, and how many of these not for their first
+// A Pace is how many tasks are handed out per second, and how many of these not for their first
 // try. Known says that there are samples to tell from.
-type pace struct {
+type Pace struct {
 	All, Again float64
 	Known      bool
 }
 
 // over is the pace over some samples of some actions, or of all if none is named. That of an action
 // counts from the first sample that has it on: before, its past is unknown.
-func over(samples []sample, actions ...string) pace {
+func over(samples []sample, actions ...string) Pace {
 	last := samples[len(samples)-1]
 	if last.at.Sub(samples[0].at) <= 0 {
-		return pace{}
+		return Pace{}
 	}
-	p := pace{Known: true}
+	p := Pace{Known: true}
 	if len(actions) == 0 {
 		actions = slices.Collect(maps.Keys(last.tries))
 	}
@@ -95,12 +97,12 @@ func over(samples []sample, actions ...string) pace {
 	return p
 }
 
-// now is the pace of the last seconds.
-func (r *rates) now(actions ...string) pace {
+// Now is the pace of the last seconds.
+func (r *Rates) Now(actions ...string) Pace {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if len(r.ring) < 2 {
-		return pace{}
+		return Pace{}
 	}
 	last := r.ring[len(r.ring)-1]
 	first := len(r.ring) - 2
@@ -110,12 +112,12 @@ func (r *rates) now(actions ...string) pace {
 	return over(r.ring[first:], actions...)
 }
 
-// A spark is a small curve without axes.
-type spark struct {
+// A Spark is a small curve without axes.
+type Spark struct {
 	Line string // the path of an SVG picture of sparkWidth x sparkHeight
 	Area string // what is below the line
 	Most float64
-	Last pace
+	Last Pace
 	Span time.Duration
 }
 
@@ -127,12 +129,12 @@ const (
 	pointsMin   = 4 // fewer make no curve
 )
 
-// spark draws how the pace was since the first sample. There is no line while there are too few.
-func (r *rates) spark(actions ...string) spark {
-	last := r.now(actions...)
+// Spark draws how the pace was since the first sample. There is no line while there are too few.
+func (r *Rates) Spark(actions ...string) Spark {
+	last := r.Now(actions...)
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	s := spark{Last: last}
+	s := Spark{Last: last}
 	if len(r.ring) < pointsMin {
 		return s
 	}
