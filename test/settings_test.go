@@ -28,6 +28,8 @@ var hostileSettings = map[string]string{
 	"enable_sort": "off", "enable_hashagg": "off", "plan_cache_mode": "force_custom_plan",
 	"geqo_threshold": "2", "jit": "on", "jit_above_cost": "0", "quote_all_identifiers": "on",
 	"xmloption": "document", "session_replication_role": "replica", "lc_messages": "C",
+	"max_parallel_workers_per_gather": "2", "parallel_setup_cost": "0", "parallel_tuple_cost": "0",
+	"min_parallel_table_scan_size": "0", "min_parallel_index_scan_size": "0",
 	"check_function_bodies": "off", "escape_string_warning": "on", "lo_compat_privileges": "on",
 }
 
