@@ -61,9 +61,9 @@ func settings() map[string]string {
 		"fsync":              "off",
 		"synchronous_commit": "off",
 		"full_page_writes":   "off",
-		// A fifth of the time otherwise: each test ends with a check of its store, which would begin
-		// workers for tables with a few rows, and queries of tests would be compiled. Statements of
-		// verbs turn jit off themselves.
+		// A fifth of the time otherwise: each test ends with a check of its store, which would
+		// begin workers for tables of a few rows, and queries of tests would be compiled.
+		// Statements of verbs turn jit off themselves.
 		"max_parallel_workers_per_gather": "0",
 		"jit":                             "off",
 	}
