@@ -259,8 +259,8 @@ func (e *ArgumentError) Error() string {
 // Unwrap returns [ArgumentError.Err].
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// ErrClaimSpent reports that nothing is handed out under a [Claim] any more: it was released, or
-// tasks were handed out under it that the actor does not own. The caller goes on under a new claim.
+// ErrClaimSpent reports that nothing is fetched under a [Claim] any more: it was released, or
+// tasks were fetched under it that the actor does not own. The caller goes on under a new claim.
 var ErrClaimSpent = errors.New("claim was used before")
 
 // The limits of design: each is checked here before the database sees the value, and again by a
@@ -476,11 +476,11 @@ func checkActor(actor ActorID, actions []string) error {
 			return at(err, i, "")
 		}
 		if action == Spontaneous {
-			return at(argumentError("action", "spontaneous tasks are never handed out"), i, "")
+			return at(argumentError("action", "spontaneous tasks are never fetched"), i, "")
 		}
 		if action == External {
 			return at(argumentError("action",
-				"external tasks are never handed out: AnswerTasks ends them"), i, "")
+				"external tasks are never fetched: AnswerTasks ends them"), i, "")
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ type Explanation struct {
 	// Steps are the recorded steps of the task: those that its next try need not do.
 	Steps []StepInfo
 
-	// TriesLeft is how often the task can still be handed out, -1 if there is no limit.
+	// TriesLeft is how often the task can still be fetched, -1 if there is no limit.
 	TriesLeft int
 
 	// Limits says how limits and pauses hold the task up; nil unless the task is ready, and its

@@ -215,7 +215,7 @@ func (e Explanation) describeReady(text *strings.Builder) {
 	}
 	switch {
 	case e.IsOverdue():
-		fmt.Fprintf(text, ", but its deadline passed at %s: it is handed out no more, and a store "+
+		fmt.Fprintf(text, ", but its deadline passed at %s: it is fetched no more, and a store "+
 			"that maintains aborts it", stamp(e.Task.Deadline))
 	case e.Task.Action == External && e.Task.Deadline.IsZero():
 		text.WriteString(": it waits for an answer from outside")

@@ -62,17 +62,17 @@ func tryOutcomes() []TryOutcome {
 	}
 }
 
-// A Try is one hand-out of a task that has ended.
+// A Try is one fetch of a task that has ended.
 type Try struct {
-	// Number is the number of the hand-out, beginning with 1. The count begins anew when the task
+	// Number is the number of the fetch, beginning with 1. The count begins anew when the task
 	// is retried, and a released try shares its number with the next one. An answered task
-	// ([External]) was not handed out: 0.
+	// ([External]) was not fetched: 0.
 	Number int
 
 	Outcome TryOutcome
 	Actor   ActorID // who owned the task
 
-	// OwnedAt is when the task was handed out, zero where only the end is known: of a try that
+	// OwnedAt is when the task was fetched, zero where only the end is known: of a try that
 	// ended the task and has no log. EndedAt is when the try ended. Both are on the database's
 	// clock.
 	OwnedAt, EndedAt time.Time

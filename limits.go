@@ -11,20 +11,20 @@ import (
 	"github.com/stint-tasks/stint/internal/limit"
 )
 
-// This file says what the limits are. They count where tasks are handed out: own_limited.go and
+// This file says what the limits are. They count where tasks are fetched: own_limited.go and
 // sql/own/own_limited.sql. internal/limit changes them, and puts parked tasks back into the queue.
 
-// Limits bound how tasks with one action are handed out, by all stores of the schema together. They
-// are kept in the database, so a change takes effect everywhere with the next hand-out.
+// Limits bound how tasks with one action are fetched, by all stores of the schema together. They
+// are kept in the database, so a change takes effect everywhere with the next fetch.
 type Limits struct {
 	// Concurrency is how many tasks may be in progress at once, at most 10⁹; 0: any number.
 	Concurrency int
 	// ConcurrencyPerKey is how many tasks of each key may be in progress at once, at most 1,000; 0:
 	// any number.
 	ConcurrencyPerKey int
-	// Rate is how many tasks may be handed out in a time; zero: any number.
+	// Rate is how many tasks may be fetched in a time; zero: any number.
 	Rate Rate
-	// RatePerKey is how many tasks of each key may be handed out in a time; zero: any number.
+	// RatePerKey is how many tasks of each key may be fetched in a time; zero: any number.
 	RatePerKey Rate
 	// Fair makes keys take turns within a priority, in proportion to their weights: see
 	// [Store.SetWeights].
@@ -33,17 +33,17 @@ type Limits struct {
 	// rather than one of each. It needs Fair, and has up to 255 bytes. Empty: no group.
 	FairGroup string
 	// Ordered performs the tasks of each key one at a time, in the order in which they became
-	// ready, within a priority: a task that was handed out holds its key until it has ended or is
+	// ready, within a priority: a task that was fetched holds its key until it has ended or is
 	// deleted, through tries and expired leases. ConcurrencyPerKey is 1 then. Not with Fair.
 	Ordered bool
 }
 
 // A Rate is so many tasks in a time, as a bucket to which tokens come evenly and from which each
-// hand-out of a task takes one. The zero Rate is no limit.
+// fetch of a task takes one. The zero Rate is no limit.
 type Rate struct {
 	Tasks int           // 1 to 10⁹
 	Per   time.Duration // a microsecond to a year
-	// Burst is how many tokens the bucket holds, and so how many tasks may be handed out at once
+	// Burst is how many tokens the bucket holds, and so how many tasks may be fetched at once
 	// after a while without any: at most 10⁹, and what comes in 1,000 years. Default: what comes in
 	// a second, at least 1.
 	Burst int
@@ -61,23 +61,23 @@ const (
 )
 
 // SetLimits sets the limits of an action, in the place of those that it has; the zero Limits are
-// none. It takes effect for hand-outs that begin after it returned. Pauses and weights stay. The
+// none. It takes effect for fetches that begin after it returned. Pauses and weights stay. The
 // action need not have tasks yet. If there are more tasks in progress than a new limit allows, they
-// stay with their owners, and nothing is handed out until there is capacity.
+// stay with their owners, and nothing is fetched until there is capacity.
 //
 // A new rate begins with a full bucket; if there was a rate before, its tokens stay, as far as the
 // new bucket holds them. The bucket of a key is full when it would have been by the rate before, or
 // when the new rate has filled an empty one, whichever comes first.
 //
-// Releases that do not know of limits, those for version 1 of the schema, would hand out tasks
+// Releases that do not know of limits, those for version 1 of the schema, would fetch tasks
 // regardless. So as long as their stores are connected, SetLimits refuses with [ErrSchemaVersion],
 // and afterwards they do not start, until there are no limits and pauses any more. It cannot see
 // those with PollOnly, nor those that have used the store, but have neither owned tasks nor waited
 // yet. The function add_task of such a release refuses, too: install that of this release first
 // (migrations/functions.sql).
 //
-// So that tasks that were handed out before count towards a limit of tasks in progress, or a rate,
-// SetLimits waits for the transactions that hand out, return or change tasks at that
+// So that tasks that were fetched before count towards a limit of tasks in progress, or a rate,
+// SetLimits waits for the transactions that fetch, return or change tasks at that
 // moment, however long these take. For a limit of tasks in progress, it then looks through all of
 // them. If ctx ends meanwhile, or something fails, the error says that the limits are in force, but
 // that such tasks may not count yet: call again. Otherwise a call that is cut off may or may not
@@ -85,7 +85,7 @@ const (
 // counts.
 //
 // It is refused in the caller's transaction, with an [*ArgumentError], since that would hold up
-// every hand-out of the action until it ends. Actions that begin with "stint." are refused, too:
+// every fetch of the action until it ends. Actions that begin with "stint." are refused, too:
 // the packages of this module have them for tasks of their own, which must not wait.
 func (s *Store) SetLimits(ctx context.Context, action string, limits Limits) error {
 	if err := s.setLimits(ctx, action, limits); err != nil {
@@ -103,7 +103,7 @@ func (s *Store) setLimits(ctx context.Context, action string, limits Limits) err
 	}
 	applied, err := s.limits.Set(ctx, action, limits.toEngine())
 	if !applied {
-		err = fmt.Errorf("they are in force, but tasks that were handed out before may not count "+
+		err = fmt.Errorf("they are in force, but tasks that were fetched before may not count "+
 			"yet: call again: %w", err)
 	}
 	return err
@@ -120,7 +120,7 @@ func (l *Limits) toEngine() limit.Limits {
 
 // checkLimiting refuses what no verb may set that changes limits, pauses or weights of an action.
 func (s *Store) checkLimiting(actions ...string) error {
-	err := s.outsideTx(", whose lock would hold up every hand-out of the action")
+	err := s.outsideTx(", whose lock would hold up every fetch of the action")
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (r Rate) check(name string) error {
 const weightMax = 1000
 
 // SetWeights sets the weights of keys of an action, 1 to 1,000 each. If keys take turns
-// ([Limits].Fair), three times as many tasks are handed out of a key with weight 3 as of one with
+// ([Limits].Fair), three times as many tasks are fetched of a key with weight 3 as of one with
 // weight 1, as long as both have some that are ready. Default: 1. Keys that are not named keep
 // theirs. Where keys do not take turns, weights are kept, and have no effect.
 //
@@ -221,8 +221,8 @@ func (s *Store) setWeights(ctx context.Context, action string, weights map[strin
 	return s.limits.SetWeights(ctx, action, keys, numbers)
 }
 
-// Pause stops the hand-outs of tasks with these actions, by all stores of the schema, until
-// [Store.Resume]. It takes effect for hand-outs that begin after it returned. Owners go on with
+// Pause stops the fetches of tasks with these actions, by all stores of the schema, until
+// [Store.Resume]. It takes effect for fetches that begin after it returned. Owners go on with
 // what they own, and tasks may be inserted. To pause an action again changes nothing: it stays
 // paused since the first time. Limits stay as they are.
 //
@@ -260,7 +260,7 @@ func (s *Store) pauseActions(ctx context.Context, actions []string, pause bool) 
 	return s.limits.ResumeActions(ctx, actions)
 }
 
-// PauseKeys stops the hand-outs of tasks with these keys of an action, as [Store.Pause] does for a
+// PauseKeys stops the fetches of tasks with these keys of an action, as [Store.Pause] does for a
 // whole action. It takes 10,000 keys at most.
 func (s *Store) PauseKeys(ctx context.Context, action string, keys ...string) error {
 	if err := s.pauseKeys(ctx, action, keys, true); err != nil {
@@ -338,7 +338,7 @@ type ActionLimits struct {
 	ParkedOrMore bool
 
 	// Tokens is how many tokens the bucket of Limits.Rate holds. NextAt is when it has the next one
-	// to hand out a task with, zero if it has one.
+	// to fetch a task with, zero if it has one.
 	Tokens float64
 	NextAt time.Time
 

@@ -154,7 +154,7 @@ const (
 // They come in the order of their IDs, unless [Filter.NewestFirst] is set. If the filter names
 // states or an actor and no prefix, they come state by state: in progress, ready, scheduled,
 // blocked, aborted, completed. Finished tasks come newest first, scheduled tasks by the time at
-// which they are due, ready tasks of named actions in the order of the hand-out, behind those that
+// which they are due, ready tasks of named actions in the order of the fetch, behind those that
 // wait for capacity below a limit of their key or for its turn, and the others roughly in the order
 // of insertion. An actor has tasks in progress and finished ones.
 //

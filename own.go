@@ -41,7 +41,7 @@ import (
 // always one: the rest is given back, with its tries refunded. While large bodies are on their way
 // the leases are extended. The call may take as long as a slow line needs, but it fails if the
 // database is silent for ten seconds, or the pool has a connection for nobody for as long; what it
-// may have handed out is then given back in the background.
+// may have fetched is then given back in the background.
 //
 // If the connection breaks before the answer arrives, the call asks on other connections for the
 // tasks that it may have been given, for ten seconds if it must. If the database stays away for
@@ -83,7 +83,7 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 	request.MaxTasks = min(request.MaxTasks, ownedTasksMax)
 	call := exchange{request.returns, request.MaxTasks}
 	if s.db.InTx() || call.size()-call.maxTasks > groupcommit.SizeMax/2 {
-		answer, err := s.handOut(ctx, request)
+		answer, err := s.fetch(ctx, request)
 		if err != nil {
 			return ownAnswer{}, err
 		}
@@ -98,7 +98,7 @@ func (s *Store) ownTasks(ctx context.Context, request ownRequest) (ownAnswer, er
 		key.alone = s.claims.Add(1)
 	}
 	answer, err := s.owns.Do(ctx, key, call)
-	if err != nil && ctx.Err() != nil && request.chosen.isSet() { // the hand-out may go on and fail
+	if err != nil && ctx.Err() != nil && request.chosen.isSet() { // the fetch may go on and fail
 		s.goOn(request.Lease, s.abandoning(request.chosen.claim(), request.Actor))
 	}
 	return answer, err
@@ -130,10 +130,10 @@ func (s *Store) ownTogether(
 			(call.maxTasks == 1 || len(call.returns) > 0 && call.maxTasks <= singlyMax)
 	}
 	actions := strings.Split(key.actions, "\x00")
-	answer, err := s.handOut(ctx, ownRequest{
+	answer, err := s.fetch(ctx, ownRequest{
 		Want{key.actor, all, actions, key.lease},
 		key.awaits, key.chosen, returns,
-		singly && all <= singlyMax, // together, many are rather returned as they were handed out
+		singly && all <= singlyMax, // together, many are rather returned as they were fetched
 	})
 	if err != nil {
 		return nil, err
@@ -170,14 +170,14 @@ type ownRequest struct {
 
 	awaits bool  // asks what to wait for if there are no tasks
 	chosen Claim // by the caller, if it has chosen one
-	// returns are made in the transaction of the hand-out. There may be some only outside of a
+	// returns are made in the transaction of the fetch. There may be some only outside of a
 	// transaction.
 	returns []Return
 	singly  bool // each task is to be returned by itself
 }
 
-// A handOut is an ownRequest under way: its steps, and what they answer.
-type handOut struct {
+// A fetch is an ownRequest under way: its steps, and what they answer.
+type fetch struct {
 	ownRequest
 	store *Store
 	claim claim
@@ -185,7 +185,7 @@ type handOut struct {
 	scan  queuefloors.Scan
 
 	rows []ownedRow
-	// met is how many ready tasks there were, as far as the hand-out has looked; 0: not known.
+	// met is how many ready tasks there were, as far as the fetch has looked; 0: not known.
 	met      int64
 	next     nextDue
 	verdicts []error // on the returns; nil until they are made
@@ -195,7 +195,7 @@ type handOut struct {
 	// unread says that an answer came that could not be read; reading that the tasks are owned, and
 	// bodies are yet to be read.
 	unread, reading bool
-	// unknown says that it is not known what was handed out under the claim; repeated that the
+	// unknown says that it is not known what was fetched under the claim; repeated that the
 	// call has repeated itself under a claim that the caller has chosen.
 	unknown, repeated bool
 	// floors are the least ranks of ready tasks, by action: one for each priority found.
@@ -208,14 +208,14 @@ type handOut struct {
 	refused bool
 }
 
-// handOut makes an actor the owner of tasks.
-func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, error) {
+// fetch makes an actor the owner of tasks.
+func (s *Store) fetch(ctx context.Context, request ownRequest) (*fetch, error) {
 	if !s.db.InTx() {
 		s = s.on(s.db.WithAnswerLimit())
 	}
 	request.MaxTasks = s.sizes.Most(request.Actions, request.MaxTasks)
-	h := &handOut{ownRequest: request, store: s}
-	if request.chosen.isSet() { // else the call shares its hand-out with others
+	h := &fetch{ownRequest: request, store: s}
+	if request.chosen.isSet() { // else the call shares its fetch with others
 		h.room = callctx.RoomOf(ctx)
 	}
 	told := s.awaiting.Told()
@@ -262,9 +262,9 @@ func (s *Store) handOut(ctx context.Context, request ownRequest) (*handOut, erro
 	return h, nil
 }
 
-// tookAll reports whether no ready task was left, as far as the hand-out has looked. Limits may
+// tookAll reports whether no ready task was left, as far as the fetch has looked. Limits may
 // leave some.
-func (h *handOut) tookAll() bool {
+func (h *fetch) tookAll() bool {
 	switch n := len(h.rows); {
 	case len(h.bounds) > 0 || h.taken:
 		return false
@@ -275,7 +275,7 @@ func (h *handOut) tookAll() bool {
 }
 
 // run scans the queues once and, if it finds nothing, perhaps again.
-func (h *handOut) run(ctx context.Context) error {
+func (h *fetch) run(ctx context.Context) error {
 	if err := h.ownFirst(ctx); err != nil || len(h.rows) > 0 || h.taken || len(h.returns) > 0 {
 		return err
 	}
@@ -290,15 +290,15 @@ func (h *handOut) run(ctx context.Context) error {
 	return h.ownAgain(ctx)
 }
 
-// ownFirst hands out from the queues, perhaps only from where their rows begin.
-func (h *handOut) ownFirst(ctx context.Context) error {
+// ownFirst fetches from the queues, perhaps only from where their rows begin.
+func (h *fetch) ownFirst(ctx context.Context) error {
 	if err := h.choose(); err != nil {
 		return err
 	}
 	h.scan = h.store.queues.Scan(h.Actions, false)
 	asked := h.store.stats.Asked(h.store.db, h.Actions)
-	return h.handOutUnder(ctx, func() []pg.Step {
-		steps := h.handOutSteps()
+	return h.fetchUnder(ctx, func() []pg.Step {
+		steps := h.fetchSteps()
 		if h.chosen.isSet() {
 			steps = append(steps, h.lookChosen()...)
 		}
@@ -307,7 +307,7 @@ func (h *handOut) ownFirst(ctx context.Context) error {
 }
 
 // choose sets the claim: a new one, unless the caller has chosen it.
-func (h *handOut) choose() (err error) {
+func (h *fetch) choose() (err error) {
 	if h.chosen.isSet() {
 		h.claim = h.chosen.claim()
 		return nil
@@ -316,14 +316,14 @@ func (h *handOut) choose() (err error) {
 	return err
 }
 
-// ownAgain hands out from the whole queues. Before that it makes tasks ready that are due, or whose
+// ownAgain fetches from the whole queues. Before that it makes tasks ready that are due, or whose
 // leases have expired by now. Besides, tasks that others were taking a moment ago may be free
 // again.
-func (h *handOut) ownAgain(ctx context.Context) error {
+func (h *fetch) ownAgain(ctx context.Context) error {
 	scheduled, leases := scanScheduled(), h.store.scanLeases(reclaimedLeaseMax)
 	h.scan = h.store.queues.Scan(h.Actions, true)
-	err := h.handOutUnder(ctx, func() []pg.Step {
-		steps := append([]pg.Step{scheduled.step(), leases.step()}, h.handOutSteps()...)
+	err := h.fetchUnder(ctx, func() []pg.Step {
+		steps := append([]pg.Step{scheduled.step(), leases.step()}, h.fetchSteps()...)
 		if len(h.scan.Actions) > 1 && len(h.bounds) == 0 {
 			steps = append(steps, h.ownOfEach())
 		}
@@ -343,14 +343,14 @@ func (h *handOut) ownAgain(ctx context.Context) error {
 	return nil
 }
 
-// own hands out the tasks that are first in the queues.
-func (h *handOut) own() pg.Step { return h.ownStep(false, h.read) }
+// own fetches the tasks that are first in the queues.
+func (h *fetch) own() pg.Step { return h.ownStep(false, h.read) }
 
-// ownOfEach hands out some tasks of each queue if the own before it handed out nothing: others may
+// ownOfEach fetches some tasks of each queue if the own before it fetched nothing: others may
 // be taking all tasks at the heads of the queues.
-func (h *handOut) ownOfEach() pg.Step { return h.ownStep(true, h.readMore) }
+func (h *fetch) ownOfEach() pg.Step { return h.ownStep(true, h.readMore) }
 
-func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) pg.Step {
+func (h *fetch) ownStep(spread bool, read func(pgx.Rows) error) pg.Step {
 	name := "own_tasks"
 	switch few := len(h.scan.Actions) <= fewQueues; {
 	case few && h.singly:
@@ -370,7 +370,7 @@ func (h *handOut) ownStep(spread bool, read func(pgx.Rows) error) pg.Step {
 }
 
 // sessionID is the session that the lease is bound to, or nil.
-func (h *handOut) sessionID() *int64 {
+func (h *fetch) sessionID() *int64 {
 	if h.chosen.Session != 0 {
 		return &h.chosen.Session
 	}
@@ -378,7 +378,7 @@ func (h *handOut) sessionID() *int64 {
 }
 
 // due asks what there is to wait for.
-func (h *handOut) due(scan queuefloors.Scan) pg.Step {
+func (h *fetch) due(scan queuefloors.Scan) pg.Step {
 	return pg.Step{
 		Name: "next_due",
 		Args: []any{scan.Actions, int64(h.claim), scan.From, scan.To, scan.Whole, true},
@@ -410,7 +410,7 @@ type ownedColumns struct {
 // not scanned.
 const actionColumn = 2
 
-func (h *handOut) read(rows pgx.Rows) error {
+func (h *fetch) read(rows pgx.Rows) error {
 	h.rows, h.floors, h.met = h.rows[:0], map[string][]int64{}, 0
 	var c ownedColumns
 	into := []any{
@@ -440,8 +440,8 @@ func (h *handOut) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// add adds a task that was handed out.
-func (h *handOut) add(c *ownedColumns, action string) error {
+// add adds a task that was fetched.
+func (h *fetch) add(c *ownedColumns, action string) error {
 	had, err := headers.Decode(c.headers.String)
 	if err != nil {
 		return err
@@ -468,7 +468,7 @@ func (h *handOut) add(c *ownedColumns, action string) error {
 }
 
 // readMore reads the answer of a second own_tasks, unless the first one has found tasks.
-func (h *handOut) readMore(rows pgx.Rows) error {
+func (h *fetch) readMore(rows pgx.Rows) error {
 	if len(h.rows) > 0 {
 		rows.Close()
 		return rows.Err()
@@ -478,21 +478,21 @@ func (h *handOut) readMore(rows pgx.Rows) error {
 }
 
 // readNext reads what there is to wait for. There is no such answer if own_tasks has found tasks.
-func (h *handOut) readNext(rows pgx.Rows) error {
+func (h *fetch) readNext(rows pgx.Rows) error {
 	if err := h.next.read(rows); err != nil {
 		return h.cannotRead(err)
 	}
 	return nil
 }
 
-func (h *handOut) cannotRead(err error) error {
+func (h *fetch) cannotRead(err error) error {
 	h.unread = true
 	return err
 }
 
 // tasks returns the tasks in the order of their spans, which is the order of priority and age, and
 // within a span in the order of insertion.
-func (h *handOut) tasks() []OwnedTask {
+func (h *fetch) tasks() []OwnedTask {
 	h.sort()
 	tasks := make([]OwnedTask, len(h.rows))
 	for i := range h.rows {
@@ -501,7 +501,7 @@ func (h *handOut) tasks() []OwnedTask {
 	return tasks
 }
 
-func (h *handOut) sort() {
+func (h *fetch) sort() {
 	slices.SortFunc(h.rows, func(a, b ownedRow) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
 	})
@@ -524,11 +524,11 @@ func (n *nextDue) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// own_few hands out tasks of at most fewQueues queues, and own_singly up to singlyMax for callers
+// own_few fetches tasks of at most fewQueues queues, and own_singly up to singlyMax for callers
 // that will return them one by one: those that want one, and those that return some.
 const fewQueues, singlyMax = 2, 64
 
-// An exchange is what calls that share a hand-out ask for: how many tasks, in the place of those
+// An exchange is what calls that share a fetch ask for: how many tasks, in the place of those
 // that they return.
 type exchange struct {
 	returns  []Return
@@ -538,9 +538,9 @@ type exchange struct {
 func (e exchange) size() int       { return returnsSize(e.returns) + e.maxTasks }
 func (e exchange) clone() exchange { return exchange{cloneReturns(e.returns), e.maxTasks} }
 
-// returnFirst makes the returns of a hand-out in the transaction of its first steps. Under limits
+// returnFirst makes the returns of a fetch in the transaction of its first steps. Under limits
 // these lock what a return may wait for, so there the returns come ahead, in another transaction.
-func (h *handOut) returnFirst(ctx context.Context, steps []pg.Step) (err error) {
+func (h *fetch) returnFirst(ctx context.Context, steps []pg.Step) (err error) {
 	along, alone := steps, []pg.Step(nil)
 	if len(h.bounds) > 0 {
 		along, alone = nil, steps
@@ -554,9 +554,9 @@ func (h *handOut) returnFirst(ctx context.Context, steps []pg.Step) (err error) 
 	return err
 }
 
-// judgeReturns judges the returns that were made along with a hand-out. Where that was cut off, and
-// what it handed out was found all the same, so were the returns: they are made again, to know.
-func (h *handOut) judgeReturns(ctx context.Context) (err error) {
+// judgeReturns judges the returns that were made along with a fetch. Where that was cut off, and
+// what it fetched was found all the same, so were the returns: they are made again, to know.
+func (h *fetch) judgeReturns(ctx context.Context) (err error) {
 	if len(h.returns) == 0 {
 		return nil
 	}

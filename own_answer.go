@@ -15,15 +15,15 @@ import (
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
-// budget is how many bytes of bodies the hand-out delivers.
-func (h *handOut) budget() bodies.Budget {
+// budget is how many bytes of bodies the fetch delivers.
+func (h *fetch) budget() bodies.Budget {
 	return bodies.Budget{
-		Limit: h.store.handOutBytes, Lease: h.Lease, Remote: h.chosen.isSet(), Asks: h.room != nil,
+		Limit: h.store.fetchBytes, Lease: h.Lease, Remote: h.chosen.isSet(), Asks: h.room != nil,
 	}
 }
 
 // claimed reads the tasks that are owned under the claim.
-func (h *handOut) claimed() pg.Step {
+func (h *fetch) claimed() pg.Step {
 	return pg.Step{
 		Name: "claimed_tasks", Read: h.read,
 		Args: []any{int64(h.claim), h.budget().Inline(), h.store.pieceBytes, h.budget().Short()},
@@ -31,15 +31,15 @@ func (h *handOut) claimed() pg.Step {
 }
 
 // claimedBehind is claimed, behind the commit.
-func (h *handOut) claimedBehind() pg.Step {
+func (h *fetch) claimedBehind() pg.Step {
 	read := h.claimed()
 	read.AfterCommit = true
 	return read
 }
 
-// readBodies reads the bodies that were too long to come with the hand-out, the first of them in
+// readBodies reads the bodies that were too long to come with the fetch, the first of them in
 // any case, and gives back the tasks whose bodies would make the answer too long.
-func (h *handOut) readBodies(ctx context.Context) error {
+func (h *fetch) readBodies(ctx context.Context) error {
 	isLong := func(row ownedRow) bool { return len(row.task.Body) < row.size }
 	if !slices.ContainsFunc(h.rows, isLong) {
 		h.store.sizes.Learn(h.Actions, len(h.rows), 0)
@@ -84,7 +84,7 @@ func (h *handOut) readBodies(ctx context.Context) error {
 
 // readLong reads the bodies of tasks, once there is room for all bodies, which have so many bytes.
 // The leases are extended meanwhile, since the tasks are owned by nobody else who could.
-func (h *handOut) readLong(
+func (h *fetch) readLong(
 	ctx context.Context, long []ownedRow, bytes int,
 ) (map[int64][]byte, error) {
 	defer h.keepLeases(ctx)()
@@ -130,9 +130,9 @@ func (h *handOut) readLong(
 
 var errBodiesGone = errors.New("tasks were deleted while their bodies were read")
 
-// keepLeases extends the leases of the hand-out until the returned function is called. If that
+// keepLeases extends the leases of the fetch until the returned function is called. If that
 // fails, the leases expire.
-func (h *handOut) keepLeases(ctx context.Context) (stop func()) {
+func (h *fetch) keepLeases(ctx context.Context) (stop func()) {
 	const part = 3 // of the lease
 	if h.store.db.InTx() {
 		return func() {}
@@ -170,15 +170,15 @@ func readAny(found *bool) func(pgx.Rows) error {
 }
 
 // lookChosen finds out whether the claim was used before, and remembers it if it may have been.
-func (h *handOut) lookChosen() []pg.Step {
+func (h *fetch) lookChosen() []pg.Step {
 	if h.chosen.Repeated || h.repeated {
 		return []pg.Step{h.look(), h.remember()}
 	}
 	return []pg.Step{h.look()}
 }
 
-// look asks whether tasks were handed out under a claim of the caller's.
-func (h *handOut) look() pg.Step {
+// look asks whether tasks were fetched under a claim of the caller's.
+func (h *fetch) look() pg.Step {
 	return pg.Step{
 		Name: "claim_taken", Args: []any{int64(h.claim)},
 		Read: func(rows pgx.Rows) error {
@@ -191,7 +191,7 @@ func (h *handOut) look() pg.Step {
 
 // remember keeps the claim known when its tasks have ended, and who has repeated the call: the
 // caller, who is then responsible for the tasks, or only the call itself.
-func (h *handOut) remember() pg.Step {
+func (h *fetch) remember() pg.Step {
 	const byCaller, byItself = -1, -2
 	by := byItself
 	if h.chosen.Repeated || !h.repeated {
@@ -200,9 +200,9 @@ func (h *handOut) remember() pg.Step {
 	return pg.Step{Name: "remember_claim", Args: []any{int64(h.claim), by}}
 }
 
-// again answers a repeated call with the tasks that were handed out under its claim before, as far
+// again answers a repeated call with the tasks that were fetched under its claim before, as far
 // as the actor still owns them.
-func (h *handOut) again(ctx context.Context) error {
+func (h *fetch) again(ctx context.Context) error {
 	ask := h.claimed()
 	spent := false
 	err := h.store.db.Run(ctx,
@@ -229,7 +229,7 @@ func (h *handOut) again(ctx context.Context) error {
 }
 
 // renew begins the lease anew, and keeps the tasks that the actor still owns.
-func (h *handOut) renew(ctx context.Context) error {
+func (h *fetch) renew(ctx context.Context) error {
 	key := extendKey{h.Actor, h.chosen.Session, h.Lease}
 	kept, err := h.store.extendLeases(ctx, key, h.tasks(), false)
 	if err != nil {

@@ -28,11 +28,11 @@ const (
 	roomLooksMax = 20
 )
 
-// underLimits is the part of a handOut that own_gated and own_limited are asked for.
+// underLimits is the part of a fetch that own_gated and own_limited are asked for.
 type underLimits struct {
 	// bounds are the actions that were known to have limits, limited those that do.
 	bounds, limited map[string]limit.Kind
-	// spans were handed out. Their tasks are read behind the commit, in this order.
+	// spans were fetched. Their tasks are read behind the commit, in this order.
 	spans []takenSpan
 	// Of these keys, tasks had to be parked; passed says that others had to be, behind tasks that
 	// somebody is changing.
@@ -52,7 +52,7 @@ type underLimits struct {
 	redeal bool
 	// scanned is how many tasks own_limited looks at; 0: no more than the caller wants.
 	scanned int
-	// from is where tasks are handed out ahead of those before it, which are at the limits of their
+	// from is where tasks are fetched ahead of those before it, which are at the limits of their
 	// keys and not parked yet; nil: from the beginning.
 	from *place
 }
@@ -66,7 +66,7 @@ type place struct {
 // behindOthers is what own_limited adds to the turns to begin at a place.
 const behindOthers = 4
 
-// A takenSpan is a span that was handed out: tasks that were next to each other in the queue.
+// A takenSpan is a span that was fetched: tasks that were next to each other in the queue.
 type takenSpan struct {
 	span
 	rank    int64
@@ -74,8 +74,8 @@ type takenSpan struct {
 	signals bool // other tasks wait for one of them
 }
 
-// handOutSteps hand out the tasks that are first in the queues.
-func (h *handOut) handOutSteps() []pg.Step {
+// fetchSteps fetch the tasks that are first in the queues.
+func (h *fetch) fetchSteps() []pg.Step {
 	h.bounds = nil
 	if !h.store.db.InTx() {
 		h.bounds = h.store.limits.Known.Of(h.Actions)
@@ -111,9 +111,9 @@ func (h *handOut) handOutSteps() []pg.Step {
 	return append(steps, own, h.claimedBehind())
 }
 
-// readSpans reads the spans that were handed out, the keys of which tasks were parked, and the
+// readSpans reads the spans that were fetched, the keys of which tasks were parked, and the
 // actions that have limits.
-func (h *handOut) readSpans(rows pgx.Rows) error {
+func (h *fetch) readSpans(rows pgx.Rows) error {
 	h.spans = h.spans[:0]
 	var one takenSpan
 	var signals, rates, keyed, locks, hasCapacity *bool
@@ -155,13 +155,13 @@ func (h *handOut) readSpans(rows pgx.Rows) error {
 }
 
 // isFull reports whether limits left no capacity for any of the actions.
-func (h *handOut) isFull() bool {
+func (h *fetch) isFull() bool {
 	isFree := func(action string) bool { _, limited := h.bounds[action]; return !limited }
 	return !h.hasCapacity && !slices.ContainsFunc(h.Actions, isFree)
 }
 
-// spanOf returns the span of a task that own_gated or own_limited handed out, or nil.
-func (h *handOut) spanOf(key int64) *takenSpan {
+// spanOf returns the span of a task that own_gated or own_limited fetched, or nil.
+func (h *fetch) spanOf(key int64) *takenSpan {
 	i, _ := slices.BinarySearchFunc(h.spans, key, func(of takenSpan, key int64) int {
 		return cmp.Compare(of.hi, key)
 	})
@@ -171,9 +171,9 @@ func (h *handOut) spanOf(key int64) *takenSpan {
 	return &h.spans[i]
 }
 
-// readDealt reads the keys of fair actions of which no task can be handed out, and whether tasks
+// readDealt reads the keys of fair actions of which no task can be fetched, and whether tasks
 // whose turn has come are left from before.
-func (h *handOut) readDealt(rows pgx.Rows) error {
+func (h *fetch) readDealt(rows pgx.Rows) error {
 	var action string
 	var key *string
 	_, err := pgx.ForEachRow(rows, []any{&action, &key}, func() error {
@@ -187,17 +187,17 @@ func (h *handOut) readDealt(rows pgx.Rows) error {
 	return err
 }
 
-// handOutUnder runs the steps of a hand-out, and runs them again as long as they find no task but
+// fetchUnder runs the steps of a fetch, and runs them again as long as they find no task but
 // learn something: that some of the actions have limits, or that tasks at the head of a queue must
-// wait for capacity below the limit of their key. Where many must, it parks some of them, hands out
+// wait for capacity below the limit of their key. Where many must, it parks some of them, fetches
 // tasks behind them whose keys have room, and leaves the others to later calls.
-func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) error {
+func (h *fetch) fetchUnder(ctx context.Context, steps func() []pg.Step) error {
 	h.scanned, h.redeal, h.from = 0, false, nil
 	h.deals = h.store.limits.Known.IsCrowded(h.Actions)
 	const emptyRoundsMax = 1000 // so often, a thousand tasks each, before others have a turn
 	parking := 0
 	for range emptyRoundsMax {
-		goesOn, err := h.handOutRound(ctx, steps)
+		goesOn, err := h.fetchRound(ctx, steps)
 		if err != nil || !goesOn {
 			return err
 		}
@@ -206,14 +206,14 @@ func (h *handOut) handOutUnder(ctx context.Context, steps func() []pg.Step) erro
 			parking++
 		}
 		if parking == parkingMax && limit.All(h.bounds).Turns == 0 {
-			return h.handOutBehind(ctx, steps)
+			return h.fetchBehind(ctx, steps)
 		}
 	}
 	return nil
 }
 
-// handOutRound runs the steps once, and reports whether to run them again.
-func (h *handOut) handOutRound(
+// fetchRound runs the steps once, and reports whether to run them again.
+func (h *fetch) fetchRound(
 	ctx context.Context, steps func() []pg.Step,
 ) (goesOn bool, err error) {
 	h.limited, h.spans, h.parked, h.queued = map[string]limit.Kind{}, nil, nil, false
@@ -245,12 +245,12 @@ func (h *handOut) handOutRound(
 	return true, nil
 }
 
-// found reports whether tasks were handed out. Their spans may be known, and they gone by the time
+// found reports whether tasks were fetched. Their spans may be known, and they gone by the time
 // that they are read.
-func (h *handOut) found() bool { return len(h.rows) > 0 || len(h.spans) > 0 || h.taken }
+func (h *fetch) found() bool { return len(h.rows) > 0 || len(h.spans) > 0 || h.taken }
 
-// handOutBehind hands out tasks whose keys have room, behind those whose keys have none.
-func (h *handOut) handOutBehind(ctx context.Context, steps func() []pg.Step) error {
+// fetchBehind fetches tasks whose keys have room, behind those whose keys have none.
+func (h *fetch) fetchBehind(ctx context.Context, steps func() []pg.Step) error {
 	defer func() { h.from = nil }()
 	for _, action := range slices.Sorted(maps.Keys(h.bounds)) {
 		known := &h.store.limits.Known
@@ -268,7 +268,7 @@ func (h *handOut) handOutBehind(ctx context.Context, steps func() []pg.Step) err
 			}
 			h.from, h.scanned = found, scanFirst
 			for ; h.from != nil && h.scanned <= scanMax; h.scanned *= 4 {
-				if _, err := h.handOutRound(ctx, steps); err != nil || h.found() {
+				if _, err := h.fetchRound(ctx, steps); err != nil || h.found() {
 					return err
 				}
 			}
@@ -279,7 +279,7 @@ func (h *handOut) handOutBehind(ctx context.Context, steps func() []pg.Step) err
 
 // findRoom looks at some tasks behind a place, and returns the place of the first whose key may
 // have room, nil if none has, and where to look next, nil if there are no more.
-func (h *handOut) findRoom(ctx context.Context, behind place) (found, next *place, err error) {
+func (h *fetch) findRoom(ctx context.Context, behind place) (found, next *place, err error) {
 	err = h.store.db.Run(ctx, pg.Step{
 		Name: "find_room", Args: []any{behind.action, behind.rank, behind.hi, roomTasks},
 		Read: func(rows pgx.Rows) error {
@@ -301,7 +301,7 @@ func (h *handOut) findRoom(ctx context.Context, behind place) (found, next *plac
 
 // unparkForTokens unparks tasks of keys for which tokens have come. It is a transaction of its
 // own, since own_limited locks buckets, too, and whoever locks some twice may deadlock.
-func (h *handOut) unparkForTokens(ctx context.Context) error {
+func (h *fetch) unparkForTokens(ctx context.Context) error {
 	if h.store.db.InTx() {
 		return nil
 	}
@@ -318,7 +318,7 @@ func (h *handOut) unparkForTokens(ctx context.Context) error {
 }
 
 // runSome runs steps, unless enough others do.
-func (h *handOut) runSome(ctx context.Context, steps []pg.Step) error {
+func (h *fetch) runSome(ctx context.Context, steps []pg.Step) error {
 	for _, action := range slices.Sorted(maps.Keys(h.bounds)) {
 		if !h.bounds[action].Locks {
 			continue
@@ -337,18 +337,18 @@ func (h *handOut) runSome(ctx context.Context, steps []pg.Step) error {
 	return h.store.db.Run(ctx, steps...)
 }
 
-// refuseLimited refuses to hand out tasks with limits in a transaction.
-func (h *handOut) refuseLimited() error {
+// refuseLimited refuses to fetch tasks with limits in a transaction.
+func (h *fetch) refuseLimited() error {
 	if len(h.limited) == 0 {
 		return nil
 	}
 	first := slices.Min(slices.Collect(maps.Keys(h.limited)))
 	return argumentError("actions", "has "+first+", which has limits: own its tasks outside "+
-		"of a transaction, which would hold up all other hand-outs of the action until it ends")
+		"of a transaction, which would hold up all other fetches of the action until it ends")
 }
 
 // dueSteps ask what there is to wait for.
-func (h *handOut) dueSteps() []pg.Step {
+func (h *fetch) dueSteps() []pg.Step {
 	if len(h.bounds) == 0 {
 		return []pg.Step{h.due(h.scan)}
 	}
@@ -364,7 +364,7 @@ func (h *handOut) dueSteps() []pg.Step {
 }
 
 // readLimited adds what limits make a caller wait for.
-func (h *handOut) readLimited(rows pgx.Rows) error {
+func (h *fetch) readLimited(rows pgx.Rows) error {
 	var contended bool
 	var pause *time.Duration
 	_, err := pgx.ForEachRow(rows, []any{&contended, &pause}, func() error {

@@ -23,8 +23,8 @@ const (
 	awayMax   = time.Second
 )
 
-// insist makes a request of a hand-out, and makes it again while the database is away.
-func (h *handOut) insist(ctx context.Context, request func() error) error {
+// insist makes a request of a fetch, and makes it again while the database is away.
+func (h *fetch) insist(ctx context.Context, request func() error) error {
 	over := time.After(min(insistMax, h.Lease))
 	for pause := awayFirst; ; pause = min(2*pause, awayMax) {
 		err := request()
@@ -43,12 +43,12 @@ func (h *handOut) insist(ctx context.Context, request func() error) error {
 	}
 }
 
-// recover gets the answer to a hand-out whose connection broke: it asks which tasks were handed out
+// recover gets the answer to a fetch whose connection broke: it asks which tasks were fetched
 // under the claim, until it knows. If there are none, and bar_claim has made sure that there never
-// will be, recover hands out tasks under another claim. Under a claim that the caller has chosen,
+// will be, recover fetches tasks under another claim. Under a claim that the caller has chosen,
 // it repeats the call as the caller would; if that finds nothing, the caller has to repeat it, or
 // to release the claim.
-func (h *handOut) recover(ctx context.Context, cutOff error) error {
+func (h *fetch) recover(ctx context.Context, cutOff error) error {
 	const part = 10 // of the lease, in which an answer is not late
 	h.unknown = true
 	fresh, cancel := context.WithTimeout(ctx, h.Lease/part)
@@ -56,7 +56,7 @@ func (h *handOut) recover(ctx context.Context, cutOff error) error {
 	if h.chosen.isSet() {
 		h.repeated = true
 		err := h.insist(ctx, func() error { return h.run(ctx) })
-		if err == nil && len(h.rows) == 0 && !h.taken { // what was cut off may still hand out
+		if err == nil && len(h.rows) == 0 && !h.taken { // what was cut off may still fetch
 			return cutOff
 		}
 		return err
@@ -88,8 +88,8 @@ func (h *handOut) recover(ctx context.Context, cutOff error) error {
 	return err
 }
 
-// fail gives back what was handed out, or may have been, and cannot be delivered because of err.
-func (h *handOut) fail(ctx context.Context, err error) error {
+// fail gives back what was fetched, or may have been, and cannot be delivered because of err.
+func (h *fetch) fail(ctx context.Context, err error) error {
 	s, left := h.store, ctx.Err() != nil || h.refused
 	isSilent := errors.Is(err, pg.ErrSilent)
 	isKnown := h.unread || h.reading || len(h.spans) > 0
@@ -113,7 +113,7 @@ func (h *handOut) fail(ctx context.Context, err error) error {
 	ctx, cancel := pg.Undoing(ctx)
 	defer cancel()
 	if failed := s.on(s.db.AfterClose()).giveBackClaim(ctx, h.claim); failed != nil {
-		failed = fmt.Errorf("give back what was handed out unread: %w", failed)
+		failed = fmt.Errorf("give back what was fetched unread: %w", failed)
 		if !s.db.InTx() && !h.chosen.isSet() {
 			s.goOn(h.Lease, s.abandoning(h.claim, h.Actor))
 		}
@@ -122,7 +122,7 @@ func (h *handOut) fail(ctx context.Context, err error) error {
 	return err
 }
 
-// An undeliveredError is that of a hand-out whose tasks are still owned under its claim: whoever
+// An undeliveredError is that of a fetch whose tasks are still owned under its claim: whoever
 // has chosen that gets them by repeating the call.
 type undeliveredError struct{ error }
 
@@ -131,13 +131,13 @@ func (e *undeliveredError) Unwrap() error { return e.error }
 // Undelivered is how the service tells the error from others.
 func (*undeliveredError) Undelivered() {}
 
-// An undecidedError is that of a hand-out whose returns may have been made: whoever makes them
+// An undecidedError is that of a fetch whose returns may have been made: whoever makes them
 // again cannot tell who has made them.
 type undecidedError struct{ error }
 
 func (e *undecidedError) Unwrap() error { return e.error }
 
-// mayHaveOwned reports whether a hand-out that failed may have taken effect.
+// mayHaveOwned reports whether a fetch that failed may have taken effect.
 func mayHaveOwned(err error) bool {
 	var undecided *undecidedError
 	return pg.WasCutOff(err) || errors.As(err, &undecided)
@@ -155,10 +155,10 @@ func (s *Store) release(abandoned ownAnswer) {
 	})
 }
 
-// abandon gives back what may have been handed out under a claim whose caller has left, unless a
+// abandon gives back what may have been fetched under a claim whose caller has left, unless a
 // caller has repeated the call.
 //
-// The hand-out may still be under way: a server that sends an answer notices only then that nobody
+// The fetch may still be under way: a server that sends an answer notices only then that nobody
 // takes it.
 func (s *Store) abandon(c claim, actor ActorID, lease time.Duration) {
 	s.untilDone(lease, s.abandoning(c, actor))
@@ -255,7 +255,7 @@ func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, e
 	return tasks, err
 }
 
-// giveBack returns tasks as if they had not been handed out. Those that the caller does not own any
+// giveBack returns tasks as if they had not been fetched. Those that the caller does not own any
 // more are another's, or were given back before.
 func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
 	if len(tasks) == 0 {
@@ -274,7 +274,7 @@ func (s *Store) giveBack(ctx context.Context, tasks []OwnedTask) error {
 	return err
 }
 
-// spend bars a claim and gives back the tasks that were handed out under it. If a caller has
+// spend bars a claim and gives back the tasks that were fetched under it. If a caller has
 // repeated the call, the tasks are that caller's, and only all makes spend take them.
 func (s *Store) spend(ctx context.Context, c claim, actor ActorID, all bool) error {
 	s = s.on(s.db.WithReserve(pg.Patient, 0))

@@ -45,13 +45,13 @@ type RemoteActor struct {
 
 // ClaimTasks is [Store.OwnTasks] under a claim of the caller's. A caller that has got no answer
 // sets Repeated and calls again, at any store on the schema, until it gets one. If tasks were
-// handed out under the claim, the answer has those with the actions that the actor still owns,
+// fetched under the claim, the answer has those with the actions that the actor still owns,
 // under a new lease, and no others. After an answer with tasks, or [ErrClaimSpent], the caller uses
-// a new claim; one that has handed out nothing may be used again.
+// a new claim; one that has fetched nothing may be used again.
 //
-// While another call under the claim is still at work, a call that finds nothing else to hand out
+// While another call under the claim is still at work, a call that finds nothing else to fetch
 // answers without tasks. So a caller whose earlier answer was lost, and that is not going to call
-// again, calls [Remote.ReleaseClaim]. If ctx ends during the call, what it has handed out is given
+// again, calls [Remote.ReleaseClaim]. If ctx ends during the call, what it has fetched is given
 // back, unless the call was repeated meanwhile: the claim is then spent.
 //
 // An answer is on its way to somebody else for as long as the line takes, and nobody extends the
@@ -122,8 +122,8 @@ func (r *Remote) WaitToClaimTasks(
 	return owned, nil
 }
 
-// ReleaseClaim gives back, with their tries refunded, the tasks that were handed out under a claim
-// and are still owned under it, and sees to it that none are handed out for the next ten minutes: a
+// ReleaseClaim gives back, with their tries refunded, the tasks that were fetched under a claim
+// and are still owned under it, and sees to it that none are fetched for the next ten minutes: a
 // call of [Remote.ClaimTasks] that is still on its way fails. The call may be repeated after any
 // failure.
 func (r *Remote) ReleaseClaim(ctx context.Context, c Claim, actor ActorID) error {
@@ -296,7 +296,7 @@ func (r *Remote) FindActions(ctx context.Context, ids []TaskID) (map[TaskID]stri
 }
 
 func (r *Remote) claiming(c Claim, want Want, returns []Return) (ownRequest, error) {
-	if err := r.store.outsideTx(", whose end decides what was handed out"); err != nil {
+	if err := r.store.outsideTx(", whose end decides what was fetched"); err != nil {
 		return ownRequest{}, err
 	}
 	if c.Number == 0 {

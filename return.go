@@ -31,8 +31,8 @@ type Return struct {
 	// ready at once, behind the tasks that are ready already.
 	RetryAfter time.Duration
 
-	// Release refunds the try of a task that is returned as pending, as if it had not been handed
-	// out. An empty Status keeps the current one.
+	// Release refunds the try of a task that is returned as pending, as if it had not been fetched
+	// . An empty Status keeps the current one.
 	Release bool
 
 	// Log is the last lines that were logged of the performance, for [Store.History], if
@@ -43,7 +43,7 @@ type Return struct {
 // ReturnTask ends the performance that token was given for, with a status text for people. With
 // [StatusCompleted] or [StatusAborted] the task is final; with [StatusPending] it is ready for
 // another try at once, or aborted with [CauseTries] if it has no tries left.
-// Unlike a hand-out, which is cut at 8 MiB of bodies, a return is cut at nothing: its results go to
+// Unlike a fetch, which is cut at 8 MiB of bodies, a return is cut at nothing: its results go to
 // the server 8 MiB at a time, for as long as a slow line needs, which ctx should allow.
 //
 // An owner whose lease has expired may still return the task, unless the task has ended or somebody
@@ -89,7 +89,7 @@ func (s *Store) ReturnTasks(ctx context.Context, returns []Return) ([]error, err
 // of [Store.OwnTasks].
 type Want struct {
 	Actor ActorID
-	// MaxTasks may be 0: then nothing is handed out, and the other fields do not matter.
+	// MaxTasks may be 0: then nothing is fetched, and the other fields do not matter.
 	MaxTasks int
 	Actions  []string
 	Lease    time.Duration
@@ -97,10 +97,10 @@ type Want struct {
 
 // ReturnAndOwnTasks returns tasks and owns others in their place, in one transaction and one round
 // trip, so a worker's cycle costs one commit. Tasks that become ready by the returns may be among
-// those that are handed out. If some of the actions have limits, or the results have more than
+// those that are fetched. If some of the actions have limits, or the results have more than
 // 1 MiB together, it is two transactions.
 //
-// It looks for tasks once. So if it hands out none, some may be ready all the same, such as those
+// It looks for tasks once. So if it fetches none, some may be ready all the same, such as those
 // that have just become due: [Store.OwnTasks] and [Store.WaitToOwnTasks] find them.
 //
 // The returns must be independent of one another. If a transaction holds one of the tasks,
@@ -108,9 +108,9 @@ type Want struct {
 // that was not made, including every return of a late owner, has the error [ErrBusy]. Make these
 // one by one, with ReturnTask. A return that was made before
 // has [ErrAlreadyReturned], as with ReturnTasks, also where others are held up; one whose task is
-// gone, as with KeepNone, [ErrInvalidToken]. Tasks may be handed out whatever these errors are.
+// gone, as with KeepNone, [ErrInvalidToken]. Tasks may be fetched whatever these errors are.
 //
-// If the last result is not nil, nothing was handed out for good, as with OwnTasks, and the returns
+// If the last result is not nil, nothing was fetched for good, as with OwnTasks, and the returns
 // may have been made or not: repeat them. In a transaction the call is refused with an
 // [*ArgumentError], since its locks would outlast the call.
 func (s *Store) ReturnAndOwnTasks(

@@ -263,7 +263,7 @@ func (t heldTask) stateName() State {
 }
 
 // lockStates keeps tasks in their states until the transaction ends: none of afters can end, or be
-// opened again, and none of runs can be handed out. If exclusive is set, nobody else can add edges
+// opened again, and none of runs can be fetched. If exclusive is set, nobody else can add edges
 // between stored tasks, or open any again. IDs that no task has are left out of the answer.
 func (s *Store) lockStates(
 	ctx context.Context, afters, runs []TaskID, exclusive bool,

@@ -51,10 +51,10 @@ type ActionStats struct {
 	// waited longest in the queue of its priority; zero if none is ready.
 	OldestReady time.Duration
 
-	// Tries is how many tasks were handed out so far, Retries how many of these were not first
+	// Tries is how many tasks were fetched so far, Retries how many of these were not first
 	// tries: two calls give the rate. Both only grow, until nobody has asked for the action for a
 	// week; then they restart. Each store adds its counts once a second, and when it is closed; the
-	// last hand-outs of a process that died are missing.
+	// last fetches of a process that died are missing.
 	Tries, Retries int64
 
 	// Parked is how many of the ready tasks wait for capacity below a limit of their key, for the
@@ -84,7 +84,7 @@ func (a ActionStats) ByState() iter.Seq2[State, int64] {
 
 // Stats counts the tasks in the store, by action and state, in constant time, so that a monitor may
 // ask every second. In each state it counts up to 1,000 rows exactly, where a row is a task or a
-// span of up to 1,000 tasks that were inserted, handed out or returned together; beyond that it
+// span of up to 1,000 tasks that were inserted, fetched or returned together; beyond that it
 // estimates the number from a sample of the same pages each time, and says so, and of when. The
 // sample has all pages of a table of up to 4 MiB, so that some ten thousand rows are counted; how
 // many of more rows there are it says to some percent. The store keeps estimates for a second. It
@@ -168,7 +168,7 @@ func (a *ActionStats) of(state State) *int64 {
 
 // Problems are the tasks to look at first when something is wrong.
 type Problems struct {
-	// Slow are tasks in progress, those that were handed out longest ago first.
+	// Slow are tasks in progress, those that were fetched longest ago first.
 	Slow []TaskInfo
 	// Failing are pending tasks that their owners gave back or lost, the most often tried first.
 	// Blocked tasks are left out.

@@ -2,7 +2,7 @@
 //
 // A [Task] has an ID, the name of an action and a body. [Store.InsertTasks] adds tasks atomically,
 // also within the caller's own transaction ([Store.WithTx]). Worker loops call [Store.OwnTasks],
-// which hands out ready tasks, each with a performance [Token] and for the time of a lease. The
+// which fetches ready tasks, each with a performance [Token] and for the time of a lease. The
 // caller with the newest token of a task owns it: only this token is accepted when the lease is
 // extended ([Store.ExtendTasksOwnership]), the status is set ([Store.SetStatus]) and the task is
 // returned ([Store.ReturnTask]), as completed, as aborted, or for another try. When a lease
@@ -18,10 +18,10 @@
 // Begin with these ten:
 //
 //	InsertTasks           adds tasks            AddDependencies  makes tasks wait for others
-//	OwnTasks              hands out tasks       WaitForTask      waits for the end of a task
+//	OwnTasks              fetches tasks       WaitForTask      waits for the end of a task
 //	WaitToOwnTasks        waits, then the same  AbortTasks       cancels tasks and dependents
 //	ExtendTasksOwnership  extends leases        GetTasks         returns tasks by their IDs
-//	ReturnTask            ends a hand-out       ListTasks        lists tasks
+//	ReturnTask            ends a fetch       ListTasks        lists tasks
 //
 // The package worker calls those on the left. There are more verbs
 //
@@ -245,7 +245,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		return nil, fmt.Errorf("new store: %w", err)
 	}
 	store := &Store{db: db, handle: pg.NewHandle(db), core: &core{
-		handOutBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault, headers: opts.Headers,
+		fetchBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault, headers: opts.Headers,
 		keep: keep.toEngine(), triesKept: opts.History.Tries, triesAge: opts.History.Age,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 		goingOn: make(chan struct{}, 1), givenUp: make(chan struct{}),
@@ -382,7 +382,7 @@ func (s *Store) newGroups() groups {
 // inside is what tests of this module may do with a store, by Config.Inside of its DB.
 type inside struct{ store *Store }
 
-// ClaimOf returns the part of a token that the tasks of one hand-out share.
+// ClaimOf returns the part of a token that the tasks of one fetch share.
 func (inside) ClaimOf(id TaskID, token Token) int64 { return int64(token.performance(id).claim) }
 
 // LeaveTriesUnnoted keeps the store from noting tries, for tests that count its requests.
@@ -391,9 +391,9 @@ func (i inside) LeaveTriesUnnoted() { i.store.stats.LeaveUnnoted() }
 // RecheckAfter sets after how long the store looks again for capacity, after it has parked tasks.
 func (i inside) RecheckAfter(first time.Duration) { i.store.limits.SetRecheckAfter(first) }
 
-// Deliver sets how many bytes of bodies a hand-out delivers, and how many the server sends at once.
-func (i inside) Deliver(handOut, piece int) {
-	i.store.handOutBytes, i.store.pieceBytes = handOut, piece
+// Deliver sets how many bytes of bodies a fetch delivers, and how many the server sends at once.
+func (i inside) Deliver(fetch, piece int) {
+	i.store.fetchBytes, i.store.pieceBytes = fetch, piece
 }
 
 // Duty returns a part of maintenance by its name: all of it, and what the background does.

@@ -47,8 +47,8 @@ type Store struct {
 
 // core is what a store shares with those that are derived from it.
 type core struct {
-	// handOutBytes and pieceBytes are the constants, except in tests.
-	handOutBytes, pieceBytes int
+	// fetchBytes and pieceBytes are the constants, except in tests.
+	fetchBytes, pieceBytes int
 
 	headers func(context.Context) map[string]string // of Options, or nil
 
@@ -154,10 +154,10 @@ func (s *Store) transact(ctx context.Context, work func(*Store) error) error {
 // in tx is useless outside it. Verbs in tx may lock tasks of a network in another order than others
 // do; if PostgreSQL reports a deadlock, roll back and begin again.
 //
-// If a task was handed out together with others, a verb first separates it from them, on another
+// If a task was fetched together with others, a verb first separates it from them, on another
 // connection: of the pool, or besides it. If none can be had, nobody can return or extend the
 // others until tx ends. A ready task is not separated: if a verb in tx takes it, aborts it or makes
-// another task wait for it, up to 999 tasks that were inserted together with it are handed out to
+// another task wait for it, up to 999 tasks that were inserted together with it are fetched by
 // nobody until tx ends.
 //
 // If somebody listens, the verbs notify in tx, unless it is [Quiet] or the store is PollOnly. A
@@ -214,7 +214,7 @@ func (s *Store) PoolSize() int { return int(s.db.Pool.Stat().MaxConns()) }
 func (s *Store) Close(ctx context.Context) error {
 	defer time.AfterFunc(closeMax, s.giveUp).Stop()
 	defer s.giveUp()
-	// Tasks that are being handed out at this moment are owned before the session ends and hands
+	// Tasks that are being fetched at this moment are owned before the session ends and hands
 	// them on.
 	if err := s.db.Close(ctx); err != nil {
 		return fmt.Errorf("close store: %w", err)

@@ -60,7 +60,7 @@ type Task struct {
 	// Priority puts the task ahead of all tasks with a lower one. Default: 0.
 	Priority int16
 
-	// MaxTries is the most times that the task is handed out. A task that is given back, or whose
+	// MaxTries is the most times that the task is fetched. A task that is given back, or whose
 	// lease expires, on its last try is aborted with [CauseTries]. [UnlimitedTries] means no limit.
 	// Default: 25, which takes about four days with the pauses of package worker.
 	MaxTries int
@@ -237,13 +237,13 @@ type TaskInfo struct {
 	NotBefore  time.Time // when a scheduled task becomes ready; a blocked one may have it too
 	FinishedAt time.Time // when a completed, aborted or skipped task ended
 
-	// Tries is how often the task has been handed out.
+	// Tries is how often the task has been fetched.
 	Tries int
 
 	// Actor is the owner of a task in progress, or whoever owned one when it ended.
 	Actor ActorID
 
-	// OwnedAt is when a task in progress was handed out or, if its lease expired after that and the
+	// OwnedAt is when a task in progress was fetched or, if its lease expired after that and the
 	// history keeps nothing, when its late owner came back; LeaseUntil is when its lease expires,
 	// zero if it does not.
 	OwnedAt    time.Time
@@ -275,7 +275,7 @@ type OwnedTask struct {
 	// InsertedAt is [TaskInfo.InsertedAt].
 	InsertedAt time.Time
 
-	// Try is the number of this hand-out of the task, beginning with 1. MaxTries is the Try on
+	// Try is the number of this fetch of the task, beginning with 1. MaxTries is the Try on
 	// which the task is aborted if it is returned as pending, or UnlimitedTries.
 	Try, MaxTries int
 
@@ -365,7 +365,7 @@ func stateNumbers(state State) (numbers []int16) {
 // triesDefault is Task.MaxTries where it is 0. Peers have 20 to 25.
 const triesDefault = 25
 
-// triesLimit returns how often the task is handed out at most in the form of the tables, where 0 is
+// triesLimit returns how often the task is fetched at most in the form of the tables, where 0 is
 // no limit. A spontaneous task has no tries to count.
 func (t *Task) triesLimit() int32 {
 	switch {

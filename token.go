@@ -14,16 +14,16 @@ import (
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
-// A Token is the performance token of one hand-out of one task. Whoever holds the newest token of a
-// task owns it; every verb of an owner checks it (R8). It is new at every hand-out and cannot be
+// A Token is the performance token of one fetch of one task. Whoever holds the newest token of a
+// task owns it; every verb of an owner checks it (R8). It is new at every fetch and cannot be
 // guessed.
 //
-// It is a UUID of version 8: 60 random bits that the tasks of one hand-out share, mixed with the
+// It is a UUID of version 8: 60 random bits that the tasks of one fetch share, mixed with the
 // task's ID, so that the token is good for no other; the task's key, by which a return finds its
 // rows without a search; and four hints for the return. Callers should not take it apart.
 type Token uuid.UUID
 
-// claim is the part of a token that is new at every hand-out.
+// claim is the part of a token that is new at every fetch.
 type claim int64
 
 // newClaim makes a claim from random bits, in the form of the first half of a UUID of version 8.
@@ -35,7 +35,7 @@ func newClaim() (claim, error) {
 	return Claim{Number: binary.BigEndian.Uint64(random[:8])}.claim(), nil
 }
 
-// A performance is what a token stands for: one hand-out of one task.
+// A performance is what a token stands for: one fetch of one task.
 type performance struct {
 	key   int64
 	claim claim
@@ -135,7 +135,7 @@ func splitLeased(spans []span) pg.Step {
 	return pg.Step{Name: "split_leased", Args: []any{lo, hi}}
 }
 
-// An ownedSpan is tasks with consecutive keys that were handed out under one claim.
+// An ownedSpan is tasks with consecutive keys that were fetched under one claim.
 type ownedSpan struct {
 	span
 	claim claim
@@ -161,7 +161,7 @@ func comparePerformances(a, b performance) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.claim, b.claim))
 }
 
-// follows reports whether the performance at place i of a sorted list is of the same hand-out as
+// follows reports whether the performance at place i of a sorted list is of the same fetch as
 // the one before it, and of the task with the next key. A task that comes with two tokens follows
 // none, and none follows it.
 func follows(performances []performance, i int) bool {
@@ -215,11 +215,11 @@ func bounds(spans []span) (lo, hi []int64) {
 	return lo, hi
 }
 
-// A Claim names a hand-out before it takes place, so that a caller whose answer was lost, on the
+// A Claim names a fetch before it takes place, so that a caller whose answer was lost, on the
 // way through a service for example, can repeat the call, and learns of every task that it was
 // given. [Remote.ClaimTasks] says how.
 type Claim struct {
-	// Number is random, and new for each hand-out: [NewClaim] makes it. It becomes a part of the
+	// Number is random, and new for each fetch: [NewClaim] makes it. It becomes a part of the
 	// tokens, so keep it out of logs.
 	Number uint64
 
@@ -241,7 +241,7 @@ func keysAndClaims(performances []performance) (keys, claims []int64) {
 	return keys, claims
 }
 
-// NewClaim makes a claim for a hand-out to an actor with this session.
+// NewClaim makes a claim for a fetch to an actor with this session.
 func NewClaim(session int64) (Claim, error) {
 	random, err := uuid.NewRandom()
 	if err != nil {

@@ -311,7 +311,7 @@ func (s *Store) waitToOwnTasks(ctx context.Context, request ownRequest) ([]Owned
 	s.poller.Start(s.db.StartBackground)
 	retry := contendedPause
 	if rest := s.awaiting.EmptyFor(actions); rest > 0 && s.session.ListensToAll() {
-		// The last hand-out took all that was ready, so one more would be made in vain.
+		// The last fetch took all that was ready, so one more would be made in vain.
 		s.awaiting.Look(w)
 		if err := s.awaitReady(waiting, w, time.After(rest), true); err != nil {
 			return nil, err

@@ -44,7 +44,7 @@ func limitWorkloads() []workload {
 		{id: fairWorkload, title: "drain 1,000 keys, of which one has half", tasks: 100_000},
 		{id: groupWorkload, title: "drain 1,000 keys of three actions", tasks: 100_000},
 		{
-			id: paceWorkload, title: "hand out 1,000 a second", lasts: 25 * time.Second,
+			id: paceWorkload, title: "fetch 1,000 a second", lasts: 25 * time.Second,
 			figures: []figure{{figurePace, unitRate}, {figureOff, unitPercent}},
 		},
 	}

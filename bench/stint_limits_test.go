@@ -31,10 +31,10 @@ func TestLimitedDrain_WaitingTasksAreAsManyAsItsVariantSays(t *testing.T) {
 	}
 }
 
-func TestPace_LeavesOutTheFirstHandOut(t *testing.T) {
+func TestPace_LeavesOutTheFirstFetch(t *testing.T) {
 	t.Parallel()
 	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p := pace{all: []handOut{ // as goroutines note them, in no order
+	p := pace{all: []fetch{ // as goroutines note them, in no order
 		{begun.Add(2 * time.Second), 1000}, {begun, 700}, {begun.Add(4 * time.Second), 2960},
 	}}
 	r := &run{}
@@ -46,10 +46,10 @@ func TestPace_LeavesOutTheFirstHandOut(t *testing.T) {
 		t.Errorf("it is %g a second, off by %g %%, want 990 and 1 %%", rate, off)
 	}
 	if got := p.tasks(); got != 4660 {
-		t.Errorf("%d tasks were handed out, want 4660", got)
+		t.Errorf("%d tasks were fetched, want 4660", got)
 	}
 	single := pace{all: p.all[:1]}
 	if _, err := single.perSecond(); err == nil {
-		t.Error("the rate of one hand-out = nil, want an error")
+		t.Error("the rate of one fetch = nil, want an error")
 	}
 }

@@ -14,48 +14,48 @@ import (
 
 // Figures of W15-rate.
 const (
-	figurePace = "handed out"
+	figurePace = "fetched"
 	figureOff  = "off by"
 
 	unitPercent = "%"
 )
 
-// paceRate is how many tasks a second are handed out.
+// paceRate is how many tasks a second are fetched.
 const paceRate = 1000
 
-// paceTasks is more than what is handed out in W15-rate, including what a full bucket gives.
+// paceTasks is more than what is fetched in W15-rate, including what a full bucket gives.
 func (r *run) paceTasks() int {
 	const reserve = 15 * time.Second
 	return int(paceRate * (r.Lasts + reserve).Seconds())
 }
 
-// A handOut is how many tasks were handed out at an instant.
-type handOut struct {
+// A fetch is how many tasks were fetched at an instant.
+type fetch struct {
 	at    time.Time
 	tasks int
 }
 
-// A pace is all that is handed out while a rate is measured.
+// A pace is all that is fetched while a rate is measured.
 type pace struct {
 	mutex sync.Mutex
-	all   []handOut // under mutex
+	all   []fetch // under mutex
 }
 
 func (p *pace) add(tasks int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.all = append(p.all, handOut{now(), tasks})
+	p.all = append(p.all, fetch{now(), tasks})
 }
 
-// perSecond is how many tasks a second were handed out between the first and the last hand-out.
+// perSecond is how many tasks a second were fetched between the first and the last fetch.
 // Those of the first one do not count, since they came from what there was before it.
 func (p *pace) perSecond() (float64, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if len(p.all) < 2 { //nolint:mnd // a first one and a last one
-		return 0, fmt.Errorf("there were %d hand-outs, which makes no rate", len(p.all))
+		return 0, fmt.Errorf("there were %d fetches, which makes no rate", len(p.all))
 	}
-	slices.SortFunc(p.all, func(a, b handOut) int { return a.at.Compare(b.at) })
+	slices.SortFunc(p.all, func(a, b fetch) int { return a.at.Compare(b.at) })
 	tasks := 0
 	for _, one := range p.all[1:] {
 		tasks += one.tasks
@@ -63,7 +63,7 @@ func (p *pace) perSecond() (float64, error) {
 	return float64(tasks) / p.all[len(p.all)-1].at.Sub(p.all[0].at).Seconds(), nil
 }
 
-// tellPace tells the rate of all hand-outs, and how far it is off the one that was asked for.
+// tellPace tells the rate of all fetches, and how far it is off the one that was asked for.
 func (r *run) tellPace(p *pace) error {
 	rate, err := p.perSecond()
 	r.set(figurePace, rate)
@@ -91,7 +91,7 @@ func paceStint(ctx context.Context, r *run) error {
 	if err := emptyBucket(ctx, store); err != nil {
 		return err
 	}
-	var handOuts pace
+	var fetches pace
 	err = r.measure(ctx, func(ctx context.Context) (int, error) {
 		begun := now()
 		err := inParallel(ctx, drainers, func(ctx context.Context, goroutine int) error {
@@ -102,19 +102,19 @@ func paceStint(ctx context.Context, r *run) error {
 				if err != nil {
 					return err
 				}
-				handOuts.add(len(owned))
+				fetches.add(len(owned))
 				if err := returnAll(ctx, store, owned); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		return handOuts.tasks(), err
+		return fetches.tasks(), err
 	})
-	return errors.Join(err, r.tellPace(&handOuts), store.Close(ctx))
+	return errors.Join(err, r.tellPace(&fetches), store.Close(ctx))
 }
 
-// tasks is how many were handed out.
+// tasks is how many were fetched.
 func (p *pace) tasks() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

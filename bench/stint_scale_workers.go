@@ -33,7 +33,7 @@ const (
 	figureWait    = "until all wait"
 	figureIdle    = "idle"
 	figureIdleCPU = "idle, server CPU"
-	figureWake    = "insert to hand-out p50"
+	figureWake    = "insert to fetch p50"
 
 	figureRegister    = "register"
 	figureAnother     = "register one more p50"
@@ -104,7 +104,7 @@ type crowd struct {
 	run    *run
 	store  *stint.Store
 	stop   func()
-	handed chan time.Time // when a task was handed out, if anybody wants to know
+	handed chan time.Time // when a task was fetched, if anybody wants to know
 	done   atomic.Int64
 
 	mutex sync.Mutex
@@ -143,7 +143,7 @@ func (c *crowd) perform(ctx, live context.Context) error {
 	})
 }
 
-// wake inserts so many tasks, one at a time, and tells how long it takes until each is handed out.
+// wake inserts so many tasks, one at a time, and tells how long it takes until each is fetched.
 func (c *crowd) wake(ctx context.Context, inserting *stint.Store, often int) error {
 	return c.run.timeCalls(figureWake, often, func(i int) error {
 		if err := c.run.insertActions(ctx, inserting, i, i+1); err != nil {

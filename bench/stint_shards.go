@@ -232,7 +232,7 @@ func insertSplit(ctx context.Context, r *run, c *shards.Cluster) error {
 		})
 }
 
-// drainShards owns and completes all tasks, from the first hand-out to the last return. There are
+// drainShards owns and completes all tasks, from the first fetch to the last return. There are
 // as many workers as with one shard, an equal share of them for each.
 func drainShards(all func(n int) int) func(ctx context.Context, r *run) error {
 	return func(ctx context.Context, r *run) error {
@@ -268,8 +268,8 @@ func completeShards(
 }
 
 // timeEdges returns the first task of a pair at each beat, unless the second one of the pair before
-// has not been handed out yet, and tells the time from the call of the return until the second one
-// is handed out, to a worker that has a store of its own.
+// has not been fetched yet, and tells the time from the call of the return until the second one
+// is fetched, to a worker that has a store of its own.
 func timeEdges(ctx context.Context, r *run) error {
 	listening, err := r.newCluster()
 	if err != nil {

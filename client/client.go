@@ -89,7 +89,7 @@ func newOutages(logger *slog.Logger) outages {
 		unseen:   outage.New(logger, "the service does not see that an actor lives"),
 		callback: outage.New(logger, "a function that was given to WatchOwnership has failed"),
 		unreleased: outage.New(logger,
-			"could not give back tasks that may have been handed out; their leases expire"),
+			"could not give back tasks that may have been fetched; their leases expire"),
 	}
 }
 

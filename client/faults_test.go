@@ -357,7 +357,7 @@ func (f *faulty) exchangeOnce(t *testing.T) {
 		return errors.Join(append(verdicts, err)...)
 	})
 	if len(next) != 1 || next[0].ID != "y" {
-		t.Fatalf("it handed out %v", next)
+		t.Fatalf("it fetched %v", next)
 	}
 	err = f.store.ReturnTask(ctx, "y", next[0].Token, "", stint.StatusCompleted)
 	wantErr(t, "ReturnTask", err, nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
-// SetLimits is [stint.Store.SetLimits]. It may wait for long for tasks that are being handed out,
+// SetLimits is [stint.Store.SetLimits]. It may wait for long for tasks that are being fetched,
 // in which no proxy must cut the connection off.
 func (c *Client) SetLimits(ctx context.Context, action string, limits stint.Limits) error {
 	request := &stintv1.SetLimitsRequest{Action: action, Limits: wire.FromLimits(limits)}

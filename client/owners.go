@@ -13,10 +13,10 @@ import (
 
 // OwnTasks is [stint.Store.OwnTasks], but a service gives 1,000 tasks at most, or as many as have
 // 8 MiB of bodies together, less under a short lease ([stint.Remote.ClaimTasks]). A repetition
-// after a lost answer asks for the same hand-out, at any service, so the caller learns of every
+// after a lost answer asks for the same fetch, at any service, so the caller learns of every
 // task that it was given. If ctx ends, or the service cannot be reached for some seconds, the
 // client goes on in the background for up to a minute, until it has given back what may have been
-// handed out.
+// fetched.
 func (c *Client) OwnTasks(
 	ctx context.Context, actor stint.ActorID, maxTasks int, actions []string, lease time.Duration,
 ) ([]stint.OwnedTask, error) {
@@ -43,7 +43,7 @@ func (c *Client) WaitToOwnTasks(
 	}
 }
 
-// ownTasks asks for one hand-out, with returns, until it is known what was handed out.
+// ownTasks asks for one fetch, with returns, until it is known what was fetched.
 func (c *Client) ownTasks(
 	ctx context.Context, returns []stint.Return, request *stintv1.OwnTasksRequest,
 ) (verdicts []error, owned []stint.OwnedTask, err error) {
@@ -78,14 +78,14 @@ func (c *Client) ownTasks(
 			err = stint.ErrClosed
 		}
 		switch {
-		case errors.Is(err, stint.ErrClaimSpent): // what was handed out was given back
+		case errors.Is(err, stint.ErrClaimSpent): // what was fetched was given back
 			lost, again = false, true
 			continue
 		case err != nil && lost:
 			c.release(stint.ActorID(request.GetActor()), claim)
 		case len(owned) > 0:
 			c.presence.hold(stint.ActorID(request.GetActor()), owned)
-		case lost: // an attempt that was given up may still hand out
+		case lost: // an attempt that was given up may still fetch
 			c.release(stint.ActorID(request.GetActor()), claim)
 		}
 		if err != nil {
@@ -96,7 +96,7 @@ func (c *Client) ownTasks(
 	}
 }
 
-// release gives back in the background what was or will be handed out under a claim.
+// release gives back in the background what was or will be fetched under a claim.
 func (c *Client) release(actor stint.ActorID, claim stint.Claim) {
 	request := &stintv1.ReleaseClaimRequest{Actor: string(actor), Claim: claim.Number}
 	attempt := func(limit time.Duration) error {

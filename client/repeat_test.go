@@ -43,7 +43,7 @@ func (s *busyService) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), err
 }
 
-// failing is a service whose database fails a hand-out, and that then does not know the client.
+// failing is a service whose database fails a fetch, and that then does not know the client.
 type failing struct{ released chan struct{} }
 
 func (s failing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -57,7 +57,7 @@ func (s failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), err
 }
 
-// What a hand-out that failed may have handed out is released, and a failure of that is logged.
+// What a fetch that failed may have fetched is released, and a failure of that is logged.
 func TestOwnTasks_ReleasesWhatFailed(t *testing.T) {
 	t.Parallel()
 	service := failing{make(chan struct{})}

@@ -20,7 +20,7 @@ func noise(size int) []byte {
 }
 
 // The largest body and the largest result go over the service, and so do several large results at
-// once, also with a hand-out.
+// once, also with a fetch.
 // Proves G3.
 func TestClient_TakesTheLargestBodiesAndResults(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ GRANT UPDATE ON stint.deadlines TO stint_worker;
 GRANT UPDATE, DELETE ON stint.finished TO stint_worker;
 GRANT DELETE ON stint.joined TO stint_worker;
 
--- To hand out under limits, and free capacity below them, which the end of a task in progress does.
+-- To fetch under limits, and free capacity below them, which the end of a task in progress does.
 -- Whoever may update a column may lock the rows.
 GRANT SELECT ON stint.limits, stint.limited_keys, stint.slots TO stint_producer, stint_worker;
 GRANT SELECT, INSERT, UPDATE ON stint.turns, stint.key_rates TO stint_producer, stint_worker;

@@ -13,7 +13,7 @@ const codeInsufficientPrivilege = "42501"
 
 // SequencesBehind returns the names of the sequences of a schema that would give out again what its
 // tables hold: after a switchover by logical replication, which leaves sequences out. Tasks cannot
-// be inserted then, or are handed out ahead of older ones. [Migrate] sets such sequences right.
+// be inserted then, or are fetched ahead of older ones. [Migrate] sets such sequences right.
 //
 // The schema must be at [Version]. The role needs SELECT on the tables tasks and ready and on the
 // sequences.

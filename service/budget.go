@@ -144,7 +144,7 @@ func (r *room) hold(ctx context.Context, bytes int64) error {
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.over { // a hand-out goes on for a moment when its caller has left
+	if r.over { // a fetch goes on for a moment when its caller has left
 		r.budget.giveBack(r.name, bytes)
 		return context.Canceled
 	}

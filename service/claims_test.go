@@ -18,7 +18,7 @@ import (
 	"github.com/stint-tasks/stint/service"
 )
 
-// A wait that is over while tasks are handed out has none to give, and so leaves none owned.
+// A wait that is over while tasks are fetched has none to give, and so leaves none owned.
 func TestOwnTasks_AWaitThatIsOverLeavesNothingOwned(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -78,7 +78,7 @@ func TestOwnTasks_ThatCannotCutItsAnswerIsRepeated(t *testing.T) {
 }
 
 // others are calls of whoever owns tasks with another action, as whatever actor, and knows
-// everything of a hand-out but its tokens. Each procedure of owners that is no stream must be here.
+// everything of a fetch but its tokens. Each procedure of owners that is no stream must be here.
 var others = map[string][]string{
 	"OwnTasks": {
 		`{"actor":"w","session":"5","claim":"7","max_tasks":9,"actions":["bill"],"lease":"60s"}`,

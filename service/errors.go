@@ -72,7 +72,7 @@ func (s *Service) translated(ctx context.Context, procedure string, err error) e
 	s.log(ctx, procedure, err)
 	if owned := undelivered(nil); errors.As(err, &owned) {
 		return connect.NewError(connect.CodeUnavailable,
-			errors.New("tasks were handed out that could not be delivered: repeat the claim"))
+			errors.New("tasks were fetched that could not be delivered: repeat the claim"))
 	}
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR" {

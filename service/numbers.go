@@ -10,7 +10,7 @@ import (
 // numberOf returns a number that a caller has chosen for an actor, as the store knows it: of a
 // claim, or of the session of the actor's process. The same number means another thing for every
 // principal, and for every actor of one, at all services alike. So whoever knows a claim or a
-// session of others can neither ask for the tasks that were handed out under it, nor give them
+// session of others can neither ask for the tasks that were fetched under it, nor give them
 // back, nor end the presence of their actor. 0, which is no number, stays so.
 func (c caller) numberOf(actor string, number uint64) uint64 {
 	if c.principal == nil || number == 0 {

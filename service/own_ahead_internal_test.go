@@ -94,7 +94,7 @@ func (c *crowded) await(t *testing.T, what string, is func(b *budget) bool) {
 	}
 }
 
-// Of the calls that were handed out large tasks at once, only those read bodies that have room for
+// Of the calls that fetch large tasks at once, only those read bodies that have room for
 // them; the others wait for that, whether they have waited for tasks or not.
 // Proves G137.
 func TestOwnTasks_ReadsBodiesWhenThereIsRoom(t *testing.T) {

@@ -155,7 +155,7 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 	handlerOptions := []connect.HandlerOption{
 		connect.WithReadMaxBytes(s.limits.RequestBytes), strictCodecs(),
 		connect.WithCodec(boundedBinary{}),
-		// To compress answers takes a third of the time of a large hand-out, and what a small
+		// To compress answers takes a third of the time of a large fetch, and what a small
 		// request makes when it is decompressed takes as long as its sender likes.
 		connect.WithCompression("gzip", nil, nil),
 		connect.WithInterceptors(recorder{}),

@@ -16,7 +16,7 @@
 // # Edges between shards
 //
 // On the shard of a task that waits, a placeholder stands for the task of the other shard: an
-// external task ([stint.External]), which is not handed out. On the other shard, a task that waits
+// external task ([stint.External]), which is not fetched. On the other shard, a task that waits
 // for the same task reports its end: a relay owns such tasks, in bulk, and answers the placeholders
 // with the outcome, the status and the result. So an end is reported as often as needed and takes
 // effect once, and a result is on the shard that reads it, and is kept until then. An aborted task
@@ -51,7 +51,7 @@
 //     aborted stay aborted, and those that can be owned are not blocked again. If the task is
 //     deleted instead, they stay as they are.
 //   - Limits, pauses and weights ([stint.Store.SetLimits]) apply to one shard: no database knows
-//     which tasks the others hand out, so a limit across shards could not be exact. Set them on
+//     which tasks the others fetch, so a limit across shards could not be exact. Set them on
 //     each shard, each limit to the share of that shard.
 //   - [stint.Store.Debounce] is a verb of a shard: call it on the shard of the ID.
 package shards

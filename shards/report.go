@@ -288,7 +288,7 @@ func (b *reports) awaitRetries(ctx context.Context, here Store) error {
 	return nil
 }
 
-// returns are those of the reporters. If all failed, they are as if they had not been handed out.
+// returns are those of the reporters. If all failed, they are as if they had not been fetched.
 func (b *reports) returns(failed bool) []stint.Return {
 	all := make([]stint.Return, len(b.tasks))
 	for i, one := range b.tasks {

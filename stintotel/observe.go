@@ -6,7 +6,7 @@
 //	stint.oldest_ready{stint.task.action}            seconds since the insert of the oldest ready
 //	                                                 task, 0 if none is ready
 //	stint.estimated{stint.task.state}                1 if the number is an estimate, else 0
-//	stint.tries{stint.task.action}                   tasks that were handed out
+//	stint.tries{stint.task.action}                   tasks that were fetched
 //	stint.retries{stint.task.action}                 the same, without first tries
 //	stint.pruning_behind                             seconds that finished tasks are pruned late
 //	stint.parked_tasks{stint.task.action}            ready tasks that wait for capacity below a
@@ -35,7 +35,7 @@ import (
 const scope = "github.com/stint-tasks/stint"
 
 // triesMax is for how many actions Stats tells the tries. Of more actions it tells zero for some
-// that were handed out before, which would look like a counter that began anew.
+// that were fetched before, which would look like a counter that began anew.
 const triesMax = 1000
 
 const (
@@ -88,9 +88,9 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 	i.estimated, errs[2] = meter.Int64ObservableGauge("stint.estimated", metric.WithDescription(
 		"1 where there are so many tasks that their number is an estimate, else 0."))
 	i.tries, errs[3] = meter.Int64ObservableCounter("stint.tries",
-		metric.WithDescription("Tasks that were handed out."), metric.WithUnit("{task}"))
+		metric.WithDescription("Tasks that were fetched."), metric.WithUnit("{task}"))
 	i.retries, errs[4] = meter.Int64ObservableCounter("stint.retries",
-		metric.WithDescription("Tasks that were handed out not for their first try."),
+		metric.WithDescription("Tasks that were fetched not for their first try."),
 		metric.WithUnit("{task}"))
 	i.behind, errs[5] = meter.Float64ObservableGauge("stint.pruning_behind", metric.WithDescription(
 		"For how much longer than their retention finished tasks stay."), metric.WithUnit("s"))

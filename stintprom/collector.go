@@ -10,7 +10,7 @@
 //	stint_tasks{action, state}          tasks in each state
 //	stint_oldest_ready_seconds{action}  since the insert of the oldest ready task, 0 if none is
 //	stint_estimated{state}              1 if the number of tasks is an estimate, else 0
-//	stint_tries_total{action}           tasks that were handed out
+//	stint_tries_total{action}           tasks that were fetched
 //	stint_retries_total{action}         the same, without first tries
 //	stint_pruning_behind_seconds        how late finished tasks are pruned, 0 if none ever was
 //	stint_parked_tasks{action}          ready tasks that wait for capacity below a limit of their
@@ -68,7 +68,7 @@ const (
 )
 
 // triesMax is for how many actions Stats tells the tries. Of more actions it tells zero for some
-// that were handed out before, and Prometheus would take that for a counter that began anew.
+// that were fetched before, and Prometheus would take that for a counter that began anew.
 const triesMax = 1000
 
 // timeout is how long the database may take for an answer.
@@ -88,10 +88,10 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 		estimated: prometheus.NewDesc("stint_estimated",
 			"1 where there are so many tasks that their number is an estimate, else 0.",
 			[]string{stateLabel}, nil),
-		tries: prometheus.NewDesc("stint_tries_total", "Tasks that were handed out.",
+		tries: prometheus.NewDesc("stint_tries_total", "Tasks that were fetched.",
 			[]string{actionLabel}, nil),
 		retries: prometheus.NewDesc("stint_retries_total",
-			"Tasks that were handed out not for their first try.", []string{actionLabel}, nil),
+			"Tasks that were fetched not for their first try.", []string{actionLabel}, nil),
 		behind: prometheus.NewDesc("stint_pruning_behind_seconds",
 			"For how much longer than their retention finished tasks stay.", nil, nil),
 		parked: prometheus.NewDesc("stint_parked_tasks",

@@ -114,10 +114,10 @@ func TestCollector_CountsTries(t *testing.T) {
 		<-time.After(10 * time.Millisecond)
 	}
 	err = testutil.CollectAndCompare(collector, strings.NewReader(`
-# HELP stint_retries_total Tasks that were handed out not for their first try.
+# HELP stint_retries_total Tasks that were fetched not for their first try.
 # TYPE stint_retries_total counter
 stint_retries_total{action="copy"} 0
-# HELP stint_tries_total Tasks that were handed out.
+# HELP stint_tries_total Tasks that were fetched.
 # TYPE stint_tries_total counter
 stint_tries_total{action="copy"} 2
 `), "stint_tries_total", "stint_retries_total")

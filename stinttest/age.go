@@ -35,7 +35,7 @@ func ExpireLeases(tb testing.TB, store *Store, ids ...stint.TaskID) {
 	}
 }
 
-// MakeDue removes the time before which tasks are not handed out, either their NotBefore or the end
+// MakeDue removes the time before which tasks are not fetched, either their NotBefore or the end
 // of a pause before their next try: each is ready or, if it is spontaneous, completed. A blocked
 // task stays blocked, and will be ready when its last predecessor has ended.
 //

@@ -32,7 +32,7 @@ func waitIdle(t *testing.T, store *stint.Store, action string) (stop func()) {
 	return stop
 }
 
-// held is a ready task that is not handed out, so that those who wait for its action stay idle.
+// held is a ready task that is not fetched, so that those who wait for its action stay idle.
 func held(t *testing.T, store *stint.Store, action string) stint.TaskID {
 	t.Helper()
 	task := stint.Task{

@@ -58,9 +58,9 @@ func TestChangeTasks_MovesATaskWithItsEdges(t *testing.T) {
 		t.Errorf("the scheduled task starts at %v", got)
 	}
 	change(t, store, stint.TaskChanges{StartNow: true}, mail, "mail")
-	owned := wantHandOut(t, store, 10, "mail")
+	owned := wantFetch(t, store, 10, "mail")
 	if string(owned[0].Body) != "dear" || owned[0].Completed != 1 {
-		t.Errorf("the task is handed out as %+v", owned[0])
+		t.Errorf("the task is fetched as %+v", owned[0])
 	}
 	complete(t, store, owned...)
 	finish(t, store, "behind", stint.StatusCompleted)
@@ -84,11 +84,11 @@ func TestChangeTasks_ChangesWhatAFilterFinds(t *testing.T) {
 	slices.Sort(ids)
 	change(t, store, stint.TaskChanges{StartAfter: time.Hour}, ids, ids...)
 	if got := byKey(own(t, store, 10)); got["b"] != 10 {
-		t.Errorf("%v were handed out, want b alone", got)
+		t.Errorf("%v were fetched, want b alone", got)
 	}
 	change(t, store, stint.TaskChanges{StartNow: true, Priority: new(int16(1))}, ids, ids...)
 	if got := byKey(own(t, store, 300)); got["a"] != 300 {
-		t.Errorf("%v were handed out, want a first", got)
+		t.Errorf("%v were fetched, want a first", got)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestChangeTasks_ChangesEachStateThatWaits(t *testing.T) {
 		t.Errorf("the task that was tried before is %+v", got)
 	}
 	change(t, store, stint.TaskChanges{Key: new(""), StartNow: true}, ids, ids...)
-	wantHandOut(t, store, 4, "retried", "ready", "scheduled", "limited") // by age, all of one time
+	wantFetch(t, store, 4, "retried", "ready", "scheduled", "limited") // by age, all of one time
 	if got := own(t, store, 2000); len(got) != 1000 {
 		t.Errorf("%d tasks are left to own, want the 1,000 of the span", len(got))
 	}
@@ -178,10 +178,10 @@ func TestChangeTasks_KeepsTheAgeOfATask(t *testing.T) {
 	}
 	change(t, store, stint.TaskChanges{Priority: new(int16(1))}, []stint.TaskID{"c"}, "c")
 	change(t, store, stint.TaskChanges{Priority: new(int16(1))}, []stint.TaskID{"b"}, "b")
-	wantHandOut(t, store, 4, "b", "c", "a", "d")
+	wantFetch(t, store, 4, "b", "c", "a", "d")
 }
 
-// Tasks that are alike stay spans, so that a hand-out of many stays one of few rows.
+// Tasks that are alike stay spans, so that a fetch of many stays one of few rows.
 func TestChangeTasks_KeepsSpans(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -327,7 +327,7 @@ func TestChangeTasks_StartsTasksThatNobodyIsGiven(t *testing.T) {
 	verdicts, err := store.AnswerTasks(t.Context(), "somebody",
 		[]stint.Answer{{ID: "ask", Code: stint.StatusCompleted}})
 	wantErr(t, "AnswerTasks", errors.Join(append(verdicts, err)...), nil)
-	wantHandOut(t, store, 2, "behind")
+	wantFetch(t, store, 2, "behind")
 }
 
 // Proves G217, L4.
@@ -337,18 +337,18 @@ func TestChangeTasks_ObeysTheLimitsOfKeys(t *testing.T) {
 	store, _ := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "a", "b", "c", "d")...)
 	insert(t, store, withKey("l", "x", "y")...)
-	a := wantHandOut(t, store, 1, "a")
-	wantHandOut(t, store, 10, "x") // the others are parked
+	a := wantFetch(t, store, 1, "a")
+	wantFetch(t, store, 10, "x") // the others are parked
 	change(t, store, stint.TaskChanges{Key: new("m")}, []stint.TaskID{"c"}, "c")
-	wantHandOut(t, store, 10, "c") // it has left the queue of its key
+	wantFetch(t, store, 10, "c") // it has left the queue of its key
 	change(t, store, stint.TaskChanges{Key: new("k")}, []stint.TaskID{"y"}, "y")
 	change(t, store, stint.TaskChanges{Priority: new(int16(5))}, []stint.TaskID{"d"}, "d")
-	wantHandOut(t, store, 10) // of k one is in progress
+	wantFetch(t, store, 10) // of k one is in progress
 	complete(t, store, a...)
-	d := wantHandOut(t, store, 10, "d")
+	d := wantFetch(t, store, 10, "d")
 	change(t, store, stint.TaskChanges{NotBefore: tomorrow()}, []stint.TaskID{"b"}, "b")
 	complete(t, store, d...)
-	wantHandOut(t, store, 10, "y")
+	wantFetch(t, store, 10, "y")
 }
 
 // A task that has been brought back for the room of its key leaves that to the next one.
@@ -358,10 +358,10 @@ func TestChangeTasks_LeavesRoomToTheNextOfItsKey(t *testing.T) {
 	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "a", "b", "c")...)
-	a := wantHandOut(t, store, 10, "a")
+	a := wantFetch(t, store, 10, "a")
 	complete(t, store, a...) // brings b back
 	change(t, store, stint.TaskChanges{NotBefore: tomorrow()}, []stint.TaskID{"b"}, "b")
-	wantHandOut(t, store, 10, "c")
+	wantFetch(t, store, 10, "c")
 }
 
 // Of a fair action, too, each key has its turns in the order of priorities.
@@ -372,11 +372,11 @@ func TestChangeTasks_ObeysTurns(t *testing.T) {
 	store := unmaintained(t, stint.Limits{Fair: true})
 	insert(t, store, slices.Concat(ofKey("a", 100), ofKey("b", 100))...)
 	if got := byKey(own(t, store, 64)); got["a"] != 32 || got["b"] != 32 {
-		t.Fatalf("%v were handed out", got)
+		t.Fatalf("%v were fetched", got)
 	}
 	first := []stint.TaskID{"b/00099"}
 	change(t, store, stint.TaskChanges{Priority: new(int16(5))}, first, first...)
-	wantHandOut(t, store, 1, first...)
+	wantFetch(t, store, 1, first...)
 	moved := []stint.TaskID{"b/00090", "b/00091"}
 	change(t, store, stint.TaskChanges{Key: new("c")}, moved, moved...)
 	got := map[string]int{}
@@ -386,7 +386,7 @@ func TestChangeTasks_ObeysTurns(t *testing.T) {
 		}
 	}
 	if want := map[string]int{"a": 68, "b": 65, "c": 2}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%v were handed out, want %v", got, want)
+		t.Errorf("%v were fetched, want %v", got, want)
 	}
 }
 
@@ -419,7 +419,7 @@ func TestChangeTasks_WaitsForWhoTakesATask(t *testing.T) {
 	insert(t, store, after("a"), after("b"))
 	tx := begin(t, pool)
 	if got := own(t, store.WithTx(tx), 2); len(got) != 2 {
-		t.Fatalf("%d tasks were handed out", len(got))
+		t.Fatalf("%d tasks were fetched", len(got))
 	}
 	changed := start(func() (stint.Affected, error) {
 		return store.ChangeTasks(t.Context(), []stint.TaskID{"a", "b"},
@@ -460,7 +460,7 @@ func TestChangeTasks_LosesNoChangeOfAnother(t *testing.T) {
 	}
 }
 
-// While tasks are handed out, returned and aborted, none is lost, doubled or torn.
+// While tasks are fetched, returned and aborted, none is lost, doubled or torn.
 // Proves G218.
 func TestChangeTasks_MeetsEverybodyElse(t *testing.T) {
 	t.Parallel()

@@ -88,7 +88,7 @@ func insertBehindHub(t *testing.T, store *stint.Store, n int) {
 	insert(t, store, tasks...)
 }
 
-// ownAtOnce owns n tasks by one hand-out.
+// ownAtOnce owns n tasks by one fetch.
 func ownAtOnce(t *testing.T, store *stint.Store, n int) {
 	t.Helper()
 	owned, err := store.OwnTasks(t.Context(), "actor", n, []string{"act"}, time.Hour)

@@ -191,7 +191,7 @@ func TestCheck_FindsNothingWrongWithLimits(t *testing.T) {
 	for range 3 {
 		owned, err := store.OwnTasks(ctx, "actor", 100, actions, time.Hour)
 		wantErr(t, "OwnTasks", err, nil)
-		check("after a hand-out")
+		check("after a fetch")
 		for _, task := range owned {
 			err := store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)
 			wantErr(t, "ReturnTask", err, nil)

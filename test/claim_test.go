@@ -25,7 +25,7 @@ func claims(
 	return store.Remote().ClaimTasks(ctx, claim, "actor", n, []string{"act"}, time.Hour)
 }
 
-// wantClaimed claims tasks, and fails unless these are handed out at this try.
+// wantClaimed claims tasks, and fails unless these are fetched at this try.
 func wantClaimed(
 	t *testing.T, store *stint.Store, claim stint.Claim, n, try int, ids ...stint.TaskID,
 ) []stint.OwnedTask {
@@ -68,7 +68,7 @@ func TestClaimTasks_RepeatedGivesTheSameTasks(t *testing.T) {
 	wantState(t, store, stint.StateCompleted, "a", "b", "c")
 }
 
-// A claim that has handed out nothing is as good as new.
+// A claim that has fetched nothing is as good as new.
 func TestClaimTasks_AClaimWithoutTasksMayBeUsedAgain(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)
@@ -80,7 +80,7 @@ func TestClaimTasks_AClaimWithoutTasksMayBeUsedAgain(t *testing.T) {
 	wantClaimed(t, store, claim, 1, 1, "a")
 }
 
-// A call that comes when its repetition was given tasks hands out nothing, though these have ended.
+// A call that comes when its repetition was given tasks fetches nothing, though these have ended.
 // Proves G29.
 func TestClaimTasks_ComingLateHandsOutNothing(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestClaimTasks_RepeatedKeepsWhatNobodyElseWasGiven(t *testing.T) {
 	if next := ownOne(t, store); next.ID != "a" || next.Try != 2 {
 		t.Fatalf("OwnTasks gave try %d of %s, want the second one of a", next.Try, next.ID)
 	}
-	wantClaimed(t, store, claim, 2, 2, "b") // handed out anew
+	wantClaimed(t, store, claim, 2, 2, "b") // fetched anew
 }
 
 func TestClaimTasks_IsSpentForSomebodyElse(t *testing.T) {
@@ -172,7 +172,7 @@ func TestClaimTasks_RepeatedGivesWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// Of two calls with one claim, at two stores, one hands out and the other finds that.
+// Of two calls with one claim, at two stores, one fetches and the other finds that.
 // Proves G29.
 func TestClaimTasks_AtOnceHandsOutOnce(t *testing.T) {
 	t.Parallel()
@@ -205,7 +205,7 @@ func TestClaimTasks_AtOnceHandsOutOnce(t *testing.T) {
 	}
 }
 
-// A wait whose caller has gone hands out to nobody, and the claim is spent if it came to that.
+// A wait whose caller has gone fetches for nobody, and the claim is spent if it came to that.
 func TestWaitToClaimTasks_AWaitThatIsRepeated(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -231,7 +231,7 @@ func TestWaitToClaimTasks_AWaitThatIsRepeated(t *testing.T) {
 	wantState(t, store, stint.StateReady, left[one[0].ID])
 }
 
-// Whatever was handed out is given back as if it had not been, and a call that comes late fails.
+// Whatever was fetched is given back as if it had not been, and a call that comes late fails.
 // Proves G29.
 func TestReleaseClaim_GivesBackAndBars(t *testing.T) {
 	t.Parallel()
@@ -298,7 +298,7 @@ func TestClaimTasks_ACallerThatLeavesIsGivenNothing(t *testing.T) {
 	}
 }
 
-// leaveClaim makes a caller leave while its hand-out under a claim is answered. The trap holds the
+// leaveClaim makes a caller leave while its fetch under a claim is answered. The trap holds the
 // answer.
 func leaveClaim(t *testing.T, c *cutStore, claim stint.Claim) *pgcut.Trap {
 	t.Helper()
@@ -318,9 +318,11 @@ func TestClaimTasks_ACallThatWasRepeatedElsewhereGivesNothingBack(t *testing.T) 
 	c := newCutStore(t, stint.Options{})
 	insert(t, c.truth, after("a"))
 	claim := newClaim(t)
+	giveBack := c.proxy.Hold(pgcut.AtRequest, pgcut.Executes("spend_claim"))
 	trap := leaveClaim(t, c, claim)
 	claim.Repeated = true
 	owned := wantClaimed(t, c.truth, claim, 1, 1, "a")
+	giveBack.Release()
 	trap.Release()
 	wantErr(t, "Close", c.Close(t.Context()), nil) // waits for the first call
 	complete(t, c.truth, owned...)
@@ -345,8 +347,8 @@ func TestClaimTasks_ARepetitionOfACallThatWasGivenUpIsTold(t *testing.T) {
 }
 
 // A call that finds nothing when it asks again after a cut must not say so: what was cut off may
-// still arrive, and hand out.
-func TestClaimTasks_ThatMayStillHandOutFails(t *testing.T) {
+// still arrive, and fetch.
+func TestClaimTasks_ThatMayStillFetchFails(t *testing.T) {
 	t.Parallel()
 	c := newCutStore(t, stint.Options{})
 	claim := newClaim(t)
@@ -385,12 +387,12 @@ func TestClaimTasks_RefusesBadArguments(t *testing.T) {
 	}
 }
 
-// A hand-out under limits is not taken for an earlier one under its claim, whose tasks would be
+// A fetch under limits is not taken for an earlier one under its claim, whose tasks would be
 // asked for again.
 func TestClaimTasks_UnderLimitsTakesNoMoreRoundTrips(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for _, kind := range handOutKinds()[1:] {
+	for _, kind := range fetchKinds()[1:] {
 		c := newCutStore(t, stint.Options{})
 		trips := func(own func() ([]stint.OwnedTask, error)) (n int) {
 			for range 3 { // the first two learn of the limits, and prepare statements

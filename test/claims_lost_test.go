@@ -13,15 +13,15 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
-// A handOutVerb hands out tasks.
-type handOutVerb struct {
+// A fetchVerb fetches tasks.
+type fetchVerb struct {
 	name string
 	own  func(ctx context.Context, store *stint.Store, n int) ([]stint.OwnedTask, error)
 }
 
-func handOutVerbs() []handOutVerb {
+func fetchVerbs() []fetchVerb {
 	actions := []string{"act"}
-	return []handOutVerb{
+	return []fetchVerb{
 		{"OwnTasks", func(
 			ctx context.Context, store *stint.Store, n int,
 		) ([]stint.OwnedTask, error) {
@@ -88,13 +88,13 @@ func (c *cutStore) loseAll(
 	return done
 }
 
-// A hand-out whose answer is lost together with all connections of the pool is delivered all the
+// A fetch whose answer is lost together with all connections of the pool is delivered all the
 // same, also if the server cannot be reached for a while, and costs nobody a try.
 // Proves G285.
 func TestOwnTasks_AsksUntilItKnowsWhatWasHandedOut(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	kinds := testrun.Pairs(handOutKinds(), handOutVerbs())
+	kinds := testrun.Pairs(fetchKinds(), fetchVerbs())
 	for _, pair := range testrun.Third(testrun.Pairs(kinds, []bool{false, true}), 1) {
 		kind, verb, away := pair.A.A, pair.A.B, pair.B
 		t.Run(fmt.Sprintf("%s, %s, away %t", kind.statement, verb.name, away), func(t *testing.T) {
@@ -123,13 +123,13 @@ func TestOwnTasks_AsksUntilItKnowsWhatWasHandedOut(t *testing.T) {
 	}
 }
 
-// What was handed out to a caller who has left while the server was away is given back once it
+// What was fetched by a caller who has left while the server was away is given back once it
 // answers again, with the tries refunded, and Close waits for that.
 // Proves G99, G285.
 func TestOwnTasks_GivesBackWhatNobodyLearntOf(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for _, verb := range handOutVerbs() {
+	for _, verb := range fetchVerbs() {
 		t.Run(verb.name, func(t *testing.T) {
 			t.Parallel()
 			c := newCutStore(t, stint.Options{})

@@ -17,7 +17,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
-// What users of other queues complained of when they limited hand-outs, each as a claim.
+// What users of other queues complained of when they limited fetches, each as a claim.
 
 // run runs statements of the store in a transaction: each its name, with its parameters in
 // parentheses.
@@ -36,8 +36,8 @@ func run(t *testing.T, tx pgx.Tx, calls ...string) {
 	}
 }
 
-// openHandOut hands out up to n tasks with action "act", and leaves the transaction open.
-func openHandOut(t *testing.T, pool *pgxpool.Pool, claim, n int) pgx.Tx {
+// openFetch fetches up to n tasks with action "act", and leaves the transaction open.
+func openFetch(t *testing.T, pool *pgxpool.Pool, claim, n int) pgx.Tx {
 	t.Helper()
 	tx := begin(t, pool)
 	run(t, tx, "lock_limits('{act}')",
@@ -48,7 +48,7 @@ func openHandOut(t *testing.T, pool *pgxpool.Pool, claim, n int) pgx.Tx {
 	return tx
 }
 
-// ofOne are limits each of which lets one task of a key be handed out.
+// ofOne are limits each of which lets one task of a key be fetched.
 func ofOne() map[string]stint.Limits {
 	once := stint.Rate{Tasks: 1, Per: time.Hour, Burst: 1}
 	limits := map[string]stint.Limits{
@@ -67,10 +67,10 @@ func ofOne() map[string]stint.Limits {
 	return limits
 }
 
-// pgqueuer#777: two hand-outs that count at the same time exceed the limit. Here the second waits
+// pgqueuer#777: two fetches that count at the same time exceed the limit. Here the second waits
 // for the first or gets less, whether that commits or not.
 // Proves L1.
-func TestComplaint_TwoHandOutsAtOnceCountEachOther(t *testing.T) {
+func TestComplaint_TwoFetchesAtOnceCountEachOther(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	names := slices.Sorted(maps.Keys(ofOne()))
@@ -80,7 +80,7 @@ func TestComplaint_TwoHandOutsAtOnceCountEachOther(t *testing.T) {
 			t.Parallel()
 			store, pool := newLimitedStore(t, ofOne()[name])
 			insert(t, store, ofKey("a", 4)...)
-			tx := openHandOut(t, pool, 7, 10)
+			tx := openFetch(t, pool, 7, 10)
 			var first int
 			err := tx.QueryRow(t.Context(), "SELECT count(*) FROM stint.leased").Scan(&first)
 			if err != nil || first != 1 {
@@ -110,7 +110,7 @@ func TestComplaint_TwoHandOutsAtOnceCountEachOther(t *testing.T) {
 				t.Errorf("the second got %q, want %d", idsOf(second), want)
 			}
 			if got := own(t, store, 10); len(got) > 0 {
-				t.Errorf("%q were handed out beyond the limit", idsOf(got))
+				t.Errorf("%q were fetched beyond the limit", idsOf(got))
 			}
 		})
 	}
@@ -152,7 +152,7 @@ func TestComplaint_AKilledWorkerLeavesItsSlots(t *testing.T) {
 }
 
 // pg-boss#756: the tasks of a key at its limit stall everybody behind them. Here they are met once,
-// and then a hand-out of others looks at none of them.
+// and then a fetch of others looks at none of them.
 // Proves L4.
 func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 					got = append(got, own(t, store, 2)...)
 				}
 				if byKey(got)["other"] != 1 || byKey(got)["full"] != 1 {
-					t.Fatalf("%v were handed out, want one of each", byKey(got))
+					t.Fatalf("%v were fetched, want one of each", byKey(got))
 				}
 				insert(t, store, ofKey("third", 1)...)
 				const few = 300
@@ -197,16 +197,16 @@ func TestComplaint_AFullKeyAtTheHeadOfTheQueueStallsNobody(t *testing.T) {
 					}
 				}
 				if got := own(t, store, 1); byKey(got)["third"] != 1 {
-					t.Errorf("%v were handed out, want the third key", byKey(got))
+					t.Errorf("%v were fetched, want the third key", byKey(got))
 				}
 			})
 		}
 	}
 }
 
-// pg-boss#849: what a hand-out reads grows with the number of keys that are at their limit.
+// pg-boss#849: what a fetch reads grows with the number of keys that are at their limit.
 // Proves L4.
-func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
+func TestComplaint_FullKeysCostAFetchNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for _, fair := range []bool{false, true} {
@@ -252,7 +252,7 @@ func TestComplaint_FullKeysCostAHandOutNothing(t *testing.T) {
 }
 
 // solid_queue#761: a task that was parked while somebody made room waits for ever. Here the
-// hand-out that parked it looks again; if that is cut off, a maintainer brings it back.
+// fetch that parked it looks again; if that is cut off, a maintainer brings it back.
 // Proves L2.
 func TestComplaint_NoWakeUpIsLostBetweenParkingAndReturn(t *testing.T) {
 	t.Parallel()
@@ -268,7 +268,7 @@ func TestComplaint_NoWakeUpIsLostBetweenParkingAndReturn(t *testing.T) {
 				owned := own(t, c.truth, 1)
 				own(t, c.Store, 1) // which learns that there are limits
 				insert(t, c.truth, first[1:]...)
-				// The look is a request of its own, behind the hand-out that parks.
+				// The look is a request of its own, behind the fetch that parks.
 				trap := c.proxy.Hold(pgcut.AtRequest, func(r pgcut.Request) bool {
 					return pgcut.Executes("unpark_within_limits")(r) &&
 						!pgcut.Executes("own_limited")(r)
@@ -293,7 +293,7 @@ func TestComplaint_NoWakeUpIsLostBetweenParkingAndReturn(t *testing.T) {
 				}
 				n := c.count(t, "SELECT count(*) FROM stint.leased")
 				if n += len(own(t, c.truth, 10)); n != 1 {
-					t.Errorf("%d are handed out, want 1", n)
+					t.Errorf("%d are fetched, want 1", n)
 				}
 			})
 		}
@@ -318,7 +318,7 @@ func TestComplaint_TasksWithoutAKeyShareNoLimit(t *testing.T) {
 			}
 		}
 		if got[""] != 50 || got["a"] != 1 {
-			t.Errorf("with fair %v, %v were handed out", fair, got)
+			t.Errorf("with fair %v, %v were fetched", fair, got)
 		}
 	}
 }
@@ -336,7 +336,7 @@ func TestComplaint_AWaitBelowALimitIsNoTry(t *testing.T) {
 		first := own(t, store, 10)
 		for range 10 {
 			if got := own(t, store, 10); len(got) > 0 {
-				t.Fatalf("%s: %q were handed out", name, idsOf(got))
+				t.Fatalf("%s: %q were fetched", name, idsOf(got))
 			}
 		}
 		maintain(t, store)
@@ -348,7 +348,7 @@ func TestComplaint_AWaitBelowALimitIsNoTry(t *testing.T) {
 		setLimits(t, store, stint.Limits{})
 		second := own(t, store, 10)
 		if !slices.Equal(idsOf(second), []stint.TaskID{"a/00001"}) || second[0].Try != 1 {
-			t.Errorf("%s: %+v was handed out", name, second)
+			t.Errorf("%s: %+v was fetched", name, second)
 		}
 	}
 }

@@ -101,9 +101,9 @@ func spiedStore(t *testing.T) (*stint.Store, *pgxpool.Pool, *spy) {
 	return openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever}), pool, spy
 }
 
-// A hand-out that does not see the limits may be committed after them.
+// A fetch that does not see the limits may be committed after them.
 // Proves L1.
-func TestSetLimits_WaitsForHandOutsThatAreUnderWay(t *testing.T) {
+func TestSetLimits_WaitsForFetchesThatAreUnderWay(t *testing.T) {
 	t.Parallel()
 	store, pool, spy := spiedStore(t)
 	insert(t, store, keyedTasks(3, "a", "b")...)
@@ -185,10 +185,10 @@ func TestSetLimits_ComesBackToTasksThatSomebodyLocks(t *testing.T) {
 	wantCounted(t, store, pool, 2, 0)
 }
 
-// A hand-out that found no limits to lock meets them behind that, without a lock: nobody else would
+// A fetch that found no limits to lock meets them behind that, without a lock: nobody else would
 // count what it takes. SetLimits waits until it has ended.
 // Proves L1.
-func TestSetLimits_WaitsForHandOutsThatFoundNothingToLock(t *testing.T) {
+func TestSetLimits_WaitsForFetchesThatFoundNothingToLock(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store, pool, spy := spiedStore(t)
@@ -204,7 +204,7 @@ func TestSetLimits_WaitsForHandOutsThatFoundNothingToLock(t *testing.T) {
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	_, err := ends(t, "SetLimits", setting)
 	wantErr(t, "SetLimits", err, nil)
-	wantHandOut(t, store, 10)
+	wantFetch(t, store, 10)
 	wantCounted(t, store, pool, 1, 0)
 }
 

@@ -23,7 +23,7 @@ type crashClients struct {
 	store *stint.Store
 	mutex sync.Mutex
 	acked []int // calls that have returned, by client
-	// owned are the tasks that the clients were handed out, by index.
+	// owned are the tasks that the clients were fetched, by index.
 	owned []map[int]stint.OwnedTask
 }
 
@@ -202,7 +202,7 @@ func (c *crashClients) wantOneMoment(t *testing.T, store *stint.Store) []int {
 	return left
 }
 
-// wantTokens checks that an owner keeps its task if the hand-out is left, and is refused otherwise.
+// wantTokens checks that an owner keeps its task if the fetch is left, and is refused otherwise.
 func (c *crashClients) wantTokens(t *testing.T, store *stint.Store, left []int) {
 	t.Helper()
 	for client, tasks := range c.owned {

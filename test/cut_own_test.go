@@ -16,17 +16,17 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
-// A lostHandOut is a way for the answer of OwnTasks to get lost.
-type lostHandOut func(*testing.T, *cutStore, func() error) error
+// A lostFetch is a way for the answer of OwnTasks to get lost.
+type lostFetch func(*testing.T, *cutStore, func() error) error
 
-// A handOutKind is limits of an action, and the statement that hands out under them.
-type handOutKind struct {
+// A fetchKind is limits of an action, and the statement that fetches under them.
+type fetchKind struct {
 	limits    stint.Limits
 	statement string
 }
 
-func handOutKinds() []handOutKind {
-	return []handOutKind{
+func fetchKinds() []fetchKind {
+	return []fetchKind{
 		{statement: "own_tasks"},
 		{limits: stint.Limits{Concurrency: 2}, statement: "own_gated"},
 		{limits: stint.Limits{ConcurrencyPerKey: 2}, statement: "own_limited"},
@@ -34,15 +34,15 @@ func handOutKinds() []handOutKind {
 }
 
 // impose sets the limits, and has the store know of them.
-func (k handOutKind) impose(t *testing.T, c *cutStore) {
+func (k fetchKind) impose(t *testing.T, c *cutStore) {
 	t.Helper()
 	wantErr(t, "SetLimits", c.truth.SetLimits(t.Context(), "act", k.limits), nil)
 	own(t, c.Store, 1)
 }
 
-// lostHandOuts are those of a statement, by name.
-func lostHandOuts(statement string) map[string]lostHandOut {
-	cutAt := func(at pgcut.Instant) lostHandOut {
+// lostFetches are those of a statement, by name.
+func lostFetches(statement string) map[string]lostFetch {
+	cutAt := func(at pgcut.Instant) lostFetch {
 		return func(t *testing.T, c *cutStore, call func() error) error {
 			t.Helper()
 			trap := c.proxy.Cut(at, pgcut.Executes(statement))
@@ -53,7 +53,7 @@ func lostHandOuts(statement string) map[string]lostHandOut {
 			return err
 		}
 	}
-	return map[string]lostHandOut{
+	return map[string]lostFetch{
 		"request lost": cutAt(pgcut.AtRequest),
 		"reply lost":   cutAt(pgcut.AtReply),
 		"session ended by the server": func(t *testing.T, c *cutStore, call func() error) error {
@@ -95,12 +95,12 @@ func lostHandOuts(statement string) map[string]lostHandOut {
 // However the answer gets lost, the caller is given one batch, with tokens that are good, and
 // nothing is owned by nobody.
 // Proves G285.
-func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
+func TestOwnTasks_RecoversAFetchThatGotLost(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	ways := testrun.Pairs(slices.Sorted(maps.Keys(lostHandOuts(""))),
+	ways := testrun.Pairs(slices.Sorted(maps.Keys(lostFetches(""))),
 		[]int{2, 3}) // all that is ready, or not all
-	for _, pair := range testrun.Third(testrun.Pairs(handOutKinds(), ways), 0) {
+	for _, pair := range testrun.Third(testrun.Pairs(fetchKinds(), ways), 0) {
 		kind, name, inserted := pair.A, pair.B.A, pair.B.B
 		t.Run(fmt.Sprintf("%s %s, %d are ready", kind.statement, name, inserted),
 			func(t *testing.T) {
@@ -108,13 +108,13 @@ func TestOwnTasks_RecoversAHandOutThatGotLost(t *testing.T) {
 				c := newCutStore(t, stint.Options{})
 				kind.impose(t, c)
 				insert(t, c.truth, withKey("k", "t0", "t1", "t2")[:inserted]...)
-				recoverHandOut(t, c, lostHandOuts(kind.statement)[name])
+				recoverFetch(t, c, lostFetches(kind.statement)[name])
 			})
 	}
 }
 
-// recoverHandOut hands out two tasks whose answer gets lost.
-func recoverHandOut(t *testing.T, c *cutStore, lose lostHandOut) {
+// recoverFetch fetches two tasks whose answer gets lost.
+func recoverFetch(t *testing.T, c *cutStore, lose lostFetch) {
 	t.Helper()
 	var owned []stint.OwnedTask
 	err := lose(t, c, func() (err error) {
@@ -139,7 +139,7 @@ func recoverHandOut(t *testing.T, c *cutStore, lose lostHandOut) {
 }
 
 // What had expired is recovered as well, as the try that it is.
-func TestOwnTasks_RecoversALostHandOutOfExpiredTasks(t *testing.T) {
+func TestOwnTasks_RecoversALostFetchOfExpiredTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for _, at := range []pgcut.Instant{pgcut.AtRequest, pgcut.AtReply} {
@@ -166,7 +166,7 @@ func TestOwnTasks_RecoversALostHandOutOfExpiredTasks(t *testing.T) {
 	}
 }
 
-// A hand-out is recovered in the order in which it would have come.
+// A fetch is recovered in the order in which it would have come.
 func TestOwnTasks_RecoversInTheOrderOfPriority(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -180,7 +180,7 @@ func TestOwnTasks_RecoversInTheOrderOfPriority(t *testing.T) {
 	}
 }
 
-// If the question for a lost hand-out is lost too, it is asked again.
+// If the question for a lost fetch is lost too, it is asked again.
 func TestOwnTasks_AsksAgainIfTheQuestionIsLost(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -217,9 +217,9 @@ func TestOwnTasks_LostForGoodLastsUntilTheLeaseExpires(t *testing.T) {
 	}
 }
 
-// A hand-out that is still under way when its answer is given up for lost is waited for: it does
+// A fetch that is still under way when its answer is given up for lost is waited for: it does
 // not take place behind the back of the caller.
-func TestOwnTasks_RecoversAHandOutThatIsStillUnderWay(t *testing.T) {
+func TestOwnTasks_RecoversAFetchThatIsStillUnderWay(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})
@@ -246,12 +246,12 @@ func TestOwnTasks_RecoversAHandOutThatIsStillUnderWay(t *testing.T) {
 	if len(owned) != 1 || owned[0].Try != 1 {
 		t.Errorf("OwnTasks gave %+v, want the first try of the task", owned)
 	}
-	c.wantState(t, "after the hand-out", "a in-progress try 1")
+	c.wantState(t, "after the fetch", "a in-progress try 1")
 }
 
 // The repetition of a return tells that the task is another's when it is.
 // Proves R11.
-func TestReturnTask_RepeatedAfterTheNextHandOutIsRefused(t *testing.T) {
+func TestReturnTask_RepeatedAfterTheNextFetchIsRefused(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	c := newCutStore(t, stint.Options{})

@@ -20,7 +20,7 @@ func TestDefect_LastTryExpires(t *testing.T) {
 	ownOne(t, store)
 	expireLeases(t, pool)
 	if got := own(t, store, 1); len(got) != 0 { // what a lonely worker does all the time
-		t.Errorf("a task without tries left was handed out: %v", got)
+		t.Errorf("a task without tries left was fetched: %v", got)
 	}
 	maintain(t, store) // which that worker's store does, too
 	got := info(t, store, "a")
@@ -43,7 +43,7 @@ func TestDefect_TaskThatCannotBeReturned(t *testing.T) {
 	}
 }
 
-// There, a statement prepared while the queue was empty handed out more than LIMIT.
+// There, a statement prepared while the queue was empty fetched more than LIMIT.
 // Proves R7.
 func TestDefect_LimitIsNoLimit(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,7 @@ func TestMaintain_PromotesWhatIsBehindTasksThatAreHeld(t *testing.T) {
 	wantReady(t, pool, held+5)
 }
 
-// Some tasks of one hand-out have tries left, and some have not; some leases are of such ones only.
+// Some tasks of one fetch have tries left, and some have not; some leases are of such ones only.
 func TestMaintain_EndsAndHandsOnOutOfOneLease(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -127,7 +127,7 @@ func TestEnsureTasks_AddsWhatInsertTasksAdds(t *testing.T) {
 	ensure(t, store, random, random[0].ID, random[1].ID) // a repetition
 }
 
-// The tasks of a call are handed out in its order, in whichever order they were written.
+// The tasks of a call are fetched in its order, in whichever order they were written.
 func TestEnsureTasks_KeepsTheOrderOfTheCall(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -85,7 +85,7 @@ func TestExplain_SaysWhichLimitHoldsATaskUp(t *testing.T) {
 			setLimits(t, store, test.limits)
 			insert(t, store, keyTask("first", "k"), keyTask("second", "k"), keyTask("last", "k"))
 			if got := own(t, store, test.asked); len(got) != test.own {
-				t.Fatalf("%d tasks were handed out, want %d", len(got), test.own)
+				t.Fatalf("%d tasks were fetched, want %d", len(got), test.own)
 			}
 			why := whyOf(t, store, "last")
 			wantText(t, why.String(), test.want...)
@@ -169,7 +169,7 @@ func TestExplain_SaysWhatIsPaused(t *testing.T) {
 	}
 	wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "k"), nil)
 	if got := own(t, store, 2); len(got) != 1 || got[0].ID != "b" {
-		t.Fatalf("%+v were handed out, want b", got)
+		t.Fatalf("%+v were fetched, want b", got)
 	}
 	wantErr(t, "Pause", store.Pause(t.Context(), "act"), nil)
 	why := whyOf(t, store, "a")
@@ -190,7 +190,7 @@ func TestExplain_SaysHowManyTurnsComeFirst(t *testing.T) {
 		keyTask("none", ""))
 	wantText(t, whyOf(t, store, "a1").String(), `the turn of key "a" is next`)
 	if got := own(t, store, 2); len(got) != 2 || got[0].ID != "a1" {
-		t.Fatalf("%+v were handed out, want a1 and none", got)
+		t.Fatalf("%+v were fetched, want a1 and none", got)
 	}
 	for id, want := range map[stint.TaskID]string{
 		"b":  "\"b\" is ready, but\n  the turn of key \"b\" is next\n  tasks",

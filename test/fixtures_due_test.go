@@ -97,7 +97,7 @@ func later(action string, n int) []stint.Task {
 	return tasks
 }
 
-// ownOneByOne owns all tasks with action "act", each in a hand-out of its own.
+// ownOneByOne owns all tasks with action "act", each in a fetch of its own.
 func ownOneByOne(tb testing.TB, store *stint.Store) {
 	tb.Helper()
 	var group sync.WaitGroup

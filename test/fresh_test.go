@@ -211,7 +211,7 @@ func TestDebounce_GivesAFollowUpItsTries(t *testing.T) {
 	for try := 1; try <= 3; try++ {
 		owned := ownOne(t, store)
 		if owned.ID != "a+" || owned.Try != try {
-			t.Errorf("handed out %s, try %d, want try %d", owned.ID, owned.Try, try)
+			t.Errorf("fetched %s, try %d, want try %d", owned.ID, owned.Try, try)
 		}
 		returnWith(t, store, owned, stint.Return{Code: stint.StatusPending})
 	}

@@ -53,11 +53,11 @@ func wantOwnedHeaders(t *testing.T, owned []stint.OwnedTask, tasks ...stint.Task
 		want[task.ID] = task.Headers
 	}
 	if len(owned) != len(tasks) {
-		t.Errorf("%d tasks are handed out, want %d", len(owned), len(tasks))
+		t.Errorf("%d tasks are fetched, want %d", len(owned), len(tasks))
 	}
 	for _, task := range owned {
 		if !maps.Equal(task.Headers, want[task.ID]) {
-			t.Errorf("%q is handed out with %q, want %q", task.ID, task.Headers, want[task.ID])
+			t.Errorf("%q is fetched with %q, want %q", task.ID, task.Headers, want[task.ID])
 		}
 	}
 }

@@ -281,7 +281,7 @@ func TestHistory_IsNotKeptOfTasksThatAreNot(t *testing.T) {
 	wantTries(t, store, "b", "1 completed by actor (lines)") // its dependent may ask for it
 }
 
-// Tasks that were handed out in one span, and come back alike, have a log each.
+// Tasks that were fetched in one span, and come back alike, have a log each.
 func TestHistory_KeepsTheLogsOfASpan(t *testing.T) {
 	t.Parallel()
 	store, _ := newStoreAndPool(t, keepsTries)

@@ -14,7 +14,7 @@ type insides interface {
 	ClaimOf(id stint.TaskID, token stint.Token) int64
 	LeaveTriesUnnoted()
 	RecheckAfter(first time.Duration)
-	Deliver(handOut, piece int)
+	Deliver(fetch, piece int)
 	Duty(name string) (all, some func(context.Context) error)
 	Waiting() int
 }
@@ -56,9 +56,9 @@ func failFastLook(ctx context.Context, store *stint.Store) error {
 	return some(ctx)
 }
 
-// shorten makes a store deliver so many bytes of bodies in a hand-out, send so many at once, and
+// shorten makes a store deliver so many bytes of bodies in a fetch, send so many at once, and
 // wait so long for a silent database.
-func shorten(store *stint.Store, handOut, piece int, silence time.Duration) {
-	insideOf(store).Deliver(handOut, piece)
+func shorten(store *stint.Store, fetch, piece int, silence time.Duration) {
+	insideOf(store).Deliver(fetch, piece)
 	pg.Of(store).SetSilence(silence)
 }

@@ -19,15 +19,15 @@ func TestSetLimits_KeysNeedNotWaitAsLongAsTheRateBeforeSaid(t *testing.T) {
 			RatePerKey: stint.Rate{Tasks: 1, Per: 24 * time.Hour, Burst: 1}, Fair: fair,
 		})
 		insert(t, store, withKey("k", "k0", "k1", "k2", "k3")...)
-		wantHandOut(t, store, 10, "k0")
-		wantHandOut(t, store, 10)
+		wantFetch(t, store, 10, "k0")
+		wantFetch(t, store, 10)
 		wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", stint.Limits{
 			RatePerKey: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 2}, Fair: fair,
 		}), nil)
-		wantHandOut(t, store, 10) // there was no token, and setting limits makes none
+		wantFetch(t, store, 10) // there was no token, and setting limits makes none
 		exec(t, pool, `UPDATE stint.key_rates
 			SET full_at = full_at - interval '1 h', wake_at = wake_at - interval '1 h'`)
-		wantHandOut(t, store, 10, "k1")
+		wantFetch(t, store, 10, "k1")
 	}
 }
 
@@ -42,14 +42,14 @@ func TestSetLimits_BucketsOfKeysBeginFull(t *testing.T) {
 	}
 	store, pool := newLimitedStore(t, limits)
 	insert(t, store, withKey("k", "k0", "k1", "k2", "k3")...)
-	wantHandOut(t, store, 10, "k0")
+	wantFetch(t, store, 10, "k0")
 	wantErr(t, "SetLimits",
 		store.SetLimits(t.Context(), "act", stint.Limits{ConcurrencyPerKey: 1}), nil)
 	if n := yields[int](t, pool, `SELECT count(*) FROM stint.key_rates`); n != 0 {
 		t.Errorf("%d buckets of no rate have rows", n)
 	}
 	setLimits(t, store, limits)
-	wantHandOut(t, store, 10, "k1")
+	wantFetch(t, store, 10, "k1")
 }
 
 // A bucket that takes very long to fill is refused: the database cannot hold when it is full.
@@ -70,16 +70,16 @@ func TestSetLimits_RefusesBucketsThatFillTooSlowly(t *testing.T) {
 	setLimits(t, store, stint.Limits{Rate: slowest, RatePerKey: slowest})
 	insert(t, store, ofKey("k", 1003)...)
 	if got := own(t, store, 999); len(got) != 999 {
-		t.Errorf("%d tasks were handed out", len(got))
+		t.Errorf("%d tasks were fetched", len(got))
 	}
 	if got := own(t, store, 999); len(got) != 1 {
-		t.Errorf("%d tasks were handed out", len(got))
+		t.Errorf("%d tasks were fetched", len(got))
 	}
 	_, err := store.Explain(t.Context(), "k/01002")
 	wantErr(t, "Explain", err, nil)
 }
 
-// What a hand-out parks while limits are removed, as queue_turns may, comes back at once, and to
+// What a fetch parks while limits are removed, as queue_turns may, comes back at once, and to
 // its place: no limit is left that it could wait for.
 // Proves L2.
 func TestMaintain_BringsBackAllThatNoLimitHoldsUp(t *testing.T) {
@@ -128,9 +128,9 @@ func TestReturn_InALongTransactionMakesRoomForWhatIsParkedMeanwhile(t *testing.T
 		_, err := store.WithTx(tx).ReturnTasks(t.Context(), completed(owned))
 		wantErr(t, "ReturnTasks", err, nil)
 		insert(t, store, first[1])
-		wantHandOut(t, store, 1)
+		wantFetch(t, store, 1)
 		wantErr(t, "Commit", tx.Commit(t.Context()), nil)
-		eventually(t, soon, "the task is handed out", func() bool {
+		eventually(t, soon, "the task is fetched", func() bool {
 			return len(own(t, store, 1)) == 1
 		})
 	}
@@ -146,7 +146,7 @@ func TestAddDependencies_LeaveTheRoomToTheNextOfTheKey(t *testing.T) {
 		insert(t, store, withKey("k", "k0", "k1", "k2")...)
 		insert(t, store, stint.Task{ID: "other", Action: "other"})
 		parker := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
-		owned := wantHandOut(t, parker, 10, "k0")
+		owned := wantFetch(t, parker, 10, "k0")
 		wantErr(t, "Close", parker.Close(t.Context()), nil)
 		complete(t, store, owned...) // k1 is back in the queue
 		var err error
@@ -160,7 +160,7 @@ func TestAddDependencies_LeaveTheRoomToTheNextOfTheKey(t *testing.T) {
 			})
 		}
 		wantErr(t, "the call", err, nil)
-		wantHandOut(t, store, 10, "k2")
+		wantFetch(t, store, 10, "k2")
 	}
 }
 
@@ -171,16 +171,16 @@ func TestOwnTasks_GivesTheRoomOfExpiredLeasesByPriority(t *testing.T) {
 	testrun.Long(t)
 	store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "low")...)
-	wantHandOut(t, store, 1, "low")
+	wantFetch(t, store, 1, "low")
 	high := withKey("k", "high")
 	high[0].Priority = 5
 	insert(t, store, high...)
-	wantHandOut(t, store, 1)
+	wantFetch(t, store, 1)
 	expireLeases(t, pool)
 	_, err := store.OwnTasks(t.Context(), "actor", 1, []string{"other"}, stint.NoExpiry)
 	wantErr(t, "OwnTasks", err, nil)
 	eventually(t, soon, "the task is back in the queue", func() bool {
 		return yields[int](t, pool, "SELECT count(*) FROM stint.ready WHERE position < 0") == 0
 	})
-	wantHandOut(t, store, 1, "high")
+	wantFetch(t, store, 1, "high")
 }

@@ -32,8 +32,8 @@ func TestFair_ATaskOfAnotherKeyCostsTheSameBehindManyKeys(t *testing.T) {
 	}
 }
 
-// A hand-out that finds many keys at their limits looks at them in pieces, so that no statement is
-// long, and still hands out the task behind them in one call.
+// A fetch that finds many keys at their limits looks at them in pieces, so that no statement is
+// long, and still fetches the task behind them in one call.
 // Proves L4, L5.
 func TestFair_ManyKeysAtTheirLimitsAreLookedAtInPieces(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestFair_ManyKeysAtTheirLimitsAreLookedAtInPieces(t *testing.T) {
 				t.Errorf("group %q: %d turns are held, want %d", group, held, want)
 			}
 		}
-		wantHandOut(t, store, 1, "free")
+		wantFetch(t, store, 1, "free")
 		checkStore(t, pool)
 	}
 }

@@ -43,7 +43,7 @@ func unmaintained(t *testing.T, limits stint.Limits) *stint.Store {
 	return store
 }
 
-// A key of a fair action that was met while it was paused is handed out as soon as it is resumed,
+// A key of a fair action that was met while it was paused is fetched as soon as it is resumed,
 // without any maintenance.
 func TestFair_HandsOutAKeyOnceItIsResumed(t *testing.T) {
 	t.Parallel()
@@ -52,11 +52,11 @@ func TestFair_HandsOutAKeyOnceItIsResumed(t *testing.T) {
 	insert(t, store, ofKey("a", 3)...)
 	wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "a"), nil)
 	if got := own(t, store, 10); len(got) > 0 {
-		t.Fatalf("of a paused key, %v were handed out", byKey(got))
+		t.Fatalf("of a paused key, %v were fetched", byKey(got))
 	}
 	wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "a"), nil)
 	if got := own(t, store, 10); len(got) != 3 {
-		t.Errorf("of the resumed key, %v were handed out, want 3", byKey(got))
+		t.Errorf("of the resumed key, %v were fetched, want 3", byKey(got))
 	}
 }
 
@@ -71,11 +71,11 @@ func TestFair_HandsOutMoreOnceTheLimitPerKeyIsRaised(t *testing.T) {
 	}
 	setLimits(t, store, stint.Limits{Fair: true, ConcurrencyPerKey: 3})
 	if got := own(t, store, 10); len(got) != 2 {
-		t.Errorf("%v were handed out, want the other 2", byKey(got))
+		t.Errorf("%v were fetched, want the other 2", byKey(got))
 	}
 }
 
-// The room that a lease left by its end is used by the next hand-out.
+// The room that a lease left by its end is used by the next fetch.
 func TestFair_HandsOutATaskWhoseLeaseHasExpired(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -89,7 +89,7 @@ func TestFair_HandsOutATaskWhoseLeaseHasExpired(t *testing.T) {
 	}
 	expireLeases(t, pool)
 	if got := own(t, store, 10); len(got) != 1 {
-		t.Errorf("%v were handed out, want 1", byKey(got))
+		t.Errorf("%v were fetched, want 1", byKey(got))
 	}
 }
 
@@ -104,7 +104,7 @@ func TestFair_GivesAResumedKeyNoMoreThanItsShare(t *testing.T) {
 	for handed := 0; handed < 640; {
 		got := own(t, store, 64)
 		if len(got) == 0 || byKey(got)["b"] != len(got) {
-			t.Fatalf("%v were handed out, want b", byKey(got))
+			t.Fatalf("%v were fetched, want b", byKey(got))
 		}
 		handed += len(got)
 	}
@@ -117,7 +117,7 @@ func TestFair_GivesAResumedKeyNoMoreThanItsShare(t *testing.T) {
 		}
 	}
 	if got["a"] < 160-64 || got["b"] < 160-64 {
-		t.Errorf("%v of 320 were handed out, want as many of each", got)
+		t.Errorf("%v of 320 were fetched, want as many of each", got)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestFair_AKeyWhoseTasksComeOneByOneGetsNoMoreThanItsShare(t *testing.T) {
 		}
 	}
 	if got["b"] < 50-32 {
-		t.Errorf("%v of 100 were handed out, want as many of b", got)
+		t.Errorf("%v of 100 were fetched, want as many of b", got)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestFair_FillsTheRoomOfAKeyWithTasksOfAllPriorities(t *testing.T) {
 	own(t, store, 10)
 	complete(t, store, first...)
 	if got := own(t, store, 10); len(got) != 2 || got[0].ID != "high" {
-		t.Errorf("%q were handed out, want 2", idsOf(got))
+		t.Errorf("%q were fetched, want 2", idsOf(got))
 	}
 }
 
@@ -169,11 +169,11 @@ func TestFair_PrioritiesAreStrictThoughOthersHadTheirTurn(t *testing.T) {
 	insert(t, store, high)
 	complete(t, store, first...)
 	if got := own(t, store, 20); len(got) != 1 || got[0].Key != "z" {
-		t.Errorf("%q was handed out ahead of a higher priority", idsOf(got))
+		t.Errorf("%q was fetched ahead of a higher priority", idsOf(got))
 	}
 }
 
-// A task that was handed out before its action had limits makes room when it is returned.
+// A task that was fetched before its action had limits makes room when it is returned.
 // Proves L2.
 func TestSetLimits_TasksHandedOutBeforeMakeRoom(t *testing.T) {
 	t.Parallel()
@@ -190,17 +190,17 @@ func TestSetLimits_TasksHandedOutBeforeMakeRoom(t *testing.T) {
 			first := own(t, store, 1)
 			setLimits(t, store, limits)
 			if got := own(t, store, 10); len(got) > 0 {
-				t.Fatalf("%q were handed out beyond the limit", idsOf(got))
+				t.Fatalf("%q were fetched beyond the limit", idsOf(got))
 			}
 			complete(t, store, first...)
 			if got := own(t, store, 10); len(got) != 1 {
-				t.Errorf("%q were handed out, want 1", idsOf(got))
+				t.Errorf("%q were fetched, want 1", idsOf(got))
 			}
 		})
 	}
 }
 
-// A parked task is handed out after the task that it waited for, however that leaves the queue.
+// A parked task is fetched after the task that it waited for, however that leaves the queue.
 // Proves L2.
 func TestLimits_NoTaskWaitsForOneThatIsGone(t *testing.T) {
 	t.Parallel()
@@ -235,13 +235,13 @@ func TestLimits_NoTaskWaitsForOneThatIsGone(t *testing.T) {
 			wantErr(t, "OwnTasks", err, nil)
 			wantErr(t, "leave", leave(t, store, first[0]), nil)
 			if got := own(t, store, 10); len(got) != 1 {
-				t.Errorf("%q were handed out, want 1", idsOf(got))
+				t.Errorf("%q were fetched, want 1", idsOf(got))
 			}
 		})
 	}
 }
 
-// Whatever the weights, the order of the tasks, the sizes of hand-outs and how many are given back,
+// Whatever the weights, the order of the tasks, the sizes of fetches and how many are given back,
 // keys that always have tasks are at no moment further apart than a turn.
 // Proves L5.
 func TestFair_SharesAreWithinATurnOfTheWeights(t *testing.T) {
@@ -306,7 +306,7 @@ func wantShares(t *testing.T, given, weights map[string]int, round int) {
 		least, most = min(least, share), max(most, share)
 	}
 	if most-least > turn {
-		t.Fatalf("in round %d, with weights %v, %v were handed out", round, weights, given)
+		t.Fatalf("in round %d, with weights %v, %v were fetched", round, weights, given)
 	}
 }
 
@@ -353,7 +353,7 @@ func TestFair_CostsNothingWhereNobodyWaits(t *testing.T) {
 		insert(t, limited, keyed(numbered(fmt.Sprint("b", i), 2), "b")...)
 		owned := own(t, h.Store, 4)
 		if len(owned) != 4 || len(own(t, h.Store, 4)) != 0 {
-			t.Fatalf("%d tasks were handed out, want four and no more", len(owned))
+			t.Fatalf("%d tasks were fetched, want four and no more", len(owned))
 		}
 	}
 	if n := dealt() - before; n > 0 {
@@ -379,16 +379,16 @@ func TestFair_CostsNothingWhereNobodyWaits(t *testing.T) {
 	checkStore(t, pool)
 }
 
-// Of a key whose tasks wait already, no other task is handed out ahead of them.
+// Of a key whose tasks wait already, no other task is fetched ahead of them.
 // Proves L5.
 func TestFair_NoTaskOvertakesThoseThatWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Fair: true})
 	insert(t, store, keyed(numbered("a", 3), "a")...)
-	wantHandOut(t, store, 1, "a000000") // the others wait
+	wantFetch(t, store, 1, "a000000") // the others wait
 	insert(t, store, withKey("a", "late")...)
-	wantHandOut(t, store, 10, "a000001", "a000002", "late")
+	wantFetch(t, store, 10, "a000001", "a000002", "late")
 }
 
 // Where limits are rates or turns alone, the end of a task makes no room for which others wait.

@@ -87,7 +87,7 @@ func TestFairGroup_ATenantGetsOneShareOfSeveralActions(t *testing.T) {
 }
 
 // Whatever the weights, the actions in which keys have tasks, the actions that are asked for, the
-// sizes of hand-outs, how many tasks are given back and by how many processes: keys that always
+// sizes of fetches, how many tasks are given back and by how many processes: keys that always
 // have tasks are at no moment further apart than two turns.
 // Proves G260.
 func TestFairGroup_SharesAreWithinTwoTurnsOfTheWeights(t *testing.T) {
@@ -118,7 +118,7 @@ func TestFairGroup_SharesAreWithinTwoTurnsOfTheWeights(t *testing.T) {
 			}
 			owned := ownSomeOf(t, stores[rand.IntN(len(stores))], group.some())
 			if len(owned) == 0 {
-				t.Fatalf("in round %d, nothing was handed out", round)
+				t.Fatalf("in round %d, nothing was fetched", round)
 			}
 			group.note(owned)
 		}
@@ -190,7 +190,7 @@ func ownSomeOf(t *testing.T, store *stint.Store, actions []string) []stint.Owned
 	return owned
 }
 
-// What a key got of one action counts in a hand-out of another one.
+// What a key got of one action counts in a fetch of another one.
 // Proves G261.
 func TestFairGroup_WhatAKeyGotOfOneActionCountsInTheOthers(t *testing.T) {
 	t.Parallel()
@@ -236,7 +236,7 @@ func TestFairGroup_AKeyGoesOnWhereItIsInOtherActions(t *testing.T) {
 	}
 }
 
-// Of a key, the tasks of all actions are handed out by priority and then by age.
+// Of a key, the tasks of all actions are fetched by priority and then by age.
 // Proves G262.
 func TestFairGroup_OfAKeyTheOldestTaskComesFirst(t *testing.T) {
 	t.Parallel()
@@ -257,7 +257,7 @@ func TestFairGroup_OfAKeyTheOldestTaskComesFirst(t *testing.T) {
 		got = append(got, idsOf(ownOf(t, store, 1, groupActions()...))...)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%q were handed out, want %q", got, want)
+		t.Errorf("%q were fetched, want %q", got, want)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestFairGroup_WhatIsAtItsLimitHoldsUpNobody(t *testing.T) {
 			for range 10 {
 				owned := ownOf(t, store, 40, groupActions()...)
 				if len(owned) != 40 {
-					t.Fatalf("%d tasks were handed out, want 40", len(owned))
+					t.Fatalf("%d tasks were fetched, want 40", len(owned))
 				}
 				for _, task := range owned {
 					got[task.Key]++
@@ -311,7 +311,7 @@ func TestFairGroup_APausedKeySavesUpNothing(t *testing.T) {
 	insert(t, store, tasksOf("sync", "b", 1200)...)
 	wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "mail", "a"), nil)
 	if got := ownRounds(t, store, "", 20); got["a"] > 0 || got["b"] < 600 {
-		t.Fatalf("%v were handed out, want b", got)
+		t.Fatalf("%v were fetched, want b", got)
 	}
 	wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "mail", "a"), nil)
 	got := map[string]int{}
@@ -321,7 +321,7 @@ func TestFairGroup_APausedKeySavesUpNothing(t *testing.T) {
 		}
 	}
 	if got["a"] < 160-64 || got["b"] < 160-64 {
-		t.Errorf("%v of 320 were handed out, want as many of each", got)
+		t.Errorf("%v of 320 were fetched, want as many of each", got)
 	}
 }
 
@@ -384,7 +384,7 @@ func wantThirds(t *testing.T, got map[string]int) {
 	}
 }
 
-// A store that does not know yet that actions share turns hands out none of their tasks otherwise.
+// A store that does not know yet that actions share turns fetches none of their tasks otherwise.
 // Proves G260.
 func TestFairGroup_HoldsForAStoreThatDoesNotKnowOfItYet(t *testing.T) {
 	t.Parallel()

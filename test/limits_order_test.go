@@ -21,7 +21,7 @@ func insertSingly(t *testing.T, store *stint.Store, tasks ...stint.Task) {
 	}
 }
 
-// Tasks of a key come in the order of their age, whatever bounds a hand-out before the key.
+// Tasks of a key come in the order of their age, whatever bounds a fetch before the key.
 // Proves L4.
 func TestOwnTasks_KeepsTheOrderWithinAKey(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestOwnTasks_KeepsTheOrderWithinAKey(t *testing.T) {
 						wake_at = wake_at - interval '9 h'`)
 				}
 				if len(got) != len(tasks) || !slices.IsSorted(got) {
-					t.Errorf("handed out %v", got)
+					t.Errorf("fetched %v", got)
 				}
 			}
 		})
@@ -99,15 +99,15 @@ func TestOwnTasks_PassesTasksOfAFullKeyInFewSteps(t *testing.T) {
 					tasks[i+1].NotBefore = time.Now().Add(time.Hour)
 				}
 				insert(t, store, tasks...)
-				wantHandOut(t, store, 1, tasks[0].ID)
+				wantFetch(t, store, 1, tasks[0].ID)
 				exec(t, pool, `UPDATE stint.scheduled SET not_before = now() - interval '1 s'`)
 				maintain(t, store)
 				exec(t, pool, prepare)
 				insert(t, store, withKey("l", "other")...)
 				asked := spy.count("own_limited")
-				wantHandOut(t, store, 1, "other")
+				wantFetch(t, store, 1, "other")
 				if asked = spy.count("own_limited") - asked; asked > 10 {
-					t.Errorf("it took %d hand-outs", asked)
+					t.Errorf("it took %d fetches", asked)
 				}
 			})
 		}
@@ -125,7 +125,7 @@ type orderModel struct {
 	n       int
 }
 
-// Whatever bounds the hand-outs, the tasks of a key come by priority and age, until all have come.
+// Whatever bounds the fetches, the tasks of a key come by priority and age, until all have come.
 // Proves L4.
 func TestOwnTasks_KeepsTheOrderWithinKeysWhateverHappens(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestOwnTasks_KeepsTheOrderWithinKeysWhateverHappens(t *testing.T) {
 			for m.left() > 0 {
 				m.complete(len(m.owned))
 				if before := m.left(); m.own(100) == 0 {
-					m.Fatalf("%d tasks wait, and none is handed out", before)
+					m.Fatalf("%d tasks wait, and none is fetched", before)
 				}
 			}
 		})
@@ -236,7 +236,7 @@ func (m *orderModel) own(n int) int {
 	for _, task := range owned {
 		first := m.waiting[task.Key][0]
 		if task.ID != first.ID {
-			m.Fatalf("of key %q, %s was handed out ahead of %s", task.Key, task.ID, first.ID)
+			m.Fatalf("of key %q, %s was fetched ahead of %s", task.Key, task.ID, first.ID)
 		}
 		m.waiting[task.Key] = m.waiting[task.Key][1:]
 	}
@@ -252,7 +252,7 @@ func TestOwnTasks_ParksNoTaskAheadOfAnOlderOne(t *testing.T) {
 	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "k0")...)
-	running := wantHandOut(t, store, 1, "k0")
+	running := wantFetch(t, store, 1, "k0")
 	insert(t, store, withKey("k", "k1")...)
 	spans := numbered("t", 640)
 	for i := range spans {
@@ -263,11 +263,11 @@ func TestOwnTasks_ParksNoTaskAheadOfAnOlderOne(t *testing.T) {
 	insert(t, store, withKey("k", "k2")...)
 	const some = 20
 	if n := yields[int](t, pool, "SELECT count(*) FROM stint.ready"); n > some {
-		t.Fatalf("%d rows are ready, more than a hand-out looks at", n)
+		t.Fatalf("%d rows are ready, more than a fetch looks at", n)
 	}
 	complete(t, store, own(t, store, some)...) // k1 is parked
 	complete(t, store, running...)
-	complete(t, store, wantHandOut(t, store, 1, "k1")...)
+	complete(t, store, wantFetch(t, store, 1, "k1")...)
 	for range 30 {
 		owned := own(t, store, 1)
 		complete(t, store, owned...)
@@ -275,8 +275,8 @@ func TestOwnTasks_ParksNoTaskAheadOfAnOlderOne(t *testing.T) {
 		case spans[30].ID:
 			return
 		case "k2":
-			t.Fatal("k2 was handed out ahead of an older task of its key")
+			t.Fatal("k2 was fetched ahead of an older task of its key")
 		}
 	}
-	t.Error("the older task was not handed out")
+	t.Error("the older task was not fetched")
 }

@@ -74,7 +74,7 @@ func wantOnce(t *testing.T, pool *pgxpool.Pool) {
 const ownAll = "7, 'paused', 10, '{act}', '1 h', NULL, '{0}', '{9223372036854775807}', " +
 	"false, 1, 0"
 
-// A hand-out counts what another one has handed out since its snapshot.
+// A fetch counts what another one has fetched since its snapshot.
 // Proves L1, L3.
 func TestOwnTasks_CountsWhatWasHandedOutMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestOwnTasks_CountsWhatWasHandedOutMeanwhile(t *testing.T) {
 				WHERE lo > (SELECT min(lo) FROM stint.ready) FOR UPDATE`)
 			wantErr(t, "lock", err, nil)
 			if got := own(t, store, 1); len(got) != 1 {
-				t.Errorf("%s: %q were handed out meanwhile, want one", name, idsOf(got))
+				t.Errorf("%s: %q were fetched meanwhile, want one", name, idsOf(got))
 			}
 			wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 		})
@@ -104,7 +104,7 @@ func TestOwnTasks_CountsWhatWasHandedOutMeanwhile(t *testing.T) {
 	}
 }
 
-// A span from which a task is withdrawn while a hand-out is about to lock it is parked as what is
+// A span from which a task is withdrawn while a fetch is about to lock it is parked as what is
 // left of it.
 func TestOwnTasks_ParksASpanThatIsCutMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -135,19 +135,19 @@ func TestReturn_BringsBackWhatIsParkedAnewMeanwhile(t *testing.T) {
 		pausedBehind(t, pool, "unpark_within_limits",
 			"leased.lo, leased.hi, leased.limited_action\n", args, func() {
 				setLimits(t, store, stint.Limits{ConcurrencyPerKey: 1}) // puts them back
-				wantHandOut(t, store, 10)
+				wantFetch(t, store, 10)
 			})
 		wantOnce(t, pool)
 		exec(t, pool, "UPDATE stint.leased SET limited_action = NULL") // no more room is made
 		complete(t, store, owned...)
 		if got := own(t, store, 10); len(got) != 1 {
-			t.Errorf("of %d tasks, %q are handed out, want 1", n, idsOf(got))
+			t.Errorf("of %d tasks, %q are fetched, want 1", n, idsOf(got))
 		}
 	}
 }
 
-// Hand-outs that have begun while an action is paused count each other when it is resumed.
-func TestResume_LetsNoTwoHandOutsCountAtOnce(t *testing.T) {
+// Fetches that have begun while an action is paused count each other when it is resumed.
+func TestResume_LetsNoTwoFetchesCountAtOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Concurrency: 1})

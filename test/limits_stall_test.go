@@ -17,7 +17,7 @@ import (
 // Whoever returns a task in a transaction of its own holds up nobody, however long it lasts, and
 // finds itself in no deadlock.
 // Proves L4.
-func TestWithTx_ReturnsHoldUpNoHandOut(t *testing.T) {
+func TestWithTx_ReturnsHoldUpNoFetch(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
@@ -39,7 +39,7 @@ func TestWithTx_ReturnsHoldUpNoHandOut(t *testing.T) {
 			insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
 			insert(t, store, withKey("a", "a2")...)
 			insert(t, store, withKey("b", "b2")...)
-			wantHandOut(t, store, 1, "urgent")
+			wantFetch(t, store, 1, "urgent")
 			tx := begin(t, pool)
 			for _, key := range []string{"b", "a"} { // against their order
 				id := stint.TaskID(key + "0")
@@ -49,7 +49,7 @@ func TestWithTx_ReturnsHoldUpNoHandOut(t *testing.T) {
 				insert(t, store, withKey(key, next)...)
 				insert(t, store, withKey(string(other), other)...)
 				missing := map[stint.TaskID]bool{next: true, other: true}
-				eventually(t, soon, fmt.Sprintf("%v are handed out", missing), func() bool {
+				eventually(t, soon, fmt.Sprintf("%v are fetched", missing), func() bool {
 					ctx, cancel := context.WithTimeout(t.Context(), soon)
 					defer cancel()
 					got, err := store.OwnTasks(ctx, "actor", 10, []string{"act"}, time.Hour)
@@ -66,7 +66,7 @@ func TestWithTx_ReturnsHoldUpNoHandOut(t *testing.T) {
 	}
 }
 
-// Hand-outs and returns of several processes lock turns, buckets and slots in the same order.
+// Fetches and returns of several processes lock turns, buckets and slots in the same order.
 func TestOwnTasks_UnderLimitsOfKeysDeadlocksWithNobody(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -130,7 +130,7 @@ func turnOver(t *testing.T, store *stint.Store, name string, first int) {
 	}
 }
 
-// Hand-outs of one action wait for its lock, those of another one do not.
+// Fetches of one action wait for its lock, those of another one do not.
 // Proves L4.
 func TestOwnTasks_OfLockedActionsDoesNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestFair_ExpiredTasksTakeNoTurn(t *testing.T) {
 	insert(t, store, late...)
 	insert(t, store, withKey("b", "b0")...)
 	insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
-	wantHandOut(t, store, 1, "urgent") // a0 and b0 are in the queues of their keys
+	wantFetch(t, store, 1, "urgent") // a0 and b0 are in the queues of their keys
 	exec(t, pool, "UPDATE stint.ready SET deadline = now() - interval '1 s' "+
 		"WHERE deadline IS NOT NULL")
 	var got []stint.TaskID
@@ -186,7 +186,7 @@ func TestFair_ExpiredTasksTakeNoTurn(t *testing.T) {
 		got = append(got, idsOf(own(t, store, 1))...)
 	}
 	if fmt.Sprint(got) != "[b0]" {
-		t.Errorf("handed out %v, want b0", got)
+		t.Errorf("fetched %v, want b0", got)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
 	insert(t, store, withKey("a", "a0")...)
 	insert(t, store, withKey("b", "b0")...)
 	insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
-	wantHandOut(t, store, 1, "urgent") // a0 and b0 are in the queues of their keys
+	wantFetch(t, store, 1, "urgent") // a0 and b0 are in the queues of their keys
 	tx := begin(t, pool)
 	wantErr(t, "AbortTasks", errOf(
 		store.WithTx(tx).AbortTasks(t.Context(), []stint.TaskID{"a0"}, "")), nil)
@@ -210,7 +210,7 @@ func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
 		got = append(got, idsOf(own(t, store, 1))...)
 	}
 	if fmt.Sprint(got) != "[b0 a0]" {
-		t.Errorf("handed out %v, want b0 and a0", got)
+		t.Errorf("fetched %v, want b0 and a0", got)
 	}
 }
 
@@ -226,15 +226,15 @@ func TestWithTx_ReturnsMakeRoomBehindTheEnd(t *testing.T) {
 	} {
 		parker, pool := newLimitedStore(t, limits)
 		insert(t, parker, withKey("a", "a0", "a1")...)
-		owned := wantHandOut(t, parker, 10, "a0")
-		wantHandOut(t, parker, 10)                          // a1 is parked, and its turn held
+		owned := wantFetch(t, parker, 10, "a0")
+		wantFetch(t, parker, 10)                            // a1 is parked, and its turn held
 		wantErr(t, "Close", parker.Close(t.Context()), nil) // it looks no more
 		store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 		tx := begin(t, pool)
 		wantErr(t, "ReturnTask", store.WithTx(tx).ReturnTask(
 			t.Context(), "a0", owned[0].Token, "", stint.StatusCompleted), nil)
 		wantErr(t, "Commit", tx.Commit(t.Context()), nil)
-		eventually(t, soon, "a1 is handed out", func() bool { return len(own(t, store, 10)) == 1 })
+		eventually(t, soon, "a1 is fetched", func() bool { return len(own(t, store, 10)) == 1 })
 	}
 }
 
@@ -252,9 +252,9 @@ func TestFair_LockedTasksWhoseTurnHasComeHoldUpNobody(t *testing.T) {
 	tx := begin(t, pool)
 	wantErr(t, "AbortTasks", errOf(
 		store.WithTx(tx).AbortTasks(t.Context(), []stint.TaskID{"a0"}, "")), nil)
-	wantHandOut(t, store, 1, "b0")
+	wantFetch(t, store, 1, "b0")
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
-	wantHandOut(t, store, 1, "a0")
+	wantFetch(t, store, 1, "a0")
 }
 
 // A task that is parked while a return waits for a turn comes behind that return, without
@@ -266,8 +266,8 @@ func TestReturn_ThatWaitsForATurnMakesRoomForWhatIsParkedMeanwhile(t *testing.T)
 	store, pool := newLookingStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: true})
 	insert(t, store, withKey("a", "a0", "a1")...)
 	insert(t, store, withKey("b", "b0")...)
-	owned := wantHandOut(t, store, 10, "a0", "b0")
-	wantHandOut(t, store, 10) // a1 is parked, and its turn held
+	owned := wantFetch(t, store, 10, "a0", "b0")
+	wantFetch(t, store, 10) // a1 is parked, and its turn held
 	tx := begin(t, pool)
 	_, err := tx.Exec(t.Context(), "SELECT FROM stint.turns WHERE limit_key = 'a' FOR UPDATE")
 	wantErr(t, "the lock", err, nil)
@@ -279,12 +279,12 @@ func TestReturn_ThatWaitsForATurnMakesRoomForWhatIsParkedMeanwhile(t *testing.T)
 	})
 	awaitWaiting(t, pool, 1, nil)
 	insert(t, store, withKey("b", "b1")...)
-	wantHandOut(t, store, 10) // b1 is parked
+	wantFetch(t, store, 10) // b1 is parked
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	_, err = ends(t, "ReturnTasks", returned)
 	wantErr(t, "ReturnTasks", err, nil)
 	got := map[stint.TaskID]bool{}
-	eventually(t, soon, "a1 and b1 are handed out", func() bool {
+	eventually(t, soon, "a1 and b1 are fetched", func() bool {
 		for _, task := range own(t, store, 10) {
 			got[task.ID] = true
 		}
@@ -300,10 +300,10 @@ func TestMaintain_BringsNoMoreBackThanAKeyHasRoomFor(t *testing.T) {
 	store, pool := newLimitedStore(t, stint.Limits{Concurrency: 2, ConcurrencyPerKey: 2})
 	insert(t, store, ofKey("k", 10)...)
 	owned := own(t, store, 2)
-	wantHandOut(t, store, 2)
+	wantFetch(t, store, 2)
 	complete(t, store, owned[0])
 	insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
-	wantHandOut(t, store, 1, "urgent")
+	wantFetch(t, store, 1, "urgent")
 	wantStillParked(t, store, pool, 7)
 }
 
@@ -328,17 +328,17 @@ func TestMaintain_BringsNoMoreBackThanAKeyHasTokensFor(t *testing.T) {
 		Concurrency: 3, RatePerKey: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 2},
 	})
 	insert(t, store, ofKey("k", 10)...)
-	wantHandOut(t, store, 10, "k/00000", "k/00001")
-	wantHandOut(t, store, 10)
+	wantFetch(t, store, 10, "k/00000", "k/00001")
+	wantFetch(t, store, 10)
 	insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
-	wantHandOut(t, store, 1, "urgent")
+	wantFetch(t, store, 1, "urgent")
 	exec(t, pool, `UPDATE stint.key_rates
 		SET full_at = full_at - interval '2 h', wake_at = wake_at - interval '2 h'`)
 	wantStillParked(t, store, pool, 6)
 }
 
 // A task whose lease expired on its last try is in progress until it can end, although the other
-// tasks of its hand-out are taken back.
+// tasks of its fetch are taken back.
 func TestOwnTasks_CountsWhatCannotEndYet(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -346,9 +346,9 @@ func TestOwnTasks_CountsWhatCannotEndYet(t *testing.T) {
 	tasks := numbered("t", 1600) // in spans
 	tasks[0].MaxTries = 1
 	insert(t, store, tasks...)
-	wantHandOut(t, store, 4, "t000000", "t000001")
+	wantFetch(t, store, 4, "t000000", "t000001")
 	if n := yields[int](t, pool, "SELECT count(*) FROM stint.leased"); n != 1 {
-		t.Fatalf("the hand-out has %d rows", n)
+		t.Fatalf("the fetch has %d rows", n)
 	}
 	insert(t, store, after("behind", "t000000"))
 	expireLeases(t, pool)
@@ -356,11 +356,11 @@ func TestOwnTasks_CountsWhatCannotEndYet(t *testing.T) {
 	lockBlocked(t, tx, "behind")
 	maintain(t, store)
 	wantState(t, store, stint.StateInProgress, "t000000")
-	wantHandOut(t, store, 4, "t000001")
+	wantFetch(t, store, 4, "t000001")
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	maintain(t, store)
 	wantState(t, store, stint.StateAborted, "t000000")
-	wantHandOut(t, store, 4, "t000002")
+	wantFetch(t, store, 4, "t000002")
 }
 
 // A task that is tried again has the slot of this try, and no other.
@@ -370,17 +370,17 @@ func TestOwnTasks_CountsATaskThatIsTriedAgainOnce(t *testing.T) {
 	for _, parked := range []bool{false, true} {
 		store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 2})
 		insert(t, store, withKey("k", "a", "b")...)
-		owned := wantHandOut(t, store, 2, "a", "b")
+		owned := wantFetch(t, store, 2, "a", "b")
 		for _, i := range []int{1, 0} {
 			returnWith(t, store, owned[i], stint.Return{Code: stint.StatusPending})
 		}
-		wantHandOut(t, store, 1, "b") // its slot is the first now, and it was the second
+		wantFetch(t, store, 1, "b") // its slot is the first now, and it was the second
 		if parked {
 			// Whoever has parked a died before it looked again.
 			exec(t, pool, `UPDATE stint.ready SET limit_key = 'k',
 				position = position | '-9223372036854775808'::bigint`)
 			maintain(t, store)
 		}
-		wantHandOut(t, store, 1, "a")
+		wantFetch(t, store, 1, "a")
 	}
 }

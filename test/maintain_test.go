@@ -97,7 +97,7 @@ func TestMaintain_AbortsATaskInsertedPastItsDeadline(t *testing.T) {
 	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "act", Deadline: time.Unix(0, 0)})
 	if got := own(t, store, 1); len(got) != 0 {
-		t.Error("a task past its deadline was handed out")
+		t.Error("a task past its deadline was fetched")
 	}
 	maintain(t, store)
 	if got := info(t, store, "a").AbortCause; got != stint.CauseExpired {
@@ -309,7 +309,7 @@ func TestMaintain_MayRunManyTimesAtOnce(t *testing.T) {
 	}
 	for id, times := range seen {
 		if times != 3 {
-			t.Errorf("%s was handed out %d times in 3 rounds", id, times)
+			t.Errorf("%s was fetched %d times in 3 rounds", id, times)
 		}
 	}
 }

@@ -410,7 +410,7 @@ func TestOwnTasks_HandsOutNumbersBehindTheirDivisors(t *testing.T) {
 				n := numbers[task.ID]
 				for _, divisor := range divisors[n] {
 					if !completed[divisor].Load() {
-						t.Errorf("%d was handed out before %d was completed", n, divisor)
+						t.Errorf("%d was fetched before %d was completed", n, divisor)
 					}
 				}
 				if task.Completed != len(divisors[n]) {

@@ -27,7 +27,7 @@ func lockTask(t *testing.T, pool *pgxpool.Pool, id stint.TaskID) (unlock func())
 	return func() { wantErr(t, "Rollback", tx.Rollback(t.Context()), nil) }
 }
 
-// A task that somebody is about to change is passed over by a hand-out, and its key with it, but no
+// A task that somebody is about to change is passed over by a fetch, and its key with it, but no
 // other key, however many tasks wait behind it.
 // Proves G251.
 func TestOrdered_WhatIsLockedIsNotOvertaken(t *testing.T) {
@@ -38,15 +38,15 @@ func TestOrdered_WhatIsLockedIsNotOvertaken(t *testing.T) {
 	insert(t, store, ofKey("k", 300)...)
 	insert(t, store, withKey("other", "other")...)
 	unlock := lockTask(t, pool, "first")
-	wantHandOut(t, store, 1, "other")
-	wantHandOut(t, store, 1)
+	wantFetch(t, store, 1, "other")
+	wantFetch(t, store, 1)
 	insert(t, store, withKey("k", "last")...)
-	wantHandOut(t, store, 1)
+	wantFetch(t, store, 1)
 	maintain(t, store) // brings one back in vain, since it does not see the lock
-	wantHandOut(t, store, 1)
+	wantFetch(t, store, 1)
 	unlock()
-	complete(t, store, wantHandOut(t, store, 1, "first")...)
-	wantHandOut(t, store, 1, "k/00000")
+	complete(t, store, wantFetch(t, store, 1, "first")...)
+	wantFetch(t, store, 1, "k/00000")
 }
 
 // Nobody tries again and again what a lock prevents.
@@ -58,11 +58,11 @@ func TestOrdered_ALockIsTriedOnce(t *testing.T) {
 	insert(t, store, withKey("k", "first")...)
 	insert(t, store, ofKey("k", 100)...)
 	defer lockTask(t, pool, "first")()
-	wantHandOut(t, store, 1)
+	wantFetch(t, store, 1)
 	spied, spy := spyOn(t, pool, 2)
 	again := openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever})
 	maintain(t, again) // brings one back in vain
-	wantHandOut(t, again, 1)
+	wantFetch(t, again, 1)
 	if n := spy.count("own_limited"); n > 3 {
 		t.Errorf("own_limited ran %d times", n)
 	}
@@ -77,16 +77,16 @@ func TestOrdered_WhatIsLockedWhileItIsParkedIsNotOvertaken(t *testing.T) {
 	insert(t, store, withKey("k", "a")...)
 	insert(t, store, withKey("k", "b")...)
 	insert(t, store, withKey("k", "c")...)
-	owned := wantHandOut(t, store, 10, "a")
+	owned := wantFetch(t, store, 10, "a")
 	unlock := lockTask(t, pool, "b")
 	complete(t, store, owned...)
-	wantHandOut(t, store, 10)
+	wantFetch(t, store, 10)
 	maintain(t, store)
-	wantHandOut(t, store, 10)
+	wantFetch(t, store, 10)
 	unlock()
 	maintain(t, store)
-	complete(t, store, wantHandOut(t, store, 10, "b")...)
-	wantHandOut(t, store, 10, "c")
+	complete(t, store, wantFetch(t, store, 10, "b")...)
+	wantFetch(t, store, 10, "c")
 }
 
 // handedOut are the tasks that the claim 7 has, in order.
@@ -96,7 +96,7 @@ func handedOut(t *testing.T, pool *pgxpool.Pool) []string {
 		FROM stint.tasks, stint.leased WHERE key BETWEEN lo AND hi AND claim = 7`)
 }
 
-// A hand-out that sees a row, and finds that it has been cut in two when it locks it, sees only
+// A fetch that sees a row, and finds that it has been cut in two when it locks it, sees only
 // one half. What is in the other one is not overtaken either.
 // Proves G251.
 func TestOrdered_WhatIsCutMeanwhileIsNotOvertaken(t *testing.T) {
@@ -118,7 +118,7 @@ func TestOrdered_WhatIsCutMeanwhileIsNotOvertaken(t *testing.T) {
 	first := []string{"t/00000", "t/00005", "t/00006", "d"} // of their keys
 	isLater := func(id string) bool { return !slices.Contains(first, id) }
 	if slices.ContainsFunc(got, isLater) || !slices.Contains(got, "d") {
-		t.Errorf("%q were handed out, want d, and only the first of a key", got)
+		t.Errorf("%q were fetched, want d, and only the first of a key", got)
 	}
 	wantOnce(t, pool)
 	maintain(t, store)
@@ -134,16 +134,16 @@ func TestOrdered_WhatIsCommittedLateIsNotOvertaken(t *testing.T) {
 	tx := begin(t, pool)
 	insert(t, store.WithTx(tx), withKey("k", "late")...)
 	insert(t, store, withKey("other", "seen")...)
-	wantHandOut(t, store, 10, "seen")
+	wantFetch(t, store, 10, "seen")
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	insert(t, store, withKey("k", "later")...)
 	from := yields[int64](t, pool, "SELECT max(rank) FROM stint.ready")
-	handOut := begin(t, pool)
-	run(t, handOut, fmt.Sprintf("own_limited(7, 'first', 10, '{act}', '1 h', NULL, '{%d}', "+
+	fetch := begin(t, pool)
+	run(t, fetch, fmt.Sprintf("own_limited(7, 'first', 10, '{act}', '1 h', NULL, '{%d}', "+
 		"'{9223372036854775807}', false, 0, 0)", from))
-	wantErr(t, "Commit", handOut.Commit(t.Context()), nil)
+	wantErr(t, "Commit", fetch.Commit(t.Context()), nil)
 	if got := handedOut(t, pool); !slices.Equal(got, []string{"late"}) {
-		t.Errorf("%q were handed out, want what was committed first", got)
+		t.Errorf("%q were fetched, want what was committed first", got)
 	}
 }
 
@@ -155,12 +155,12 @@ func TestOrdered_WhatIsParkedIsNotOvertaken(t *testing.T) {
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "a")...)
 	insert(t, store, withKey("k", "b")...)
-	owned := wantHandOut(t, store, 1, "a")
-	wantHandOut(t, store, 1)
+	owned := wantFetch(t, store, 1, "a")
+	wantFetch(t, store, 1)
 	complete(t, store, owned...)
 	exec(t, pool, "UPDATE stint.ready SET position = position | '-9223372036854775808'::bigint")
 	insert(t, store, withKey("k", "c")...)
-	wantHandOut(t, store, 1, "b") // c was parked, and then b came back
+	wantFetch(t, store, 1, "b") // c was parked, and then b came back
 }
 
 // One that is brought back in vain goes to the place that it had, so that it comes in order.
@@ -177,8 +177,8 @@ func TestOrdered_WhatComesBackInVainIsNotAhead(t *testing.T) {
 	}
 	change(t, store, stint.TaskChanges{StartNow: true}, []stint.TaskID{"c"}, "c")
 	insert(t, store, withKey("k", "d")...)
-	owned := wantHandOut(t, store, 1, "a")
-	wantHandOut(t, store, 1) // parks the others
+	owned := wantFetch(t, store, 1, "a")
+	wantFetch(t, store, 1) // parks the others
 	complete(t, store, owned...)
 	exec(t, pool, "UPDATE stint.ready SET limit_key = NULL WHERE position >= 0") // it is not seen
 	maintain(t, store)
@@ -187,12 +187,12 @@ func TestOrdered_WhatComesBackInVainIsNotAhead(t *testing.T) {
 		t.Fatalf("%d tasks have come back, want one in vain", n)
 	}
 	for _, id := range []stint.TaskID{"b", "c", "d"} {
-		complete(t, store, wantHandOut(t, store, 10, id)...)
+		complete(t, store, wantFetch(t, store, 10, id)...)
 	}
 }
 
 // However many tasks of a key wait, alone in their rows or not, nobody looks at them: neither a
-// hand-out, nor the return that brings the next one back, nor who asks what they wait for. That
+// fetch, nor the return that brings the next one back, nor who asks what they wait for. That
 // holds also for the task that holds the key, which is behind all of them.
 // Proves G253.
 func TestOrdered_WaitingTasksCostNothing(t *testing.T) {
@@ -204,8 +204,8 @@ func TestOrdered_WaitingTasksCostNothing(t *testing.T) {
 		insert(t, store, withKey("k", "first")...)
 		_, err := store.InsertTasksFrom(t.Context(), stream(ofKey("k", n), nil))
 		wantErr(t, "InsertTasksFrom", err, nil)
-		owned := wantHandOut(t, store, 1, "first")
-		wantHandOut(t, store, 1) // parks the others
+		owned := wantFetch(t, store, 1, "first")
+		wantFetch(t, store, 1) // parks the others
 		key := yields[int64](t, pool, "SELECT key FROM stint.tasks WHERE id = 'first'")
 		claim := yields[int64](t, pool, "SELECT claim FROM stint.leased")
 		insert(t, store, withKey("other", "other")...)
@@ -240,10 +240,10 @@ func TestOrdered_CostsOtherActionsNothing(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1, Ordered: ordered})
 		insert(t, store, keyed(numbered("t", 40), "a", "b", "c", "d")...)
-		complete(t, store, wantHandOut(t, store, 4, "t000000", "t000001", "t000002", "t000003")...)
-		handOut := explained(t, pool, "own_limited", ownAll)
-		if looks := handOut.looks("finished"); looks > 0 != ordered {
-			t.Errorf("in order %t, a hand-out looks %.0f times for ended tasks", ordered, looks)
+		complete(t, store, wantFetch(t, store, 4, "t000000", "t000001", "t000002", "t000003")...)
+		fetch := explained(t, pool, "own_limited", ownAll)
+		if looks := fetch.looks("finished"); looks > 0 != ordered {
+			t.Errorf("in order %t, a fetch looks %.0f times for ended tasks", ordered, looks)
 		}
 		returned := explained(t, pool, "unpark_within_limits",
 			"NULL, NULL, NULL, '{act,act}', '{a,b}', '{}', true, NULL")
@@ -252,7 +252,7 @@ func TestOrdered_CostsOtherActionsNothing(t *testing.T) {
 		}
 		rows := explained(t, pool, "lock_limits", "'{act}'")
 		if rows.Rows > 0 != ordered {
-			t.Errorf("in order %t, a hand-out locks %.0f actions", ordered, rows.Rows)
+			t.Errorf("in order %t, a fetch locks %.0f actions", ordered, rows.Rows)
 		}
 	}
 }

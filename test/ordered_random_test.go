@@ -38,7 +38,7 @@ func placeOf(id stint.TaskID) (key, n int) {
 	return key, n
 }
 
-// begin notes that a task was handed out, and what is wrong with that.
+// begin notes that a task was fetched, and what is wrong with that.
 func (j *orderJudge) begin(task stint.OwnedTask) {
 	j.mutex.Lock()
 	defer j.mutex.Unlock()

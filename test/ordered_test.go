@@ -31,7 +31,7 @@ func TestOrdered_ATaskHoldsItsKeyUntilItEnds(t *testing.T) {
 			t.Helper()
 			returnWith(t, store, task,
 				stint.Return{Code: stint.StatusPending, RetryAfter: time.Hour})
-			wantHandOut(t, store, 10)
+			wantFetch(t, store, 10)
 			wantErr(t, "ChangeTasks", errOf(store.ChangeTasks(t.Context(),
 				[]stint.TaskID{task.ID}, stint.TaskChanges{StartNow: true})), nil)
 		},
@@ -55,7 +55,7 @@ func TestOrdered_ATaskHoldsItsKeyUntilItEnds(t *testing.T) {
 			other := stint.TaskID(fmt.Sprintf("other %d", task.Try))
 			insert(t, store, stint.Task{ID: other, Action: stint.External})
 			wantErr(t, "AddDependencies", addDependency(t, store, other, task.ID), nil)
-			wantHandOut(t, store, 10)
+			wantFetch(t, store, 10)
 			wantErr(t, "AnswerTasks", errOf(store.AnswerTasks(t.Context(), "a person",
 				[]stint.Answer{{ID: other, Code: stint.StatusCompleted}})), nil)
 		},
@@ -65,17 +65,17 @@ func TestOrdered_ATaskHoldsItsKeyUntilItEnds(t *testing.T) {
 			store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 			insert(t, store, withKey("k", "a", "b", "c")...)
 			insert(t, store, stint.Task{ID: "free", Action: "act"})
-			owned := wantHandOut(t, store, 10, "a", "free")
+			owned := wantFetch(t, store, 10, "a", "free")
 			complete(t, store, owned[1])
 			for range 2 {
-				wantHandOut(t, store, 10)
+				wantFetch(t, store, 10)
 				goesOn(t, store, pool, owned[0])
-				owned = wantHandOut(t, store, 10, "a")
+				owned = wantFetch(t, store, 10, "a")
 			}
 			complete(t, store, owned[0])
-			owned = wantHandOut(t, store, 10, "b")
+			owned = wantFetch(t, store, 10, "b")
 			returnWith(t, store, owned[0], stint.Return{Code: stint.StatusAborted})
-			owned = wantHandOut(t, store, 10, "c")
+			owned = wantFetch(t, store, 10, "c")
 			complete(t, store, owned[0])
 		})
 	}
@@ -94,17 +94,17 @@ func TestOrdered_AFailureStopsTheTasksOfItsKeyOnly(t *testing.T) {
 		insert(t, store, withKey("ann", stint.TaskID(fmt.Sprintf("ann %d", i)))...)
 		insert(t, store, withKey("bob", stint.TaskID(fmt.Sprintf("bob %d", i)))...)
 	}
-	first := wantHandOut(t, store, 10, "ann 0", "bob 0")
+	first := wantFetch(t, store, 10, "ann 0", "bob 0")
 	returnWith(t, store, first[0], stint.Return{Code: stint.StatusPending, RetryAfter: time.Hour})
 	complete(t, store, first[1])
 	for _, id := range []stint.TaskID{"bob 1", "bob 2"} {
-		complete(t, store, wantHandOut(t, store, 10, id)...)
+		complete(t, store, wantFetch(t, store, 10, id)...)
 	}
-	wantHandOut(t, store, 10)
+	wantFetch(t, store, 10)
 	wantErr(t, "ChangeTasks", errOf(store.ChangeTasks(t.Context(),
 		[]stint.TaskID{"ann 0"}, stint.TaskChanges{StartNow: true})), nil)
 	for _, id := range []stint.TaskID{"ann 0", "ann 1", "ann 2"} {
-		complete(t, store, wantHandOut(t, store, 10, id)...)
+		complete(t, store, wantFetch(t, store, 10, id)...)
 	}
 }
 
@@ -144,17 +144,17 @@ func TestOrdered_TheTaskThatHoldsAKeyCanBeSkipped(t *testing.T) {
 				t.Parallel()
 				store, _ := newLimitedStore(t, stint.Limits{Ordered: true})
 				insert(t, store, withKey("k", "a", "b", "c")...)
-				returnWith(t, store, wantHandOut(t, store, 1, "a")[0], goesOn)
+				returnWith(t, store, wantFetch(t, store, 1, "a")[0], goesOn)
 				if state == "ready" { // it is parked, as the others
 					wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "k"), nil)
 				}
-				wantHandOut(t, store, 10)
+				wantFetch(t, store, 10)
 				if state == "ready" {
 					wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "k"), nil)
 				}
 				wantErr(t, way, skip(t, store), nil)
-				wantHandOut(t, store, 10, "b")
-				wantHandOut(t, store, 10)
+				wantFetch(t, store, 10, "b")
+				wantFetch(t, store, 10)
 			})
 		}
 	}
@@ -162,10 +162,10 @@ func TestOrdered_TheTaskThatHoldsAKeyCanBeSkipped(t *testing.T) {
 		t.Parallel()
 		store, _ := newLimitedStore(t, stint.Limits{Ordered: true})
 		insert(t, store, withKey("k", "a", "b", "c")...)
-		wantHandOut(t, store, 1, "a")
-		wantHandOut(t, store, 10)
+		wantFetch(t, store, 1, "a")
+		wantFetch(t, store, 10)
 		wantErr(t, "abort", ways["abort"](t, store), nil)
-		wantHandOut(t, store, 10, "b")
+		wantFetch(t, store, 10, "b")
 	})
 }
 
@@ -195,17 +195,17 @@ func TestOrdered_MaintainersBringTheNextOneBack(t *testing.T) {
 			tasks := withKey("k", "a", "b", "c")
 			tasks[0].Deadline = time.Now().Add(time.Hour)
 			insert(t, store, tasks...)
-			owned := wantHandOut(t, store, 1, "a")
+			owned := wantFetch(t, store, 1, "a")
 			returnWith(t, store, owned[0],
 				stint.Return{Code: stint.StatusPending, RetryAfter: time.Hour})
-			wantHandOut(t, store, 10)
+			wantFetch(t, store, 10)
 			maintain(t, store) // as long as it holds its key, they do not
-			wantHandOut(t, store, 10)
+			wantFetch(t, store, 10)
 			end(t, store, pool)
 			maintain(t, store)
 			wantState(t, store, stint.StateAborted, "a")
 			maintain(t, store)
-			wantHandOut(t, store, 10, "b")
+			wantFetch(t, store, 10, "b")
 		})
 	}
 }
@@ -216,11 +216,11 @@ func TestOrdered_MaintainersDropOnlySlotsOfEndedTasks(t *testing.T) {
 	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "a", "b")...)
-	owned := wantHandOut(t, store, 1, "a")
+	owned := wantFetch(t, store, 1, "a")
 	returnWith(t, store, owned[0], stint.Return{Code: stint.StatusPending, RetryAfter: time.Hour})
 	for range 2 {
 		maintain(t, store)
-		wantHandOut(t, store, 10)
+		wantFetch(t, store, 10)
 	}
 	wantErr(t, "DeleteTasks",
 		errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a", "b"})), nil)
@@ -238,16 +238,16 @@ func TestOrdered_IsThatOfPriorityAndAge(t *testing.T) {
 	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "a", "b")...)
-	owned := wantHandOut(t, store, 10, "a")
+	owned := wantFetch(t, store, 10, "a")
 	urgent := withKey("k", "urgent")
 	urgent[0].Priority = 1
 	insert(t, store, urgent...)
 	returnWith(t, store, owned[0], stint.Return{Code: stint.StatusPending})
-	complete(t, store, wantHandOut(t, store, 10, "a")...)
-	complete(t, store, wantHandOut(t, store, 10, "urgent")...)
-	complete(t, store, wantHandOut(t, store, 10, "b")...)
+	complete(t, store, wantFetch(t, store, 10, "a")...)
+	complete(t, store, wantFetch(t, store, 10, "urgent")...)
+	complete(t, store, wantFetch(t, store, 10, "b")...)
 	insert(t, store, numbered("t", 3)...)
-	wantHandOut(t, store, 10, "t000000", "t000001", "t000002")
+	wantFetch(t, store, 10, "t000000", "t000001", "t000002")
 }
 
 // The order is that of the inserts, however they are made.
@@ -307,36 +307,36 @@ func TestOrdered_GoesWithOtherLimits(t *testing.T) {
 				wake_at = CASE WHEN wake_at IS NOT NULL THEN statement_timestamp() END`)
 		}
 		insert(t, store, withKey("k", "a", "b", "c")...)
-		owned := wantHandOut(t, store, 10, "a")
+		owned := wantFetch(t, store, 10, "a")
 		returnWith(t, store, owned[0], stint.Return{Code: stint.StatusPending})
-		wantHandOut(t, store, 10) // no token
+		wantFetch(t, store, 10) // no token
 		token()
-		complete(t, store, wantHandOut(t, store, 10, "a")...)
-		wantHandOut(t, store, 10)
+		complete(t, store, wantFetch(t, store, 10, "a")...)
+		wantFetch(t, store, 10)
 		token()
-		wantHandOut(t, store, 10, "b")
+		wantFetch(t, store, 10, "b")
 	})
 	t.Run("concurrency", func(t *testing.T) {
 		t.Parallel()
 		store, _ := newLimitedStore(t, stint.Limits{Ordered: true, Concurrency: 2})
 		insert(t, store, keyed(numbered("t", 12), "a", "b", "c")...)
-		owned := wantHandOut(t, store, 10, "t000000", "t000001")
+		owned := wantFetch(t, store, 10, "t000000", "t000001")
 		returnWith(t, store, owned[0], stint.Return{Code: stint.StatusPending})
 		complete(t, store, owned[1])
-		wantHandOut(t, store, 10, "t000002", "t000004")
+		wantFetch(t, store, 10, "t000002", "t000004")
 	})
 	t.Run("pauses", func(t *testing.T) {
 		t.Parallel()
 		store, _ := newLimitedStore(t, stint.Limits{Ordered: true})
 		insert(t, store, withKey("k", "a", "b", "c")...)
-		owned := wantHandOut(t, store, 10, "a")
+		owned := wantFetch(t, store, 10, "a")
 		wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "k"), nil)
 		returnWith(t, store, owned[0], stint.Return{Code: stint.StatusPending})
-		wantHandOut(t, store, 10)
+		wantFetch(t, store, 10)
 		insert(t, store, withKey("k", "d")...)
 		wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "k"), nil)
 		for _, id := range []stint.TaskID{"a", "b", "c", "d"} {
-			complete(t, store, wantHandOut(t, store, 10, id)...)
+			complete(t, store, wantFetch(t, store, 10, id)...)
 		}
 	})
 }
@@ -353,16 +353,16 @@ func TestOrdered_CountsWhatWasHandedOutBefore(t *testing.T) {
 			t.Parallel()
 			store, _ := newLimitedStore(t, limits)
 			insert(t, store, withKey("k", "a", "b", "c", "d")...)
-			owned := wantHandOut(t, store, 2, "a", "b")
+			owned := wantFetch(t, store, 2, "a", "b")
 			setLimits(t, store, stint.Limits{Ordered: true})
-			wantHandOut(t, store, 10)
+			wantFetch(t, store, 10)
 			complete(t, store, owned[1])
-			wantHandOut(t, store, 10)
+			wantFetch(t, store, 10)
 			returnWith(t, store, owned[0], stint.Return{Code: stint.StatusPending})
-			complete(t, store, wantHandOut(t, store, 10, "a")...)
-			complete(t, store, wantHandOut(t, store, 10, "c")...)
+			complete(t, store, wantFetch(t, store, 10, "a")...)
+			complete(t, store, wantFetch(t, store, 10, "c")...)
 			setLimits(t, store, stint.Limits{})
-			wantHandOut(t, store, 10, "d")
+			wantFetch(t, store, 10, "d")
 		})
 	}
 }
@@ -375,19 +375,19 @@ func TestOrdered_SeveralThatWereHandedOutBeforeHoldTheirKey(t *testing.T) {
 	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 3})
 	insert(t, store, withKey("k", "a", "b", "c", "d")...)
-	owned := wantHandOut(t, store, 3, "a", "b", "c")
+	owned := wantFetch(t, store, 3, "a", "b", "c")
 	setLimits(t, store, stint.Limits{Ordered: true})
 	returnWith(t, store, owned[0],
 		stint.Return{Code: stint.StatusPending, RetryAfter: time.Hour})
 	returnWith(t, store, owned[1], stint.Return{Code: stint.StatusPending})
-	wantHandOut(t, store, 10) // c is in progress
+	wantFetch(t, store, 10) // c is in progress
 	returnWith(t, store, owned[2], stint.Return{Code: stint.StatusPending})
 	for _, id := range []stint.TaskID{"b", "c"} {
-		complete(t, store, wantHandOut(t, store, 10, id)...)
+		complete(t, store, wantFetch(t, store, 10, id)...)
 	}
-	wantHandOut(t, store, 10) // a holds it
+	wantFetch(t, store, 10) // a holds it
 	wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "")), nil)
-	wantHandOut(t, store, 10, "d")
+	wantFetch(t, store, 10, "d")
 }
 
 // One exchange ends a task and owns the next one of its key.
@@ -396,7 +396,7 @@ func TestOrdered_AnExchangeReturnsATaskForTheNext(t *testing.T) {
 	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Ordered: true})
 	insert(t, store, withKey("k", "a", "b")...)
-	owned := wantHandOut(t, store, 10, "a")
+	owned := wantFetch(t, store, 10, "a")
 	want := stint.Want{
 		Actor: "actor", MaxTasks: 10, Actions: []string{"act", "other"}, Lease: time.Hour,
 	}

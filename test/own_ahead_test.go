@@ -55,7 +55,7 @@ func TestClaimTasks_AsksForRoomAheadOfLongBodies(t *testing.T) {
 	}
 }
 
-// Bodies that are small together come with the hand-out, in one round trip.
+// Bodies that are small together come with the fetch, in one round trip.
 func TestClaimTasks_AsksForNoRoomForSmallTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -83,7 +83,7 @@ func TestClaimTasks_AsksForNoRoomForSmallTasks(t *testing.T) {
 	}
 }
 
-// A hand-out that gets no room is undone, also under limits, and its claim is spent.
+// A fetch that gets no room is undone, also under limits, and its claim is spent.
 func TestClaimTasks_WithoutRoomGivesTheTasksBack(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -91,7 +91,7 @@ func TestClaimTasks_WithoutRoomGivesTheTasksBack(t *testing.T) {
 	body := make([]byte, 1<<20)
 	insert(t, store, stint.Task{ID: "a", Action: "act", Body: body, MaxTries: 1},
 		stint.Task{ID: "b", Action: "act", Body: body, MaxTries: 1})
-	for _, kind := range handOutKinds() {
+	for _, kind := range fetchKinds() {
 		wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", kind.limits), nil)
 		asked, claim := int64(0), newClaim(t)
 		_, err := claims(noRoom(t, &asked), store, claim, 2)

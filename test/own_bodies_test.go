@@ -11,16 +11,16 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
-// readsBodies returns a store that reads bodies of more than half a megabyte behind the hand-out,
+// readsBodies returns a store that reads bodies of more than half a megabyte behind the fetch,
 // which the proxy can keep, and another store on its database.
 func readsBodies(t *testing.T) (far, near *stint.Store, proxy *pgcut.Proxy) {
 	t.Helper()
 	pool := testdb.New(t)
 	proxy = pgcut.New(t, pool)
-	const conns, handOut, piece = 4, 1 << 20, 16 << 10
+	const conns, fetch, piece = 4, 1 << 20, 16 << 10
 	never := stint.Options{Maintenance: stint.MaintainNever}
 	far, near = openStore(t, proxy.Pool(t, conns), never), openStore(t, pool, never)
-	shorten(far, handOut, piece, time.Minute)
+	shorten(far, fetch, piece, time.Minute)
 	return far, near, proxy
 }
 
@@ -30,8 +30,8 @@ func withBody(id stint.TaskID, bytesOf int) stint.Task {
 	}
 }
 
-// A task that was deleted or replaced while its body was read is not handed out without the body.
-// The others of the hand-out are ready again, and their tries do not count.
+// A task that was deleted or replaced while its body was read is not fetched without the body.
+// The others of the fetch are ready again, and their tries do not count.
 // Proves G26.
 func TestOwnTasks_HandsOutNoTaskWithoutItsBody(t *testing.T) {
 	t.Parallel()
@@ -83,7 +83,7 @@ func TestOwnTasks_HandsOutNoTaskWithoutItsBody(t *testing.T) {
 	}
 }
 
-// The leases of a hand-out are extended again and again while its bodies are on their way, before
+// The leases of a fetch are extended again and again while its bodies are on their way, before
 // they expire, also those of tasks whose bodies have come.
 // Proves G26.
 func TestOwnTasks_KeepsItsLeasesUntilItsBodiesHaveCome(t *testing.T) {

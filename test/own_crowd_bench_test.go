@@ -12,9 +12,9 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// How long the hand-out takes that meets many keys at their limit for the first time, and how long
-// others wait meanwhile: hand-outs of the action by another store, of another action, returns of
-// tasks of the action; and when a task behind all of these is handed out whose key has room.
+// How long the fetch takes that meets many keys at their limit for the first time, and how long
+// others wait meanwhile: fetches of the action by another store, of another action, returns of
+// tasks of the action; and when a task behind all of these is fetched whose key has room.
 //
 //	go test -run '^$' -bench OwnTasks_MeetsFullKeys -benchtime 1x ./test
 func BenchmarkOwnTasks_MeetsFullKeys(b *testing.B) {
@@ -63,7 +63,7 @@ func ofKeys(prefix string, n int) []stint.Task {
 	return tasks
 }
 
-// meetFullKeys reports how long calls take while the first hand-out meets the keys.
+// meetFullKeys reports how long calls take while the first fetch meets the keys.
 func meetFullKeys(
 	b *testing.B, store *stint.Store, pool *pgxpool.Pool, owned []stint.OwnedTask,
 ) {

@@ -12,7 +12,7 @@ import (
 // crowdedKeys are more keys than a call parks tasks of.
 const crowdedKeys = 3000
 
-// A task whose key has room is handed out by the first call, however many tasks are ahead of it
+// A task whose key has room is fetched by the first call, however many tasks are ahead of it
 // whose keys have none, and before all of these are parked, which later calls do, in pieces.
 // Proves L4.
 func TestOwnTasks_HandsOutBehindManyFullKeys(t *testing.T) {
@@ -32,13 +32,13 @@ func TestOwnTasks_HandsOutBehindManyFullKeys(t *testing.T) {
 			parked := func() int {
 				return yields[int](t, pool, "SELECT count(*) FROM stint.ready WHERE position < 0")
 			}
-			wantHandOut(t, store, 1, "free")
-			wantHandOut(t, other, 10, "none")
+			wantFetch(t, store, 1, "free")
+			wantFetch(t, other, 10, "none")
 			if n := parked(); n == 0 || n >= crowdedKeys {
 				t.Errorf("%d tasks are parked by now, of %d", n, crowdedKeys)
 			}
 			for calls := 0; parked() < crowdedKeys; calls++ {
-				wantHandOut(t, store, 10)
+				wantFetch(t, store, 10)
 				if calls > 10 {
 					t.Fatal("later calls do not park the others")
 				}
@@ -49,13 +49,13 @@ func TestOwnTasks_HandsOutBehindManyFullKeys(t *testing.T) {
 			// What is parked, and what is not, comes when its key has room.
 			complete(t, store, owned[:10]...)
 			if got := len(own(t, store, 100)); got != 10 {
-				t.Errorf("after 10 returns %d tasks are handed out", got)
+				t.Errorf("after 10 returns %d tasks are fetched", got)
 			}
 		})
 	}
 }
 
-// What is handed out behind others goes ahead of no older task of its key.
+// What is fetched behind others goes ahead of no older task of its key.
 // Proves G250, L4.
 func TestOwnTasks_KeepsTheOrderOfKeysBehindManyFullOnes(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestOwnTasks_KeepsTheOrderOfKeysBehindManyFullOnes(t *testing.T) {
 			for _, task := range own(t, store, 100) {
 				begun[task.Key] = true
 				if task.ID[:1] != "f" {
-					t.Errorf("%s is handed out, though its key is full", task.ID)
+					t.Errorf("%s is fetched, though its key is full", task.ID)
 				}
 			}
 			complete(t, store, owned[crowdedKeys-5:]...)
@@ -90,7 +90,7 @@ func TestOwnTasks_KeepsTheOrderOfKeysBehindManyFullOnes(t *testing.T) {
 				}
 			}
 			if len(begun) != 11 {
-				t.Errorf("tasks of %d keys were handed out, want 11: %v", len(begun), begun)
+				t.Errorf("tasks of %d keys were fetched, want 11: %v", len(begun), begun)
 			}
 		})
 	}

@@ -30,8 +30,8 @@ func newLookingStore(tb testing.TB, limits stint.Limits) (*stint.Store, *pgxpool
 	return store, pool
 }
 
-// wantHandOut owns up to n tasks, and checks which these are.
-func wantHandOut(tb testing.TB, store *stint.Store, n int, ids ...stint.TaskID) []stint.OwnedTask {
+// wantFetch owns up to n tasks, and checks which these are.
+func wantFetch(tb testing.TB, store *stint.Store, n int, ids ...stint.TaskID) []stint.OwnedTask {
 	tb.Helper()
 	owned := own(tb, store, n)
 	if got := idsOf(owned); !slices.Equal(got, ids) {
@@ -55,18 +55,18 @@ func TestOwnTasks_TakesNoMoreThanMayBeInProgress(t *testing.T) {
 	testrun.Long(t)
 	store, _ := newLimitedStore(t, stint.Limits{Concurrency: 3})
 	insert(t, store, numbered("t", 200)...)
-	owned := wantHandOut(t, store, 10, "t000000", "t000001", "t000002")
-	wantHandOut(t, store, 10)
+	owned := wantFetch(t, store, 10, "t000000", "t000001", "t000002")
+	wantFetch(t, store, 10)
 	complete(t, store, owned[1])
-	wantHandOut(t, store, 10, "t000003")
+	wantFetch(t, store, 10, "t000003")
 
 	wantErr(t, "SetLimits",
 		store.SetLimits(t.Context(), "act", stint.Limits{Concurrency: 1}), nil)
 	complete(t, store, owned[0])
-	wantHandOut(t, store, 10) // lowered, it takes nothing away, and gives nothing
+	wantFetch(t, store, 10) // lowered, it takes nothing away, and gives nothing
 	wantErr(t, "SetLimits",
 		store.SetLimits(t.Context(), "act", stint.Limits{Concurrency: 5}), nil)
-	wantHandOut(t, store, 10, "t000004", "t000005", "t000006")
+	wantFetch(t, store, 10, "t000004", "t000005", "t000006")
 }
 
 // The example in the comment of own_limited.
@@ -79,7 +79,7 @@ func TestOwnTasks_GivesEachKeyItsSlots(t *testing.T) {
 	if got := yields[int](t, pool, `SELECT count(*) FROM stint.ready`); got > 20 {
 		t.Errorf("tasks of mixed keys are %d spans, want at most 20", got)
 	}
-	owned := wantHandOut(t, store, 5, "t000000", "t000001", "t000003")
+	owned := wantFetch(t, store, 5, "t000000", "t000001", "t000003")
 	parked := func() string {
 		return yields[string](t, pool, `SELECT coalesce(string_agg(limit_key || count, ' '), '')
 			FROM (SELECT limit_key, sum(hi - lo + 1) AS count FROM stint.ready
@@ -89,8 +89,8 @@ func TestOwnTasks_GivesEachKeyItsSlots(t *testing.T) {
 		t.Errorf("parked are %q, want two tasks of a", got)
 	}
 	complete(t, store, owned[0])
-	wantHandOut(t, store, 1, "t000002")
-	wantHandOut(t, store, 1000) // all others are parked by that
+	wantFetch(t, store, 1, "t000002")
+	wantFetch(t, store, 1000) // all others are parked by that
 	if got := parked(); got != "a66 b16 c16" {
 		t.Errorf("parked are %q, want all of a, b and c", got)
 	}
@@ -104,7 +104,7 @@ func TestOwnTasks_WithoutKeysHaveNoLimitPerKey(t *testing.T) {
 	})
 	insert(t, store, numbered("t", 150)...)
 	if owned := own(t, store, 150); len(owned) != 150 {
-		t.Errorf("%d tasks without a key are handed out, want all 150", len(owned))
+		t.Errorf("%d tasks without a key are fetched, want all 150", len(owned))
 	}
 }
 
@@ -116,14 +116,14 @@ func TestOwnTasks_ParksTheRestOfASpanAsOne(t *testing.T) {
 	insert(t, store, keyed(numbered("t", 20_000), "a")...)
 	insert(t, store, withKey("b", "other")...)
 	before := yields[int](t, pool, `SELECT count(*) FROM stint.ready`)
-	wantHandOut(t, store, 3, "t000000", "t000001")
-	wantHandOut(t, store, 3, "other")
+	wantFetch(t, store, 3, "t000000", "t000001")
+	wantFetch(t, store, 3, "other")
 	if got := yields[int](t, pool, `SELECT count(*) FROM stint.ready`); got > before {
 		t.Errorf("%d rows have become %d", before, got)
 	}
 }
 
-// Whatever ends a performance makes room for the next hand-out, without anything in between.
+// Whatever ends a performance makes room for the next fetch, without anything in between.
 // Proves L2.
 func TestOwnTasks_UsesTheRoomThatIsMade(t *testing.T) {
 	t.Parallel()
@@ -165,22 +165,22 @@ func TestOwnTasks_UsesTheRoomThatIsMade(t *testing.T) {
 			t.Parallel()
 			store, pool := newLimitedStore(t, limits)
 			insert(t, store, withKey("k", "first")...)
-			owned := wantHandOut(t, store, 10, "first")
+			owned := wantFetch(t, store, 10, "first")
 			insert(t, store, withKey("k", "second", "third")...)
-			wantHandOut(t, store, 10)
+			wantFetch(t, store, 10)
 			if name == "deadline" {
 				exec(t, pool, `UPDATE stint.tasks SET deadline = now() WHERE id = 'first'`)
 				exec(t, pool, `INSERT INTO stint.deadlines (deadline, key)
 					SELECT deadline, key FROM stint.tasks WHERE id = 'first'`)
 			}
 			wantErr(t, name, ways[name](t, store, owned[0]), nil)
-			wantHandOut(t, store, 10, "second")
-			wantHandOut(t, store, 10)
+			wantFetch(t, store, 10, "second")
+			wantFetch(t, store, 10)
 		})
 	}
 }
 
-// An expired lease makes room, for the task itself before all others. The hand-out that finds
+// An expired lease makes room, for the task itself before all others. The fetch that finds
 // nothing takes it back.
 // Proves L2.
 func TestOwnTasks_UsesTheRoomOfExpiredLeases(t *testing.T) {
@@ -191,13 +191,13 @@ func TestOwnTasks_UsesTheRoomOfExpiredLeases(t *testing.T) {
 	} {
 		store, pool := newLimitedStore(t, limits)
 		insert(t, store, withKey("k", "first", "second")...)
-		wantHandOut(t, store, 1, "first")
-		wantHandOut(t, store, 1)
+		wantFetch(t, store, 1, "first")
+		wantFetch(t, store, 1)
 		expireLeases(t, pool)
-		again := wantHandOut(t, store, 2, "first")
-		wantHandOut(t, store, 2)
+		again := wantFetch(t, store, 2, "first")
+		wantFetch(t, store, 2)
 		complete(t, store, again...)
-		wantHandOut(t, store, 2, "second")
+		wantFetch(t, store, 2, "second")
 	}
 }
 
@@ -207,7 +207,7 @@ func TestExtend_CannotTakeTheRoomBackThatALeaseLeft(t *testing.T) {
 	testrun.Long(t)
 	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1})
 	insert(t, store, withKey("k", "first")...)
-	late := wantHandOut(t, store, 1, "first")[0]
+	late := wantFetch(t, store, 1, "first")[0]
 	expireLeases(t, pool)
 	maintain(t, store)
 	extended, err := store.ExtendTasksOwnership(
@@ -239,7 +239,7 @@ func TestOwnTasks_RefusesActionsWithLimitsInATransaction(t *testing.T) {
 	}
 }
 
-// Actions with and without limits are handed out together, by priority and age.
+// Actions with and without limits are fetched together, by priority and age.
 func TestOwnTasks_MixesActionsWithAndWithoutLimits(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -269,14 +269,14 @@ func TestOwnTasks_HandsOutNoMoreThanTheRate(t *testing.T) {
 		Rate: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 3},
 	})
 	insert(t, store, numbered("t", 10)...)
-	wantHandOut(t, store, 10, "t000000", "t000001", "t000002")
-	wantHandOut(t, store, 10)
+	wantFetch(t, store, 10, "t000000", "t000001", "t000002")
+	wantFetch(t, store, 10)
 	exec(t, pool, `UPDATE stint.limits SET refilled_at = refilled_at - interval '2 h'`)
-	wantHandOut(t, store, 10, "t000003", "t000004")
+	wantFetch(t, store, 10, "t000003", "t000004")
 	exec(t, pool, `UPDATE stint.limits SET refilled_at = refilled_at + interval '9 h'`)
-	wantHandOut(t, store, 10) // a clock that was set back gives nothing
+	wantFetch(t, store, 10) // a clock that was set back gives nothing
 	exec(t, pool, `UPDATE stint.limits SET refilled_at = refilled_at - interval '90 h'`)
-	wantHandOut(t, store, 10, "t000005", "t000006", "t000007")
+	wantFetch(t, store, 10, "t000005", "t000006", "t000007")
 }
 
 // Proves L3.
@@ -289,12 +289,12 @@ func TestOwnTasks_HandsOutNoMoreThanTheRateOfAKey(t *testing.T) {
 		})
 		insert(t, store, withKey("k", "k0", "k1", "k2", "k3", "k4")...)
 		insert(t, store, withKey("l", "l0")...)
-		wantHandOut(t, store, 10, "k0", "k1", "l0")
-		wantHandOut(t, store, 10)
+		wantFetch(t, store, 10, "k0", "k1", "l0")
+		wantFetch(t, store, 10)
 		exec(t, pool, `UPDATE stint.key_rates
 			SET full_at = full_at - interval '1 h', wake_at = wake_at - interval '1 h'`)
-		wantHandOut(t, store, 10, "k2")
-		wantHandOut(t, store, 10)
+		wantFetch(t, store, 10, "k2")
+		wantFetch(t, store, 10)
 	}
 }
 
@@ -311,8 +311,8 @@ func TestOwnTasks_ObeysTheHighestRates(t *testing.T) {
 	} {
 		store, _ := newLimitedStore(t, limits)
 		insert(t, store, withKey("k", "k0", "k1", "k2", "k3", "k4")...)
-		wantHandOut(t, store, 10, "k0", "k1", "k2")
-		wantHandOut(t, store, 10, "k3", "k4")
+		wantFetch(t, store, 10, "k0", "k1", "k2")
+		wantFetch(t, store, 10, "k3", "k4")
 	}
 }
 
@@ -333,7 +333,7 @@ func TestWaitToOwnTasks_KnowsWhenTheNextTokenComes(t *testing.T) {
 				Maintenance: stint.MaintainNever, PollInterval: time.Hour,
 			})
 			insert(t, store, withKey("k", "first", "second")...)
-			wantHandOut(t, store, 2, "first")
+			wantFetch(t, store, 2, "first")
 			asked := spy.count("lock_limits")
 			owned, err := store.WaitToOwnTasks(
 				t.Context(), "actor", 2, []string{"act"}, time.Hour)
@@ -361,7 +361,7 @@ func TestWaitToOwnTasks_IsWokenByTheReturnThatMakesRoom(t *testing.T) {
 			Maintenance: stint.MaintainNever, PollInterval: time.Hour,
 		})
 		insert(t, store, withKey("k", "first", "second")...)
-		first := wantHandOut(t, store, 1, "first")
+		first := wantFetch(t, store, 1, "first")
 		waits := start(func() ([]stint.OwnedTask, error) {
 			return store.WaitToOwnTasks(t.Context(), "other", 1, []string{"act"}, time.Hour)
 		})
@@ -414,28 +414,28 @@ func TestOwnTasks_TakesTurnsWithinAPriority(t *testing.T) {
 		urgent[i].Priority = 1
 	}
 	insert(t, store, urgent...)
-	wantHandOut(t, store, 3, "u0", "u1", "u2")
+	wantFetch(t, store, 3, "u0", "u1", "u2")
 }
 
 // Proves L6.
-func TestPause_StopsHandOuts(t *testing.T) {
+func TestPause_StopsFetches(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for _, limits := range []stint.Limits{{}, {Concurrency: 10}, {Fair: true}} {
 		store, _ := newLimitedStore(t, limits)
 		insert(t, store, withKey("a", "a0", "a1")...)
 		wantErr(t, "Pause", store.Pause(t.Context(), "act"), nil)
-		wantHandOut(t, store, 10)
+		wantFetch(t, store, 10)
 		wantErr(t, "Resume", store.Resume(t.Context(), "act"), nil)
 		wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "a"), nil)
 		insert(t, store, withKey("b", "b0")...)
-		wantHandOut(t, store, 10, "b0")
+		wantFetch(t, store, 10, "b0")
 		wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "a"), nil)
-		wantHandOut(t, store, 10, "a0", "a1")
+		wantFetch(t, store, 10, "a0", "a1")
 	}
 }
 
-// What a process leaves undone that dies behind a hand-out, a maintainer does.
+// What a process leaves undone that dies behind a fetch, a maintainer does.
 // Proves L2.
 func TestMaintain_BringsBackParkedTasksForWhichThereIsRoom(t *testing.T) {
 	t.Parallel()
@@ -444,15 +444,15 @@ func TestMaintain_BringsBackParkedTasksForWhichThereIsRoom(t *testing.T) {
 		parker, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 1, Fair: fair})
 		insert(t, parker, withKey("k", "first", "second")...)
 		insert(t, parker, withKey("l", "other")...)
-		owned := wantHandOut(t, parker, 10, "first", "other")
+		owned := wantFetch(t, parker, 10, "first", "other")
 		wantErr(t, "Close", parker.Close(t.Context()), nil) // it looks no more
 		store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 		exec(t, pool, `DELETE FROM stint.turns`)
 		exec(t, pool, `UPDATE stint.leased SET limited_action = NULL`) // the return makes no room
 		complete(t, store, owned...)
-		wantHandOut(t, store, 10)
+		wantFetch(t, store, 10)
 		maintain(t, store)
-		wantHandOut(t, store, 10, "second")
+		wantFetch(t, store, 10, "second")
 		if n := yields[int](t, pool, `SELECT count(*) FROM stint.slots`); n != 1 {
 			t.Errorf("%d slots have rows, want 1", n)
 		}
@@ -467,7 +467,7 @@ func TestSetLimits_LeavesParkedTasksAloneIfNothingChanges(t *testing.T) {
 		limits := stint.Limits{ConcurrencyPerKey: 1, Fair: fair}
 		store, pool := newLimitedStore(t, limits)
 		insert(t, store, withKey("k", "first", "second", "third")...)
-		wantHandOut(t, store, 10, "first")
+		wantFetch(t, store, 10, "first")
 		rows := func() string {
 			return yields[string](t, pool, `SELECT string_agg(ctid::text || position, ' ')
 				FROM stint.ready WHERE position < 0`)
@@ -479,7 +479,7 @@ func TestSetLimits_LeavesParkedTasksAloneIfNothingChanges(t *testing.T) {
 		}
 		wantErr(t, "SetLimits",
 			store.SetLimits(t.Context(), "act", stint.Limits{ConcurrencyPerKey: 2}), nil)
-		wantHandOut(t, store, 10, "second")
+		wantFetch(t, store, 10, "second")
 		if n := yields[int](t, pool, `SELECT count(*) FROM stint.turns`); n != 0 {
 			t.Errorf("there are %d turns of an action that is not fair", n)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
-// A hand-out looks at as many rows for each task however many actions it names, or priorities it
+// A fetch looks at as many rows for each task however many actions it names, or priorities it
 // finds.
 func TestOwnTasks_IsLinearInActionsAndPriorities(t *testing.T) {
 	t.Parallel()
@@ -30,8 +30,8 @@ func TestOwnTasks_IsLinearInActionsAndPriorities(t *testing.T) {
 		} {
 			t.Run(statement+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				one := rowsOfHandOut(t, statement, extra, few, prepare)
-				all := rowsOfHandOut(t, statement, extra, many, prepare)
+				one := rowsOfFetch(t, statement, extra, few, prepare)
+				all := rowsOfFetch(t, statement, extra, many, prepare)
 				if all > 1.5*one {
 					t.Errorf("it looks at %.1f rows for each of %d, and %.1f for each of %d",
 						one, few, all, many)
@@ -41,9 +41,9 @@ func TestOwnTasks_IsLinearInActionsAndPriorities(t *testing.T) {
 	}
 }
 
-// rowsOfHandOut is how many rows a hand-out of n tasks looks at for each of them; prepare makes
+// rowsOfFetch is how many rows a fetch of n tasks looks at for each of them; prepare makes
 // each differ from the others, and returns its action.
-func rowsOfHandOut(
+func rowsOfFetch(
 	t *testing.T, statement, extra string, n int, prepare func(*stint.Task, int) string,
 ) float64 {
 	t.Helper()
@@ -66,7 +66,7 @@ func rowsOfHandOut(
 		"7, 'actor', %d, '{%s}', '1 h', NULL, '{%s}', '{%s}'%s", n, strings.Join(actions, ","),
 		strings.Join(from, ","), strings.Join(to, ","), extra))
 	if plan.Rows < float64(n) {
-		t.Fatalf("%s hands out %.0f tasks, want %d", statement, plan.Rows, n)
+		t.Fatalf("%s fetches %.0f tasks, want %d", statement, plan.Rows, n)
 	}
 	return plan.rows() / float64(n)
 }

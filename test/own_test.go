@@ -132,7 +132,7 @@ func TestOwnTasks_GivesEachTaskATokenOfItsOwn(t *testing.T) {
 	}
 }
 
-// A token is wholly that of the hand-out: no bit that tells what a UUID is may be another.
+// A token is wholly that of the fetch: no bit that tells what a UUID is may be another.
 // Proves R7, R8.
 func TestReturnTask_RefusesTokensThatAreNone(t *testing.T) {
 	t.Parallel()
@@ -416,7 +416,7 @@ func TestExtendTasksOwnership_LetsTheTasksThatAreNotNamedExpire(t *testing.T) {
 		}
 	}
 	if got := info(t, store, owned[20].ID).OwnedAt; !got.Equal(ownedAt) {
-		t.Errorf("it is owned since %v, want since the hand-out at %v", got, ownedAt)
+		t.Errorf("it is owned since %v, want since the fetch at %v", got, ownedAt)
 	}
 	exec(t, pool, "UPDATE stint.leases SET deadline = deadline - interval '1 minute'")
 	got := idsOf(own(t, store, 200))

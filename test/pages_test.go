@@ -16,7 +16,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
-// A part of a hand-out is extended at a cost that grows with the part.
+// A part of a fetch is extended at a cost that grows with the part.
 // Proves G52.
 func TestExtendTasksOwnership_CostsWhatIsExtended(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestExtendTasksOwnership_CostsWhatIsExtended(t *testing.T) {
 	}
 }
 
-// A hand-out of many actions costs a look at each queue, and what is handed out.
+// A fetch of many actions costs a look at each queue, and what is fetched.
 func TestOwnTasks_CostsWhatIsHandedOutOfManyQueues(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

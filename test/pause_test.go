@@ -143,7 +143,7 @@ func TestSetWeights_KeepsWhatIsNotNamedAndForgetsTheUsualWeight(t *testing.T) {
 	}
 }
 
-// park parks the ready tasks of keys, as a hand-out does that finds no room for them.
+// park parks the ready tasks of keys, as a fetch does that finds no room for them.
 func park(t *testing.T, pool *pgxpool.Pool, keys ...string) {
 	t.Helper()
 	exec(t, pool, `UPDATE stint.ready

@@ -30,7 +30,7 @@ func TestWorkerProcess_FrozenLosesItsTasksAndLearnsOfIt(t *testing.T) {
 	wantErr(t, "SIGSTOP", process.Signal(syscall.SIGSTOP), nil)
 	owned := awaitAll(t, heir, tasks)
 	took := time.Since(began)
-	t.Logf("handed on %v after the hand-out, the lease is %v", took, lease)
+	t.Logf("handed on %v after the fetch, the lease is %v", took, lease)
 	for _, task := range owned {
 		if task.Try != 2 {
 			t.Errorf("%s is at try %d", task.ID, task.Try)

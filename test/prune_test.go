@@ -115,7 +115,7 @@ func TestPrune_LooksOnceAtWhatItSpares(t *testing.T) {
 		t.Errorf("the first pass took %d round trips, an idle one %d: it did not look at %d spans",
 			first, idle, n)
 	}
-	// The store notes in the background how many tasks it handed out, perhaps during one of these.
+	// The store notes in the background how many tasks it fetched, perhaps during one of these.
 	if later := min(looks(), looks(), looks()); later > idle {
 		t.Errorf("later passes took %d round trips at least, an idle one %d", later, idle)
 	}

@@ -41,12 +41,12 @@ func TestOwnTasks_FindsWhatASlowTransactionInserted(t *testing.T) {
 	insert(t, store, numbered("many", 10_000)...)
 	ownOne(t, store)
 	commit()
-	eventually(t, soon, "the slow one is handed out ahead of the others", func() bool {
+	eventually(t, soon, "the slow one is fetched ahead of the others", func() bool {
 		return ownOne(t, store).ID == "slow again"
 	})
 }
 
-// A task of a higher priority is handed out next, however far the queue has got.
+// A task of a higher priority is fetched next, however far the queue has got.
 // Proves R7.
 func TestOwnTasks_SeesAHigherPriorityAtOnce(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestOwnTasks_KeepsTheOrderAcrossManyQueues(t *testing.T) {
 	}
 }
 
-// Of many queues no more is held than what is handed out.
+// Of many queues no more is held than what is fetched.
 func TestOwnTasks_HoldsOfManyQueuesWhatItHandsOut(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -68,7 +68,7 @@ func TestMaintain_LeavesTheLeaseOfWhatIsChangedMeanwhile(t *testing.T) {
 	}
 	maintain(t, store)
 	if again := ownOne(t, store); again.Try != 2 {
-		t.Errorf("it is handed out for try %d", again.Try)
+		t.Errorf("it is fetched for try %d", again.Try)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestRegisterActor_CountsWhatIsExtendedMeanwhile(t *testing.T) {
 	}
 }
 
-// What is changed while a part of its hand-out is extended is not counted as moved.
+// What is changed while a part of its fetch is extended is not counted as moved.
 func TestExtendTasksOwnership_LooksAgainAtWhatIsChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})

@@ -32,7 +32,7 @@ func repeatsOf() []int { return []int{1, 2} }
 func TestReturnAndOwnTasks_TellsNothingOfItsOwnRepetition(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	kinds := testrun.Pairs(returnKinds(), handOutKinds())
+	kinds := testrun.Pairs(returnKinds(), fetchKinds())
 	for i, c := range testrun.Third(testrun.Pairs(kinds, testrun.Pairs(repeatsOf(),
 		testrun.Pairs([]int{0, 2}, []bool{false, true}))), 2) {
 		ret, kind, losses := c.A.A, c.A.B, c.B.A

@@ -107,9 +107,9 @@ func TestReturnTasks_HoldsNobodyUpWithLargeResults(t *testing.T) {
 	wantState(t, near, stint.StateReady, "join")
 }
 
-// Nor do they hold up hand-outs below the same limits, which wait for what returns lock.
+// Nor do they hold up fetches below the same limits, which wait for what returns lock.
 // Proves G209, L4.
-func TestReturnTasks_HoldsUpNoHandOutWithLargeResults(t *testing.T) {
+func TestReturnTasks_HoldsUpNoFetchWithLargeResults(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for name, limits := range map[string]stint.Limits{
@@ -127,12 +127,12 @@ func TestReturnTasks_HoldsUpNoHandOutWithLargeResults(t *testing.T) {
 			returns := ownForResults(t, near, tasks[:n])
 			insert(t, near, stint.Task{ID: "urgent", Action: "act", Priority: 1})
 			insert(t, near, tasks[n:]...)
-			wantHandOut(t, near, 1, "urgent") // which parks the others
+			wantFetch(t, near, 1, "urgent") // which parks the others
 			far := beforeSecondPiece(t, pgcut.New(t, pool), func() {
 				insert(t, near, withKey("key-0", "next")...)
 				insert(t, near, withKey("other", "other")...)
 				missing := map[stint.TaskID]bool{"next": true, "other": true}
-				eventually(t, soon, fmt.Sprintf("%v are handed out", missing), func() bool {
+				eventually(t, soon, fmt.Sprintf("%v are fetched", missing), func() bool {
 					for _, task := range own(t, near, 3*n) {
 						delete(missing, task.ID)
 					}
@@ -231,7 +231,7 @@ func TestReturnAndOwnTasks_GivesUpLargeResultsThatAreHeldUp(t *testing.T) {
 			Actor: "actor", MaxTasks: 9, Actions: []string{"act"}, Lease: time.Hour,
 		})
 		if len(owned) != 1 {
-			t.Errorf("it hands out %d tasks, want 1", len(owned))
+			t.Errorf("it fetches %d tasks, want 1", len(owned))
 		}
 		for i, verdict := range verdicts {
 			wantErr(t, fmt.Sprint("return ", i), verdict, stint.ErrBusy)

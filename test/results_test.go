@@ -187,7 +187,7 @@ func TestReturnTasks_ReturnsPiecesTogether(t *testing.T) {
 	wantResults(t, store, returns, verdicts)
 }
 
-// Tasks are handed out with the returns, however large their results are.
+// Tasks are fetched with the returns, however large their results are.
 func TestReturnAndOwnTasks_TakesLargeResults(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -51,7 +51,7 @@ func TestRetryTasks_GivesAllTriesAgain(t *testing.T) {
 		retry(t, store, "a")
 	}
 	if task := ownOne(t, store); task.Try != 1 {
-		t.Errorf("handed out for try %d, want the first", task.Try)
+		t.Errorf("fetched for try %d, want the first", task.Try)
 	}
 }
 

@@ -195,7 +195,7 @@ func returnAndOwn(
 	return next
 }
 
-// What the returns make ready, or make room for, is handed out by the same call.
+// What the returns make ready, or make room for, is fetched by the same call.
 // Proves G204.
 func TestReturnAndOwnTasks_HandsOutWhatTheReturnsMakeReady(t *testing.T) {
 	t.Parallel()
@@ -211,7 +211,7 @@ func TestReturnAndOwnTasks_HandsOutWhatTheReturnsMakeReady(t *testing.T) {
 			dependent := withKey("k", "b")[0]
 			dependent.After = []stint.TaskID{"a"}
 			insert(t, store, dependent)
-			next := returnAndOwn(t, store, wantHandOut(t, store, 1, "a"), 5)
+			next := returnAndOwn(t, store, wantFetch(t, store, 1, "a"), 5)
 			if got := idsOf(next); !slices.Equal(got, []stint.TaskID{"b"}) {
 				t.Fatalf("got %v, want the dependent", got)
 			}
@@ -226,7 +226,7 @@ func TestReturnAndOwnTasks_HandsOutWhatTheReturnsMakeReady(t *testing.T) {
 	}
 }
 
-// Returns that cannot be made keep nothing from being handed out.
+// Returns that cannot be made keep nothing from being fetched.
 // Proves G204.
 func TestReturnAndOwnTasks_OwnsWhateverBecomesOfTheReturns(t *testing.T) {
 	t.Parallel()
@@ -242,7 +242,7 @@ func TestReturnAndOwnTasks_OwnsWhateverBecomesOfTheReturns(t *testing.T) {
 	wantErr(t, "ReturnAndOwnTasks that is held up", err, nil)
 	wantTasks(t, "verdict", verdicts[0], stint.ErrBusy, owned[0].ID)
 	if len(next) != 1 || next[0].ID != "u000000" {
-		t.Errorf("held up, it handed out %v", idsOf(next))
+		t.Errorf("held up, it fetched %v", idsOf(next))
 	}
 	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 	returns := completed(owned)
@@ -253,13 +253,13 @@ func TestReturnAndOwnTasks_OwnsWhateverBecomesOfTheReturns(t *testing.T) {
 	wantErr(t, "verdict on a bad code", verdicts[1], stint.ErrInvalidArgument)
 	wantErr(t, "verdict on a good one", verdicts[2], nil)
 	if len(next) != 1 || next[0].ID != "u000001" {
-		t.Errorf("it handed out %v", idsOf(next))
+		t.Errorf("it fetched %v", idsOf(next))
 	}
 	verdicts, next, err = store.ReturnAndOwnTasks(t.Context(), returns[1:2], wants(1))
 	wantErr(t, "ReturnAndOwnTasks of a bad one", err, nil)
 	wantErr(t, "verdict on it", verdicts[0], stint.ErrInvalidArgument)
 	if len(next) != 1 {
-		t.Errorf("it handed out %v", idsOf(next))
+		t.Errorf("it fetched %v", idsOf(next))
 	}
 	for _, want := range []stint.Want{{MaxTasks: -1}, {MaxTasks: 1}, {MaxTasks: 1, Actor: "a"}} {
 		_, _, err := store.ReturnAndOwnTasks(t.Context(), completed(owned[1:]), want)
@@ -274,7 +274,7 @@ func TestReturnAndOwnTasks_RecoversWhatGotLost(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for _, pair := range testrun.Third(testrun.Pairs(
-		handOutKinds(), slices.Sorted(maps.Keys(lostHandOuts("")))), 0) {
+		fetchKinds(), slices.Sorted(maps.Keys(lostFetches("")))), 0) {
 		kind, name := pair.A, pair.B
 		t.Run(kind.statement+" "+name, func(t *testing.T) {
 			t.Parallel()
@@ -285,7 +285,7 @@ func TestReturnAndOwnTasks_RecoversWhatGotLost(t *testing.T) {
 			insert(t, c.truth, withKey("k", "t0", "t1", "t2")...)
 			var owned []stint.OwnedTask
 			var verdicts []error
-			err := lostHandOuts(kind.statement)[name](t, c, func() (err error) {
+			err := lostFetches(kind.statement)[name](t, c, func() (err error) {
 				returns := completed(returned)
 				verdicts, owned, err = c.ReturnAndOwnTasks(t.Context(), returns, wants(2))
 				return err
@@ -341,7 +341,7 @@ func TestReturnAndOwnTasks_ServesManyCallers(t *testing.T) {
 			}
 			for _, task := range next {
 				if _, twice := performed.LoadOrStore(task.ID, true); twice {
-					return fmt.Errorf("%s was handed out twice", task.ID)
+					return fmt.Errorf("%s was fetched twice", task.ID)
 				}
 			}
 			owned = next

@@ -31,7 +31,7 @@ func TestReturnTask_EndsTheTask(t *testing.T) {
 			t.Errorf("GetTasks = %+v", got)
 		}
 		if owned := own(t, store, 1); len(owned) != 0 {
-			t.Errorf("a task that is %s was handed out again", code)
+			t.Errorf("a task that is %s was fetched again", code)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestReturnTasks_RetryAfterHoldsTheTaskBack(t *testing.T) {
 		t.Errorf("GetTasks = %+v", got)
 	}
 	if owned := own(t, store, 1); len(owned) != 0 {
-		t.Error("the task was handed out before its time")
+		t.Error("the task was fetched before its time")
 	}
 	makeDue(t, pool)
 	maintain(t, store)

@@ -86,7 +86,7 @@ func onSlowLine(t *testing.T, direct *pgxpool.Pool) *stint.Store {
 	return store
 }
 
-// Tasks with large bodies are performed over a slow line, however they are handed out, and none is
+// Tasks with large bodies are performed over a slow line, however they are fetched, and none is
 // tried twice.
 // Proves G26.
 func TestOwners_GetLargeBodiesOverASlowLine(t *testing.T) {
@@ -148,7 +148,7 @@ func TestOwners_GetLargeBodiesOverASlowLine(t *testing.T) {
 	}
 }
 
-// A large result goes over a slow line, also with a hand-out, which fails if the database is
+// A large result goes over a slow line, also with a fetch, which fails if the database is
 // silent.
 // Proves G26.
 func TestReturnAndOwnTasks_SendsALargeResultOverASlowLine(t *testing.T) {
@@ -226,7 +226,7 @@ func TestWaitForTask_GetsALargeResultOverASlowLine(t *testing.T) {
 	}
 }
 
-// What was handed out and never delivered is ready at once, and its try does not count: its caller
+// What was fetched and never delivered is ready at once, and its try does not count: its caller
 // has left, or the database seemed silent.
 // Proves G99.
 func TestOwnTasks_RefundsWhatWasNeverDelivered(t *testing.T) {

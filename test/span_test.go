@@ -30,7 +30,7 @@ func ownShared(tb testing.TB, store *stint.Store, pool *pgxpool.Pool) []stint.Ow
 	return owned
 }
 
-// A token is good for the task that it was given out with, and for no other of the same hand-out.
+// A token is good for the task that it was given out with, and for no other of the same fetch.
 // Proves R8.
 func TestReturnTask_RefusesTheTokenOfANeighbour(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestReturnTask_RefusesTheTokenOfANeighbour(t *testing.T) {
 	complete(t, store, owned...)
 }
 
-func TestReturnTasks_EndsSomeOfAHandOutAndNoOthers(t *testing.T) {
+func TestReturnTasks_EndsSomeOfAFetchAndNoOthers(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for _, keep := range []stint.Retention{{}, {Completed: stint.KeepNone}} {
@@ -71,7 +71,7 @@ func TestReturnTasks_EndsSomeOfAHandOutAndNoOthers(t *testing.T) {
 }
 
 // Of returns in one call, those that say something of their own are recorded so.
-func TestReturnTasks_TellsTasksOfAHandOutApart(t *testing.T) {
+func TestReturnTasks_TellsTasksOfAFetchApart(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -141,9 +141,9 @@ func TestReturnTasks_MergesNothingThatComesTwice(t *testing.T) {
 	wantChecked(t, store)
 }
 
-// What a transaction does with a task does not hold up those who return others of the hand-out.
+// What a transaction does with a task does not hold up those who return others of the fetch.
 // Proves G79.
-func TestWithTx_LeavesTheNeighboursOfAHandOutAlone(t *testing.T) {
+func TestWithTx_LeavesTheNeighboursOfAFetchAlone(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for name, use := range map[string]func(context.Context, *stint.Store, stint.OwnedTask) error{
@@ -191,7 +191,7 @@ func TestWithTx_LeavesTheNeighboursOfAHandOutAlone(t *testing.T) {
 }
 
 // So it is where a connection takes long to open, as on a busy machine.
-func TestWithTx_LeavesTheNeighboursOfAHandOutAloneHoweverSlowThePool(t *testing.T) {
+func TestWithTx_LeavesTheNeighboursOfAFetchAloneHoweverSlowThePool(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	direct := testdb.New(t)
@@ -232,7 +232,7 @@ func TestWithTx_NeedsNoSecondConnection(t *testing.T) {
 	wantChecked(t, store)
 }
 
-func TestAbortTasks_TakesOneOfAHandOut(t *testing.T) {
+func TestAbortTasks_TakesOneOfAFetch(t *testing.T) {
 	t.Parallel()
 	store, pool := newStoreAndPool(t, stint.Options{})
 	owned := ownShared(t, store, pool)
@@ -273,8 +273,8 @@ func TestDeleteTasks_TakesSomeOfThoseThatEndedTogether(t *testing.T) {
 	wantChecked(t, store)
 }
 
-// A lease on a hand-out of which some have tries left, and others not.
-func TestMaintain_TellsTasksOfAHandOutApart(t *testing.T) {
+// A lease on a fetch of which some have tries left, and others not.
+func TestMaintain_TellsTasksOfAFetchApart(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
@@ -296,8 +296,8 @@ func TestMaintain_TellsTasksOfAHandOutApart(t *testing.T) {
 	wantChecked(t, store)
 }
 
-// Several return, extend and set the status of tasks of one hand-out, one by one, all at once.
-func TestReturnTask_OfOneHandOutByManyAtOnce(t *testing.T) {
+// Several return, extend and set the status of tasks of one fetch, one by one, all at once.
+func TestReturnTask_OfOneFetchByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	pool := testdb.New(t)

@@ -224,7 +224,7 @@ func TestStats_TellsOfLimitsAndPausesAndParkedTasks(t *testing.T) {
 		stint.Task{ID: "urgent", Action: "act", Key: "k", Priority: 3},
 		stint.Task{ID: "other", Action: "other"})
 	if owned := own(t, store, 10); len(owned) != 2 {
-		t.Fatalf("%d tasks were handed out, want 2", len(owned))
+		t.Fatalf("%d tasks were fetched, want 2", len(owned))
 	}
 	stats, byAction := statsOf(t, store)
 	want := map[string]stint.ActionStats{

@@ -95,13 +95,13 @@ func TestWithTx_AnIDTakenBehindAStrictSnapshotIsASerializationFailure(t *testing
 }
 
 // A party is what a strict transaction and another caller get hold of: a task in progress with a
-// neighbour of the same hand-out, a late one with a neighbour, a blocked one, a ready one, a
+// neighbour of the same fetch, a late one with a neighbour, a blocked one, a ready one, a
 // scheduled one, one that was completed and one that was aborted.
 type party struct {
 	store  *stint.Store
 	prefix stint.TaskID
 	action string
-	owned  []stint.OwnedTask // two of one hand-out
+	owned  []stint.OwnedTask // two of one fetch
 	late   []stint.OwnedTask // two of another one, whose lease expired
 }
 
@@ -143,7 +143,7 @@ func newParty(t *testing.T, store *stint.Store, pool *pgxpool.Pool, name string)
 	exec(t, pool, "UPDATE stint.leases SET deadline = statement_timestamp() - interval '1 s' "+
 		"WHERE claim = $1", insideOf(store).ClaimOf(p.late[0].ID, p.late[0].Token))
 	maintain(t, store)
-	// The late ones must not be handed out again.
+	// The late ones must not be fetched again.
 	p.action += "'s own"
 	p.owned = p.give(t, "owned", "owned too")
 	p.action = name

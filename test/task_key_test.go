@@ -163,7 +163,7 @@ func TestTaskKey_DividesNoSpan(t *testing.T) {
 				got = append(got, task.ID)
 			}
 			if !slices.Equal(got, named(tasks)) {
-				t.Errorf("the tasks are handed out in the order %q", got)
+				t.Errorf("the tasks are fetched in the order %q", got)
 			}
 		})
 	}

@@ -210,9 +210,9 @@ func TestWithTx_MeasuresLeasesFromTheCall(t *testing.T) {
 }
 
 // A return in a transaction that stays open holds up neither the heartbeat nor the returns of the
-// tasks that were handed out with it.
+// tasks that were fetched with it.
 // Proves G79.
-func TestWithTx_ReturnDoesNotHoldUpTheOthersOfItsHandOut(t *testing.T) {
+func TestWithTx_ReturnDoesNotHoldUpTheOthersOfItsFetch(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})

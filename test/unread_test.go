@@ -30,7 +30,7 @@ func unreadable(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 	})
 }
 
-// A hand-out whose answer cannot be read behind the commit is undone, whatever the reason.
+// A fetch whose answer cannot be read behind the commit is undone, whatever the reason.
 // Proves G98.
 func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestOwnTasks_GivesBackWhatCannotBeRead(t *testing.T) {
 	_, err = store.WithTx(tx).OwnTasks(t.Context(), "actor", 50, []string{"act"}, time.Hour)
 	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
 	check("OwnTasks in a transaction", err)
-	for _, kind := range handOutKinds()[1:] {
+	for _, kind := range fetchKinds()[1:] {
 		wantErr(t, "SetLimits", reader.SetLimits(t.Context(), "act", kind.limits), nil)
 		_, err := store.OwnTasks(t.Context(), "actor", 1000, []string{"act"}, time.Hour)
 		check(kind.statement, err)
@@ -116,7 +116,7 @@ func TestVerbs_ReadTimesInAnyStyle(t *testing.T) {
 			})
 			store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 			everyVerb(t, store, false, "alone ")
-			for _, kind := range handOutKinds()[1:] {
+			for _, kind := range fetchKinds()[1:] {
 				wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", kind.limits), nil)
 				insert(t, store, stint.Task{ID: stint.TaskID(kind.statement), Action: "act"})
 				complete(t, store, ownOne(t, store))

@@ -14,7 +14,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
-// Who waits again after a hand-out that took all that was ready looks at the queues again only if
+// Who waits again after a fetch that took all that was ready looks at the queues again only if
 // somebody tells of tasks, or ten times a second.
 // Proves G207.
 func TestWaitToOwnTasks_LooksSeldomInVain(t *testing.T) {

@@ -516,7 +516,7 @@ func TestWaitToOwnTasks_IsNotifiedThoughThePoolHandlesNotifications(t *testing.T
 	}
 }
 
-// A hand-out tells how many ready tasks it has met, those included that somebody else is taking.
+// A fetch tells how many ready tasks it has met, those included that somebody else is taking.
 func TestOwnTasks_TellsOfTasksThatOthersAreTaking(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -170,7 +170,7 @@ func TestLimits_AreListed(t *testing.T) {
 	wantParts(t, text(t, h, "/limits"), "100 per minute, 7 at once", "customer-7", "gold 3",
 		"fair: tenants", `<span class="tag">full</span>`, `<span class="tag">paused</span>`)
 	wantParts(t, text(t, h, "/action?name=mail"), "keys take turns", "customer-7", "1 of 1")
-	wantParts(t, text(t, h, "/action?name=report"), "its tasks are not handed out")
+	wantParts(t, text(t, h, "/action?name=report"), "its tasks are not fetched")
 	wantParts(t, text(t, h, "/action?name=other"), "Nothing is known of this action")
 	wantParts(t, text(t, h, "/task?id=b"), "the limit is full: 1 of 1 tasks of", "In its place")
 }

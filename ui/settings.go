@@ -113,10 +113,10 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		data.Sentence = say("It occurs again from now on. What it was due for meanwhile is " +
 			"left out.")
 	case k.name == "pause":
-		data.Sentence = say("Its tasks are no longer handed out, until it is resumed. Those in " +
+		data.Sentence = say("Its tasks are no longer fetched, until it is resumed. Those in " +
 			"progress go on.")
 	default:
-		data.Sentence = say("Its tasks are handed out again.")
+		data.Sentence = say("Its tasks are fetched again.")
 	}
 	data.Details = h.doubtsOf(r, k, t)
 	if stats, err := h.asked.stats.Get(r.Context()); err == nil && t.key == "" {
@@ -386,7 +386,7 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 	return previewData{
 		Heading: "Limits of " + display.Text(action), Button: "Set the limits",
 		Asks: "Reason, for those who ask later",
-		Sentence: say("They hold for all workers at once, from the next hand-out on. Owners " +
+		Sentence: say("They hold for all workers at once, from the next fetch on. Owners " +
 			"keep what they own."),
 		Fields: append(target{action: action}.fields(), field{"seen", values.Get("seen")}),
 		Limits: &limitForm{
@@ -467,8 +467,8 @@ func readLimits(form url.Values) (l stint.Limits, problem string) {
 	l = stint.Limits{
 		Concurrency:       number("concurrency", "In progress at once"),
 		ConcurrencyPerKey: number("per-key", "In progress at once, of each key,"),
-		Rate:              rate("rate", "burst", "The hand-outs"),
-		RatePerKey:        rate("rate-key", "burst-key", "The hand-outs of each key"),
+		Rate:              rate("rate", "burst", "The fetches"),
+		RatePerKey:        rate("rate-key", "burst-key", "The fetches of each key"),
 		Fair:              form.Get("fair") == "true",
 		Ordered:           form.Get("ordered") == "true",
 		FairGroup:         form.Get("fair-group"),

@@ -47,7 +47,7 @@ func explanationsOfReady() map[string]stint.Explanation {
 			Task:   stint.TaskInfo{State: stint.StateReady, Action: "mail"},
 			Actors: 2, AskedAt: ago(time.Hour),
 		},
-		"Ready, but its deadline passed 26m ago: it is handed out no more.": {
+		"Ready, but its deadline passed 26m ago: it is fetched no more.": {
 			Task: stint.TaskInfo{
 				State: stint.StateReady, Action: "mail", Deadline: ago(26 * time.Minute),
 			},

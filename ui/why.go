@@ -184,7 +184,7 @@ func (r *reason) ready(e *stint.Explanation) {
 	switch {
 	case e.IsOverdue():
 		r.Headline = say("Ready, but its deadline passed ", newMoment(task.Deadline, e.Now),
-			": it is handed out no more.")
+			": it is fetched no more.")
 	case task.Action == stint.External && task.Deadline.IsZero():
 		r.Headline = say("Ready: it waits for an answer from outside.")
 	case task.Action == stint.External:

@@ -21,8 +21,8 @@ const (
 	aheadPart      = 4
 )
 
-// A handOut is tasks that were owned together.
-type handOut struct {
+// A fetch is tasks that were owned together.
+type fetch struct {
 	owned []stint.OwnedTask
 	until time.Time // when their leases expire
 	since time.Time
@@ -70,7 +70,7 @@ func (a *asker) releaseLast(g *slotGroup) {
 		g.ahead[i].owned = others
 	}
 	a.release(last)
-	g.ahead = slices.DeleteFunc(g.ahead, func(b handOut) bool { return len(b.owned) == 0 })
+	g.ahead = slices.DeleteFunc(g.ahead, func(b fetch) bool { return len(b.owned) == 0 })
 }
 
 // smoothed is a mean of durations in which the last ones count most.

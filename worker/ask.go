@@ -42,7 +42,7 @@ type slotGroup struct {
 	// more says that there may be more tasks: the last answer had as many as were asked for.
 	more bool
 	// ahead are owned tasks that wait for a slot; coming is how many more are asked for.
-	ahead  []handOut
+	ahead  []fetch
 	coming int
 	// takes is how long a handler takes, about; 0: not known.
 	takes time.Duration
@@ -440,7 +440,7 @@ func (a *asker) ask(ctx context.Context, q *question) {
 	}
 	lease := a.options.Lease
 	// No question has a time limit: the queue gives up a database that is silent, and keeps the
-	// leases of what it hands out while large bodies are on their way.
+	// leases of what it fetches while large bodies are on their way.
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	ctx, q.endWait = callctx.Ending(ctx)
 	go func() {
@@ -499,7 +499,7 @@ func (a *asker) take(ctx context.Context, ans answer) error {
 		g := a.byAction[action]
 		g.more = g.more || full
 		g.last = g.last || slices.ContainsFunc(owned, onLastTry)
-		g.ahead = append(g.ahead, handOut{owned, ans.at.Add(a.options.Lease), ans.at})
+		g.ahead = append(g.ahead, fetch{owned, ans.at.Add(a.options.Lease), ans.at})
 	}
 	a.beginAhead()
 	for _, g := range ans.groups {

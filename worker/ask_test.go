@@ -176,7 +176,7 @@ func TestAsker_ReturnsNoMoreThanFits(t *testing.T) {
 // Tasks wait for slots where they have one soon.
 func TestSlotGroup_AsksAheadWhereHandlersAreShort(t *testing.T) {
 	t.Parallel()
-	waiting := func(n int) []handOut { return []handOut{{owned: make([]stint.OwnedTask, n)}} }
+	waiting := func(n int) []fetch { return []fetch{{owned: make([]stint.OwnedTask, n)}} }
 	const ms = time.Millisecond
 	four, many := crowd{slots: 4}, crowd{slots: 1000}
 	for name, c := range map[string]struct {

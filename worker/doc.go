@@ -78,7 +78,7 @@
 //
 // [HandleBatch] makes the handler of an action perform several tasks in one call, for example to
 // write their rows with one statement. Each task has a slot, a lease, a try and an end of its own;
-// only the call is shared. Tasks that were handed out wait in their slots until there are as many
+// only the call is shared. Tasks that were fetched wait in their slots until there are as many
 // as a [Batch] says, or the first has waited long enough, or waiting would only keep slots from
 // others: if all slots of the worker, or of the action, are taken by tasks that gather, or have
 // been taken for 10 ms without one coming free, the fullest call begins.
@@ -90,14 +90,14 @@
 // waits up to a millisecond for other handlers that are about to end, by how long they took so
 // far. If handlers take no longer than some tens of milliseconds, the worker also owns tasks
 // ahead: as many as it will start within 25 ms, by how long handlers took so far, at most its
-// slots and 64. What it has not started 50 ms after the hand-out it begins to give back, without a
+// slots and 64. What it has not started 50 ms after the fetch it begins to give back, without a
 // try, and does not cease until that is known; another worker gets it when that call has ended.
 // Tasks on their last try are not owned ahead: such as come with others are given back at once.
 //
 // So if the process is killed, the tasks that it was performing are tried again, those whose
 // handlers had returned in the last moments, and those that it had not started yet. For all of
 // them it was a try, since nothing tells which had started. So a task on its last try is aborted
-// unbegun if its hand-out was on its way to the worker at that moment, or if it gathered for a
+// unbegun if its fetch was on its way to the worker at that moment, or if it gathered for a
 // batch. Nothing else that fails, dies or is stopped costs a task that has not begun a try. A
 // worker that is kept from the database until a lease has expired is as good as killed.
 //
@@ -118,7 +118,7 @@
 // and returning, and one for the heartbeat; actions with slots of their own need one more each,
 // while they are busy. If handlers hold every connection of the pool, the
 // store opens up to two besides it for heartbeats and returns, so no task is lost; but handlers
-// wait for one another, and so does the hand-out. So give a worker no more slots than its handlers
+// wait for one another, and so does the fetch. So give a worker no more slots than its handlers
 // have connections, or a larger pool. It says at its start if it has more slots than the pool has
 // connections; handlers that do not use the pool may.
 //

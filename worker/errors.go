@@ -57,7 +57,7 @@ func (e *abortError) Error() string {
 func (e *abortError) Unwrap() error { return e.err }
 
 // Snooze returns an error with which a handler gives its task back until d has passed, as if it had
-// not been handed out: the try does not count, and the performance is no failure. It is for a task
+// not been fetched: the try does not count, and the performance is no failure. It is for a task
 // that cannot be performed yet, for example because another handler is serving the same customer. A
 // pause of less than 0 counts as 0, one of more than ten years as ten years. The error may be
 // wrapped; the text becomes the status of the task.

@@ -33,7 +33,7 @@ type Result struct {
 // errors of the handler; panics pass through it.
 type Middleware func(next Handler) Handler
 
-// A Task is a task that a handler performs. Its LeaseUntil is as of the hand-out; the worker
+// A Task is a task that a handler performs. Its LeaseUntil is as of the fetch; the worker
 // extends the lease.
 type Task struct {
 	stint.OwnedTask

@@ -10,7 +10,7 @@ import (
 
 // Performed is the outcome of a performance.
 type Performed struct {
-	// Task is the task as it was handed out.
+	// Task is the task as it was fetched.
 	Task stint.OwnedTask
 
 	// Outcome says how the performance ended.

@@ -18,7 +18,7 @@ import (
 // overrunAfter is how long after its time-out a handler may return without a warning.
 const overrunAfter = time.Second
 
-// A performance is one hand-out of a task, from when it is owned until it is returned or lost.
+// A performance is one fetch of a task, from when it is owned until it is returned or lost.
 type performance struct {
 	task *Task
 	of   *handling

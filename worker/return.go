@@ -12,7 +12,7 @@ import (
 )
 
 // A returnGroup returns the tasks of performances that end at the same time together, where no
-// hand-out goes along. The goroutine
+// fetch goes along. The goroutine
 // that makes the call also deals with each verdict, not the goroutines that posted the returns: to
 // wake those one by one took 15 % of the throughput of a worker.
 type returnGroup = groupcommit.Group[struct{}, *performance, struct{}]
@@ -51,7 +51,7 @@ func firstFew(due []*performance) (first, rest []*performance) {
 }
 
 // giveBack returns the task of a performance, together with others that end at the same time, and
-// with the next hand-out if there is one. It does not wait for the call, unless the server does not
+// with the next fetch if there is one. It does not wait for the call, unless the server does not
 // answer.
 func (e *execution) giveBack(p *performance) {
 	if err := e.outage.current(); err != nil {
@@ -63,7 +63,7 @@ func (e *execution) giveBack(p *performance) {
 	}
 }
 
-// giveBackAlone returns tasks of performances without a hand-out.
+// giveBackAlone returns tasks of performances without a fetch.
 func (e *execution) giveBackAlone(due []*performance) {
 	if len(due) > 0 {
 		e.returns.Post(struct{}{}, due...)

@@ -202,7 +202,7 @@ func (w *Worker) register(r Registration) error {
 	}
 	switch {
 	case r.action == stint.Spontaneous:
-		return argumentError("action", "spontaneous tasks are never handed out")
+		return argumentError("action", "spontaneous tasks are never fetched")
 	case r.handler == nil:
 		return argumentError("handler", "must not be nil")
 	case w.actions[r.action] != nil:

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Limits bound how tasks with one action are handed out. A field that is left out is no limit.
+// Limits bound how tasks with one action are fetched. A field that is left out is no limit.
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many tasks may be in progress at once.
@@ -37,7 +37,7 @@ type Limits struct {
 	// Fair actions of a group share the turns of their keys: a key gets one share of all of them
 	// together. Empty: none. A caller needs the right to control all tasks.
 	FairGroup string `protobuf:"bytes,6,opt,name=fair_group,json=fairGroup,proto3" json:"fair_group,omitempty"`
-	// Tasks of each key are performed one at a time, in order: a task that was handed out holds its
+	// Tasks of each key are performed one at a time, in order: a task that was fetched holds its
 	// key until it has finished. concurrency_per_key is 1 then. Not together with fair.
 	Ordered       bool `protobuf:"varint,7,opt,name=ordered,proto3" json:"ordered,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -123,8 +123,8 @@ func (x *Limits) GetOrdered() bool {
 	return false
 }
 
-// A Rate is so many tasks in a time. If fewer were handed out for a while, as many as burst may be
-// handed out at once. Its default is what comes in a second, at least 1.
+// A Rate is so many tasks in a time. If fewer were fetched for a while, as many as burst may be
+// fetched at once. Its default is what comes in a second, at least 1.
 type Rate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tasks         int32                  `protobuf:"varint,1,opt,name=tasks,proto3" json:"tasks,omitempty"`

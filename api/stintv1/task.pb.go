@@ -39,7 +39,7 @@ type Task struct {
 	//	*Task_Text
 	Content  isTask_Content `protobuf_oneof:"content"`
 	Priority int32          `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
-	// How often the task is handed out at most. Default: 25; -1 is no limit.
+	// How often the task is fetched at most. Default: 25; -1 is no limit.
 	MaxTries  int32                  `protobuf:"varint,6,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
 	NotBefore *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
 	Deadline  *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
@@ -938,7 +938,7 @@ func (*OwnedTask_Body) isOwnedTask_Content() {}
 
 func (*OwnedTask_Text) isOwnedTask_Content() {}
 
-// A Performance names a hand-out of a task, with the proof that it is the caller's.
+// A Performance names a fetch of a task, with the proof that it is the caller's.
 type Performance struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`

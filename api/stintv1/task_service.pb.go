@@ -2417,10 +2417,10 @@ func (x *Change) GetDetail() string {
 	return ""
 }
 
-// A Try is a hand-out of a task that has ended.
+// A Try is a fetch of a task that has ended.
 type Try struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number of the hand-out, beginning with 1, since the task was inserted or retried.
+	// The number of the fetch, beginning with 1, since the task was inserted or retried.
 	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	// "completed" or "aborted", by its owner; "returned" for another try, or "released", which did not
 	// count; "expired", if its lease did or its owner died; "cancelled" or "overdue", if somebody

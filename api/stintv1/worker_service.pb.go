@@ -28,7 +28,7 @@ type OwnTasksRequest struct {
 	Actor string                 `protobuf:"bytes,1,opt,name=actor,proto3" json:"actor,omitempty"`
 	// The random number, other than 0, that the process of the actor has made for itself.
 	Session int64 `protobuf:"varint,2,opt,name=session,proto3" json:"session,omitempty"`
-	// Random, and new for each hand-out.
+	// Random, and new for each fetch.
 	Claim uint64 `protobuf:"fixed64,3,opt,name=claim,proto3" json:"claim,omitempty"`
 	// The service gives 1,000 at most, and as many as have 8 MiB of bodies together.
 	MaxTasks int32                `protobuf:"varint,4,opt,name=max_tasks,json=maxTasks,proto3" json:"max_tasks,omitempty"`
@@ -39,9 +39,9 @@ type OwnTasksRequest struct {
 	// Bodies as text, if they are UTF-8.
 	Text bool `protobuf:"varint,8,opt,name=text,proto3" json:"text,omitempty"`
 	// Whether a call with this claim was made before, and its answer lost. Should that call come late,
-	// even when the tasks have ended, it is answered with claim-spent and hands out nothing.
+	// even when the tasks have ended, it is answered with claim-spent and fetches nothing.
 	Repeated bool `protobuf:"varint,9,opt,name=repeated,proto3" json:"repeated,omitempty"`
-	// Returned in the transaction of the hand-out, as by ReturnTasks with promptly. If the call fails,
+	// Returned in the transaction of the fetch, as by ReturnTasks with promptly. If the call fails,
 	// they may have been made or not: whoever repeats the call repeats them.
 	Returns       []*Return `protobuf:"bytes,10,rep,name=returns,proto3" json:"returns,omitempty"`
 	unknownFields protoimpl.UnknownFields

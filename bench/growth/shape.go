@@ -238,7 +238,7 @@ func (s *shape) abort(name string, n int) func(context.Context, *stint.Store) er
 	}
 }
 
-// own hands out as many leases, to a hundred actors.
+// own fetches as many leases, to a hundred actors.
 func own(action string, leases int) func(context.Context, *stint.Store) error {
 	return func(ctx context.Context, store *stint.Store) error {
 		for lease := range leases {

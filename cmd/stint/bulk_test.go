@@ -153,7 +153,7 @@ func TestChanges_OfManyTasksAreOnePlan(t *testing.T) {
 	change("retried", "retry", "--state", "completed")
 	for _, task := range db.ownAll(t, 2*pairs) {
 		if strings.HasPrefix(string(task.ID), "b") {
-			t.Fatalf("%s is handed out before its predecessor has ended", task.ID)
+			t.Fatalf("%s is fetched before its predecessor has ended", task.ID)
 		}
 	}
 	change("aborted", "abort", "--action", "act")

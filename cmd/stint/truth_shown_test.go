@@ -79,7 +79,7 @@ func shownOwned() []claim {
 
 func shownReady() []claim {
 	return []claim{
-		claimOf("overdue", "Ready, but its deadline passed "+ago+": it is handed out no more\\.",
+		claimOf("overdue", "Ready, but its deadline passed "+ago+": it is fetched no more\\.",
 			in(stint.StateReady), isOverdue, itsDeadline(1)),
 		claimOf("external", "Ready: it waits for an answer from outside\\.", isExternal,
 			func(_ *truth, task *taskTruth, _ []string) bool { return task.deadline.IsZero() }),

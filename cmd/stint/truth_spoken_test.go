@@ -73,7 +73,7 @@ func spokenReady() []claim {
 			"which you may not see", isFree, isHidden),
 		claimOf("parked", "is ready, but parked, though nothing holds it up any more: a store "+
 			"that maintains puts it back into the queue", isFree, isParked, isAllSeen),
-		claimOf("overdue", "is ready, but its deadline passed at "+at+": it is handed out no "+
+		claimOf("overdue", "is ready, but its deadline passed at "+at+": it is fetched no "+
 			"more, and a store that maintains aborts it",
 			in(stint.StateReady), isOverdue, itsDeadline(1)),
 		claimOf("external", "is ready: it waits for an answer from outside(?:, until "+at+")?",

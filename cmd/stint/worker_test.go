@@ -359,7 +359,7 @@ func TestWorker_GivesBackWhatTakesTooLong(t *testing.T) {
 		grace string
 		twice bool
 		code  int
-		tries int // that the first hand-out has cost
+		tries int // that the first fetch has cost
 	}{
 		"when its grace has passed": {"0", false, 0, 0},
 		"at the second Ctrl-C":      {"1h", true, 130, 1},

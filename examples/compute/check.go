@@ -26,7 +26,7 @@ import (
 //   - The owner whose result was accepted is the last one, and no other was told that its was.
 //   - No owner was confirmed as such, by a call to extend its lease that it began when another one
 //     already had the task: that other one had recorded it in the journal before.
-//   - Nobody was given a task while the lease of the owner before it ran, as told at the hand-out,
+//   - Nobody was given a task while the lease of the owner before it ran, as told at the fetch,
 //     on the database's clock. Exempt are owners that were killed, and those whose connection broke
 //     because the server crashed.
 //
@@ -157,7 +157,7 @@ func (l *ledger) checkOwners(t *task) {
 
 // checkLease looks at an owner and the next one that wrote that it was.
 //
-// A hand-out is said to be of the time at which its statement began, and the database may have let
+// A fetch is said to be of the time at which its statement began, and the database may have let
 // that wait before it looked at the tasks, on a loaded machine for a good part of a second.
 func (l *ledger) checkLease(t *task, o, next *owner) {
 	const waiting = 250 * time.Millisecond

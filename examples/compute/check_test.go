@@ -262,25 +262,25 @@ var forgeries = map[string]struct {
 			s.insert("late", "later", late)
 		}, "2/2 was the owner when 3/1 already was",
 	},
-	"a hand-out during a lease": {
+	"a fetch during a lease": {
 		func(s *story) {
 			s.change("began 3/1", func(e *entry) { e.From = second(5.7) })
 		}, "3/1 was given the task at",
 	},
-	"a hand-out during the lease of one that was not killed": {
+	"a fetch during the lease of one that was not killed": {
 		func(s *story) {
 			s.torn = 0
 			s.drop("killing worker-1", "died worker-1")
 		}, "2/1 was given the task at",
 	},
-	"a hand-out before the owner was killed": {
+	"a fetch before the owner was killed": {
 		func(s *story) {
 			killing := s.entries["killing worker-1"]
 			s.drop("killing worker-1")
 			s.insert("began 2/1", "killing worker-1", killing)
 		}, "2/1 was given the task at",
 	},
-	"a hand-out during a lease without a crash": {
+	"a fetch during a lease without a crash": {
 		func(s *story) { s.drop("crashing", "restarted") }, "4/1 was given the task at",
 	},
 	"a result that nobody returned": {

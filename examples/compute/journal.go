@@ -70,7 +70,7 @@ type entry struct {
 	// Of all entries on a performance, its name.
 	Performance string `json:"performance,omitempty"`
 
-	// Of began. The task was handed out at From, with a lease until Until, on the database's clock.
+	// Of began. The task was fetched at From, with a lease until Until, on the database's clock.
 	Token stint.Token `json:"token,omitzero"`
 	Try   int         `json:"try,omitempty"`
 	From  time.Time   `json:"from,omitzero"`

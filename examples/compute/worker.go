@@ -23,7 +23,7 @@ type worker struct {
 	performances int
 }
 
-// A performance is one hand-out of one task, with a name for the journal that nobody else uses.
+// A performance is one fetch of one task, with a name for the journal that nobody else uses.
 type performance struct {
 	stint.OwnedTask
 	name string

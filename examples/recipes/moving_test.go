@@ -41,6 +41,6 @@ func TestPreferCustomer_StartsWhatWasPutOff(t *testing.T) {
 	}
 	owned, err := store.OwnTasks(t.Context(), "worker", 10, []string{"report", "mail"}, time.Hour)
 	if err != nil || len(owned) != 2 || owned[0].ID != "report" || owned[0].MaxTries != 50 {
-		t.Errorf("handed out are %+v, %v, want the report of the customer first", owned, err)
+		t.Errorf("fetched are %+v, %v, want the report of the customer first", owned, err)
 	}
 }

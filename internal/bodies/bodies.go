@@ -1,4 +1,4 @@
-// Package bodies says how many bytes of bodies a hand-out delivers, and when: nobody can extend a
+// Package bodies says how many bytes of bodies a fetch delivers, and when: nobody can extend a
 // lease until its task has come, and lines are slow.
 package bodies
 
@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// MostDefault is how much the bodies of a hand-out have together, unless there is only one, or
+	// MostDefault is how much the bodies of a fetch have together, unless there is only one, or
 	// all are short. The rest is given back.
 	MostDefault = 8 << 20
 
@@ -17,18 +17,18 @@ const (
 	// database is not silent.
 	PieceDefault = 1 << 20
 
-	// ShortBytes is the size of bodies that come with the hand-out, however many there are.
+	// ShortBytes is the size of bodies that come with the fetch, however many there are.
 	ShortBytes = 2 << 10
 
 	// Where the caller is asked for room, bodies come ahead of that up to these bounds: 64 tasks
-	// with short bodies still take one round trip, and no service hands out more than 1,000.
+	// with short bodies still take one round trip, and no service fetches more than 1,000.
 	roomlessBytes, roomlessShortBytes = 128 << 10, 256
 
 	sizesMax   = 10_000  // lists of actions that are remembered
 	learnedMax = 100_000 // tasks; more are never wanted
 )
 
-// A Budget is how many bytes of bodies a hand-out delivers.
+// A Budget is how many bytes of bodies a fetch delivers.
 type Budget struct {
 	// Limit is how much all bodies have together at most.
 	Limit int
@@ -48,7 +48,7 @@ func (b Budget) Most() int {
 	return b.Limit
 }
 
-// Inline is how much the bodies have together that come with the hand-out itself. Half of the whole
+// Inline is how much the bodies have together that come with the fetch itself. Half of the whole
 // is left for longer ones.
 func (b Budget) Inline() int {
 	const half = 2
@@ -59,7 +59,7 @@ func (b Budget) Inline() int {
 	return inline
 }
 
-// Short is the size of bodies that come with the hand-out itself, whatever they have together.
+// Short is the size of bodies that come with the fetch itself, whatever they have together.
 func (b Budget) Short() int {
 	if b.Asks {
 		return roomlessShortBytes
@@ -73,14 +73,14 @@ func (b Budget) carried() int {
 	return int(min(b.Lease, time.Minute).Seconds() * slow / part)
 }
 
-// Sizes are how many tasks the last hand-outs could deliver, where that were fewer than asked for:
-// tasks that are handed out to be given back at once cost as much as others.
+// Sizes are how many tasks the last fetches could deliver, where that were fewer than asked for:
+// tasks that are fetched by be given back at once cost as much as others.
 type Sizes struct {
 	mutex sync.Mutex
 	tasks map[string]int // by the actions, joined
 }
 
-// Most is how many tasks to hand out of so many that are wanted.
+// Most is how many tasks to fetch of so many that are wanted.
 func (z *Sizes) Most(actions []string, wanted int) int {
 	z.mutex.Lock()
 	defer z.mutex.Unlock()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What comes with the hand-out itself comes within its lease, also on a slow line.
+// What comes with the fetch itself comes within its lease, also on a slow line.
 // Proves G26.
-func TestHandOut_BringsFewBodiesUnderAShortLease(t *testing.T) {
+func TestFetch_BringsFewBodiesUnderAShortLease(t *testing.T) {
 	t.Parallel()
 	for lease, want := range map[time.Duration]int{
 		time.Microsecond: 0, time.Second: 256 << 10 / 3, 3 * time.Second: 256 << 10,

@@ -9,7 +9,7 @@ type Room func(ctx context.Context, bytes int64) error
 
 type roomKey struct{}
 
-// WithRoom returns a context in which hand-outs under a claim ask for room.
+// WithRoom returns a context in which fetches under a claim ask for room.
 func WithRoom(ctx context.Context, room Room) context.Context {
 	return context.WithValue(ctx, roomKey{}, room)
 }

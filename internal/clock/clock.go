@@ -1,7 +1,7 @@
 // Package clock puts right what a server's clock has left in the tables that was ahead for a while,
 // and was put back: instants in the future that no call can have meant. What callers choose, such
 // as when a task may begin, it leaves alone. The instants of limits need no such look: each
-// hand-out under limits puts right those that it meets.
+// fetch under limits puts right those that it meets.
 package clock
 
 import (

@@ -56,7 +56,7 @@ type By struct {
 	Action string
 }
 
-// Tries counts hand-outs, and those among them that were not a task's first.
+// Tries counts fetches, and those among them that were not a task's first.
 type Tries struct{ Tries, Retries int64 }
 
 // Limited is what is told of the limits of an action.

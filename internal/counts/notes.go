@@ -17,24 +17,24 @@ const (
 	askedEvery = 30 * time.Second
 	askedMax   = 10_000
 
-	// noteEvery is how often a store adds what it has handed out to the counts of all stores.
+	// noteEvery is how often a store adds what it has fetched by the counts of all stores.
 	noteEvery = time.Second
 )
 
 // Notes notes, in the table action_stats, which actions a store asks for, and how many tries of
-// each it has handed out.
+// each it has fetched.
 type Notes struct {
 	db *pg.DB
 
 	mutex sync.Mutex
 	// asked is when the store last noted that it asks for an action.
 	asked map[string]time.Time
-	// counts are the hand-outs that are not yet noted.
+	// counts are the fetches that are not yet noted.
 	counts map[string]noted
 	once   sync.Once
 }
 
-// What is noted are hand-outs, and those among them that were not a task's first.
+// What is noted are fetches, and those among them that were not a task's first.
 type noted struct{ tries, retries int64 }
 
 // NewNotes returns notes that are made outside of transactions, even after the DB is closed.
@@ -68,7 +68,7 @@ func (n *Notes) Asked(db *pg.DB, actions []string) []pg.Step {
 	return []pg.Step{{Name: "note_asked", Args: []any{slices.Compact(unnoted)}}}
 }
 
-// Count counts a try that was handed out. The counts are noted soon.
+// Count counts a try that was fetched. The counts are noted soon.
 func (n *Notes) Count(action string, isRetry bool) {
 	n.mutex.Lock()
 	one := noted{tries: 1}

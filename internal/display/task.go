@@ -20,7 +20,7 @@ const (
 	RunAnyway = "run-anyway"
 )
 
-// Tries is how often a task was handed out, and how often it may be unless it has completed.
+// Tries is how often a task was fetched, and how often it may be unless it has completed.
 func Tries(task *stint.TaskInfo) string {
 	if task.State == stint.StateCompleted {
 		return Number(int64(task.Tries))
@@ -94,7 +94,7 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 		add("progress", fmt.Sprintf("%.0f %%", 100*task.Progress)) //nolint:mnd // per cent
 	}
 	add("actor", Text(string(task.Actor)))
-	at("handed out", task.OwnedAt)
+	at("fetched", task.OwnedAt)
 	at("lease expires", task.LeaseUntil)
 	at("not before", task.NotBefore)
 	at("finished", task.FinishedAt)

@@ -61,7 +61,7 @@ func aheadFindings(all []ahead) []Finding {
 	if len(kinds) > 0 {
 		findings = append(findings, found(SeverityWarning, "clock", "the database's clock was "+
 			"ahead by up to %s, and left instants in the future: %s; a store that maintains puts "+
-			"them right within a minute, and those of rates the next hand-out does: start a "+
+			"them right within a minute, and those of rates the next fetch does: start a "+
 			"worker, or a store with MaintainAlways; tasks that were returned meanwhile to be "+
 			"tried again later may wait as much longer", display.Span(most),
 			strings.Join(kinds, ", ")))

@@ -157,7 +157,7 @@ func settingFindings(settings map[string]string) []Finding {
 	}
 	for _, name := range []string{"autovacuum", "track_counts"} {
 		if isOff(name) {
-			add(SeverityWarning, name, "nothing removes dead rows, and hand-outs become slow; "+
+			add(SeverityWarning, name, "nothing removes dead rows, and fetches become slow; "+
 				"turn it on")
 		}
 	}
@@ -319,7 +319,7 @@ func tableFindings(schema string, t table) []Finding {
 		findings = append(findings, found(SeverityWarning, "vacuum", "autovacuum is off for the "+
 			"table %q: ALTER TABLE %s RESET (autovacuum_enabled)", t.Name, name))
 	}
-	harm, many := "which slows hand-outs", int64(deadMany)
+	harm, many := "which slows fetches", int64(deadMany)
 	switch {
 	case slices.Contains(prunedTables(), t.Name):
 		harm, many = "and grows by them", deadTooMany

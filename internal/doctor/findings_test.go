@@ -184,7 +184,7 @@ func TestTableFindings_TellDeadRowsThatHurt(t *testing.T) {
 		},
 		"busy": {
 			table{horizon{Name: "leased"}, 7, 50_000, ago(time.Minute), false},
-			"note: dead rows to 7 live ones, which slows hand-outs; it was vacuumed 1m00s ago",
+			"note: dead rows to 7 live ones, which slows fetches; it was vacuumed 1m00s ago",
 		},
 		"late": {
 			table{horizon{Name: "leases"}, 7, 50_000, ago(20 * time.Minute), false},

@@ -172,7 +172,7 @@ func (b *Bulletin) Remind(ctx context.Context) error {
 	return nil
 }
 
-// remindOf tells of those of the actions of which tasks can be handed out.
+// remindOf tells of those of the actions of which tasks can be fetched.
 func (b *Bulletin) remindOf(ctx context.Context, actions []string) error {
 	if len(actions) == 0 {
 		return nil
@@ -194,7 +194,7 @@ func (b *Bulletin) remindOf(ctx context.Context, actions []string) error {
 	return nil
 }
 
-// ReadyStep finds those of the actions of which tasks can be handed out, within ranks as those of
+// ReadyStep finds those of the actions of which tasks can be fetched, within ranks as those of
 // own_tasks.
 func ReadyStep(actions []string, from, to []int64, ready *[]string) pg.Step {
 	return pg.Step{

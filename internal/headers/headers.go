@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// The limits. A hand-out brings the headers of all of its tasks, however many these are: together
+// The limits. A fetch brings the headers of all of its tasks, however many these are: together
 // they have no more than the short bodies that it brings.
 const (
 	PairsMax     = 16

@@ -12,7 +12,7 @@ const knownMax = 10_000
 
 // A Kind says which limits an action has besides those of the whole action: whether its keys
 // have limits or some are paused, whether their limits include a rate, and which turns they have;
-// and whether there is one hand-out at a time.
+// and whether there is one fetch at a time.
 type Kind struct {
 	Keyed, Rates, Locks bool
 	Turns               Turns
@@ -28,18 +28,18 @@ func All(kinds map[string]Kind) (all Kind) {
 }
 
 // Known are the actions of which a store knows that they have limits, and which. It is
-// only a hint: if an action has limits, own_tasks hands out nothing, and own_gated nothing if keys
-// have limits; own_limited also hands out what has none. All say which actions have limits.
+// only a hint: if an action has limits, own_tasks fetches nothing, and own_gated nothing if keys
+// have limits; own_limited also fetches what has none. All say which actions have limits.
 type Known struct {
 	mutex sync.Mutex
 	kinds map[string]Kind // under mutex
-	// atOnce bounds, for each action with one hand-out at a time, those that run or wait for the
+	// atOnce bounds, for each action with one fetch at a time, those that run or wait for the
 	// lock. More would only wait in the database, each with a connection and a snapshot, which
 	// keeps rows in the way that others have deleted.
 	atOnce map[string]chan struct{} // under mutex
 	// places say from where on, and until when, a look for tasks whose keys have room begins.
 	places map[string]lookPlace // under mutex
-	// crowded says until when hand-outs of fair actions deal turns without trying to do without.
+	// crowded says until when fetches of fair actions deal turns without trying to do without.
 	crowded map[string]time.Time // under mutex
 }
 
@@ -104,7 +104,7 @@ func now() time.Time {
 	return time.Now() //nolint:forbidigo // as the comment says
 }
 
-// TurnsOf returns what bounds the hand-outs of an action.
+// TurnsOf returns what bounds the fetches of an action.
 func (k *Known) TurnsOf(action string) chan struct{} {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
@@ -137,7 +137,7 @@ func (k *Known) Of(actions []string) map[string]Kind {
 }
 
 // Any reports whether some action is known to have limits. Then tasks may be returned that were
-// handed out before it had.
+// fetched before it had.
 func (k *Known) Any() bool {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()

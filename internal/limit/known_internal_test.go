@@ -2,7 +2,7 @@ package limit
 
 import "testing"
 
-// What is known of actions is what the last hand-out said of them.
+// What is known of actions is what the last fetch said of them.
 func TestKnown_ForgetsLimitsThatHaveGone(t *testing.T) {
 	t.Parallel()
 	var k Known

@@ -24,11 +24,11 @@ var files embed.FS
 //nolint:gochecknoglobals // never changes
 var Statements = pg.NewStatements(files)
 
-// Limits bound how tasks of an action are handed out. Zero is no bound.
+// Limits bound how tasks of an action are fetched. Zero is no bound.
 type Limits struct {
 	Concurrency, ConcurrencyPerKey int
 	Rate, RatePerKey               Rate
-	// Ordered keeps the order of the tasks of each key, one of which is handed out at a time.
+	// Ordered keeps the order of the tasks of each key, one of which is fetched at a time.
 	Fair, Ordered bool
 	// FairGroup is the group in which keys have one turn in all actions, or empty.
 	FairGroup string
@@ -92,7 +92,7 @@ func New(config Config) *Engine {
 	}
 }
 
-// Set sets the limits of an action. If tasks that were handed out before may not count yet, applied
+// Set sets the limits of an action. If tasks that were fetched before may not count yet, applied
 // is false.
 func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied bool, err error) {
 	if limits.Ordered {
@@ -243,7 +243,7 @@ func lookAgain(ctx context.Context, look func() (done bool, err error)) error {
 }
 
 // awaitLeasedWriters waits for the end of the transactions that may not see the limits, and may
-// hand out tasks that nobody sees yet.
+// fetch tasks that nobody sees yet.
 func (e *Engine) awaitLeasedWriters(ctx context.Context) error {
 	var writers []string // nil: all
 	err := lookAgain(ctx, func() (done bool, err error) {
@@ -254,7 +254,7 @@ func (e *Engine) awaitLeasedWriters(ctx context.Context) error {
 		return err == nil && len(open) == 0, err
 	})
 	if err != nil && len(writers) > 0 {
-		err = fmt.Errorf("transactions that hand out, return or change tasks are open: %d (the "+
+		err = fmt.Errorf("transactions that fetch, return or change tasks are open: %d (the "+
 			"oldest ones: stint check): %w", len(writers), err)
 	}
 	return err
@@ -322,7 +322,7 @@ func (e *Engine) countOwned(
 func nothing() error { return nil }
 
 // UnparkAll puts the parked tasks of an action, or of some of its keys, back to where they were in
-// the queue. The next hand-outs park those again for which there is no capacity. Other stores may
+// the queue. The next fetches park those again for which there is no capacity. Other stores may
 // overlook them until they scan the whole queue, which they do ten times a second.
 func (e *Engine) UnparkAll(
 	ctx context.Context, db *pg.DB, action string, keys []string,

@@ -17,7 +17,7 @@ const (
 	Shared
 )
 
-// Lock returns the step that locks actions with limits: one hand-out at a time.
+// Lock returns the step that locks actions with limits: one fetch at a time.
 func (t Turns) Lock(actions []string) pg.Step {
 	if t&Shared != 0 {
 		return pg.Step{Name: "lock_shared", Args: []any{actions}}

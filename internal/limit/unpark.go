@@ -40,7 +40,7 @@ func (e *Engine) UnparkReturned(lasts bool, tasks Returned, pending *pg.Notices)
 }
 
 // NoteTaken tells those who wait for capacity under the limits of actions of the tasks that the
-// next step takes from their owners. Unlike [Engine.UnparkReturned] it unparks nothing: hand-outs
+// next step takes from their owners. Unlike [Engine.UnparkReturned] it unparks nothing: fetches
 // have shown that no keys of these actions have limits. If keys have got some since, the
 // maintainers unpark tasks this once.
 func (e *Engine) NoteTaken(lo, hi, claims []int64, pending *pg.Notices) pg.Step {

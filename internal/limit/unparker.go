@@ -139,7 +139,7 @@ func (k *Unparker) unpark(ctx context.Context, keys parkedKeys) error {
 }
 
 // isMany reports whether most of what a step saw was dropped: where each task has a key of its own,
-// as many are left behind as tasks are handed out.
+// as many are left behind as tasks are fetched.
 func isMany(dropped int64) bool { return dropped >= seenSlotsMax/2 }
 
 // whileMany goes on as long as most of what a step sees is dropped.

@@ -22,7 +22,7 @@ const (
 )
 
 // Hints save the return work: whether other tasks wait for this one, as far as was known at the
-// hand-out, whether it posts its result, whether it shares its row of leased with others, and
+// fetch, whether it posts its result, whether it shares its row of leased with others, and
 // whether its action had limits.
 type Hints struct{ Signals, Posts, Shares, Limited bool }
 
@@ -31,7 +31,7 @@ func Claim(random uint64) int64 {
 	return int64(random&^versionBits | versionBit) //nolint:gosec // the bits are what counts
 }
 
-// New returns the token of a task that was handed out under a claim.
+// New returns the token of a task that was fetched under a claim.
 func New(claim, key int64, id string, h Hints) (token [16]byte) {
 	high, low := mixed(uint64(claim), id), variant|uint64(key) //nolint:gosec // bits
 	for _, hint := range []struct {

@@ -1,10 +1,11 @@
 package pg
 
 import (
+	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -14,8 +15,8 @@ import (
 	"github.com/stint-tasks/stint/internal/sqlfile"
 )
 
-// Statements are the statements of a package: the files of SQL beside its Go, whose names without
-// the ending are the names of the statements. Folders are for people.
+// Statements are the statements of a package, in files of SQL beside its Go. Each begins with a
+// line that names it; those of one verb that are short share a file.
 type Statements struct {
 	// read reads them as they are for the schema "stint". Each DB needs them, and to read them
 	// takes milliseconds.
@@ -30,7 +31,11 @@ func NewStatements(files fs.FS) *Statements {
 }
 
 func readStatements(files fs.FS) (set, error) {
-	texts := map[string]string{}
+	statements := set{}
+	add := func(name, text string) {
+		text = sqlfile.Statement(text)
+		statements[name] = statement{sqlfile.InFull(text), writePattern.MatchString(text)}
+	}
 	err := fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -39,22 +44,26 @@ func readStatements(files fs.FS) (set, error) {
 		if err != nil {
 			return err
 		}
-		text, err := sqlfile.Whole(string(read))
-		texts[strings.TrimSuffix(path.Base(file), ".sql")] = sqlfile.Statement(text)
-		for name, variant := range sqlfile.Variants(text) {
-			texts[name] = sqlfile.Statement(variant)
+		whole, err := sqlfile.Whole(string(read))
+		texts := sqlfile.Split(whole)
+		if err != nil || len(texts) == 0 {
+			return fmt.Errorf("the statements in %s: %w", file, cmp.Or(err, errUnnamed))
 		}
-		return err
+		for name, text := range texts {
+			if _, ok := statements[name]; ok {
+				return fmt.Errorf("two files have a statement %q", name)
+			}
+			add(name, text)
+			for name, variant := range sqlfile.Variants(text) {
+				add(name, variant)
+			}
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	statements := make(set, len(texts))
-	for name, text := range texts {
-		statements[name] = statement{sqlfile.InFull(text), writePattern.MatchString(text)}
-	}
-	return statements, nil
+	return statements, err
 }
+
+var errUnnamed = errors.New("the first line names none")
 
 //go:embed sql/*.sql
 var files embed.FS

@@ -40,7 +40,7 @@ type Floors struct {
 	known map[string]*queue
 
 	// wholeScans are the scans of whole queues, by the actions of a scan. Each set of actions has
-	// whole scans of its own: a scan that hands out tasks with one action says nothing about
+	// whole scans of its own: a scan that fetches tasks with one action says nothing about
 	// another action.
 	wholeScans map[string]wholeScan
 }

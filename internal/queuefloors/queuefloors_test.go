@@ -131,7 +131,7 @@ func TestFloors_ScanTheWholeOnceAtATime(t *testing.T) {
 	}
 }
 
-// A scan of the queues of several actions may hand out tasks of one of them only, and then tells
+// A scan of the queues of several actions may fetch tasks of one of them only, and then tells
 // nothing of the others. It does not stand for a scan of the whole of one of them.
 func TestFloors_ScanTheWholeForEachSetOfActions(t *testing.T) {
 	t.Parallel()

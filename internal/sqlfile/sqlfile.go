@@ -11,17 +11,43 @@ import (
 	"strings"
 )
 
-// Statement returns the statement of a file. It drops all lines of comment but the first line,
-// which names the statement: it shows in pg_stat_activity and in traces. A comment behind code
-// stays as well.
+// Statement returns the statement of a file, with the parts that it includes. It drops all lines of
+// comment but the first line, which names the statement: it shows in pg_stat_activity and in
+// traces. A comment behind code stays as well. If there is no such part, the text says so, which
+// the server refuses to run.
 func Statement(file string) string {
+	whole, err := Whole(file)
+	if err != nil {
+		return err.Error()
+	}
 	var kept []string
-	for i, line := range strings.Split(strings.TrimSpace(file), "\n") {
+	for i, line := range strings.Split(strings.TrimSpace(whole), "\n") {
 		if i == 0 || !strings.HasPrefix(strings.TrimLeft(line, " "), "--") {
 			kept = append(kept, line)
 		}
 	}
 	return strings.Join(kept, "\n")
+}
+
+// namePattern finds the line with which a statement begins.
+var namePattern = regexp.MustCompile(`(?m)^-- name: (\w+)$`)
+
+// Split cuts a file into its statements, by the names with which they begin. It has none if the
+// file does not begin with a name.
+func Split(file string) map[string]string {
+	found := namePattern.FindAllStringSubmatchIndex(file, -1)
+	if len(found) == 0 || found[0][0] > 0 {
+		return nil
+	}
+	texts := map[string]string{}
+	for i, at := range found {
+		end := len(file)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		texts[file[at[2]:at[3]]] = file[at[0]:end]
+	}
+	return texts
 }
 
 //go:embed parts/*.sql

@@ -1,6 +1,8 @@
 package sqlfile_test
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stint-tasks/stint/internal/sqlfile"
@@ -48,5 +50,28 @@ FROM (
 		if _, err := sqlfile.Whole(wrong); err == nil {
 			t.Errorf("Whole(%q) succeeds", wrong)
 		}
+	}
+}
+
+func TestStatement_PutsInPartsAndFailsWithoutThem(t *testing.T) {
+	t.Parallel()
+	got := sqlfile.Statement("-- name: a\n-- include span_of_key: table=ready; key=named.key\n")
+	if !strings.HasPrefix(got, "-- name: a\nSELECT ready.lo") {
+		t.Errorf("Statement = %q, want the part in it", got)
+	}
+	if got := sqlfile.Statement("SELECT 1\n-- include nothing"); strings.Contains(got, "SELECT") {
+		t.Errorf("Statement without its part = %q, want what no server runs", got)
+	}
+}
+
+func TestSplit_CutsAFileIntoStatements(t *testing.T) {
+	t.Parallel()
+	const first, second = "-- name: a\nSELECT 1\n\n", "-- name: b\n-- why\nSELECT 2\n"
+	want := map[string]string{"a": first, "b": second}
+	if got := sqlfile.Split(first + second); !maps.Equal(got, want) {
+		t.Errorf("Split = %q, want %q", got, want)
+	}
+	if got := sqlfile.Split("SELECT 0\n" + first); got != nil {
+		t.Errorf("Split = %q where the file begins with code, want nothing", got)
 	}
 }

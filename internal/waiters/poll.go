@@ -12,7 +12,7 @@ import (
 
 // A Poll is what a poll for all who wait has found.
 type Poll struct {
-	// Ready are those of the actions of which tasks can be handed out.
+	// Ready are those of the actions of which tasks can be fetched.
 	Ready []string
 	// Overdue says that something is due that can be settled, which may make tasks ready, and Pause
 	// how long it is until something will be; nil: there is nothing.

@@ -153,7 +153,7 @@ func (a *Waiters) Told() int64 {
 	return a.told
 }
 
-// Emptied notes that a hand-out took all tasks with the actions, and began when tasks had been said
+// Emptied notes that a fetch took all tasks with the actions, and began when tasks had been said
 // to be ready as often as told; inVain: there was none.
 func (a *Waiters) Emptied(actions []string, told int64, inVain bool) {
 	a.mutex.Lock()
@@ -171,7 +171,7 @@ func (a *Waiters) Emptied(actions []string, told int64, inVain bool) {
 }
 
 // EmptyFor returns for how long it may be believed that no task with the actions is ready, unless
-// somebody is told of one: since the last hand-out took all, nobody was. It is never long, since
+// somebody is told of one: since the last fetch took all, nobody was. It is never long, since
 // not everybody tells.
 func (a *Waiters) EmptyFor(actions []string) time.Duration {
 	a.mutex.Lock()

@@ -69,7 +69,7 @@ func TestWaiters_HandsOnWhatTheLastLookTold(t *testing.T) {
 	}
 }
 
-// After a hand-out that took all, nobody looks, until tasks are said to be ready since it began, or
+// After a fetch that took all, nobody looks, until tasks are said to be ready since it began, or
 // a look in vain is long ago.
 // Proves G207.
 func TestWaiters_KnowThatAllIsTaken(t *testing.T) {
@@ -95,9 +95,9 @@ func TestWaiters_KnowThatAllIsTaken(t *testing.T) {
 		a.Ready("x")
 		is("when a task is ready", false)
 		a.Emptied(of, told, false)
-		is("when a hand-out began before", false)
+		is("when a fetch began before", false)
 		a.Emptied(of, a.Told(), false)
-		is("when a hand-out began since", true)
+		is("when a fetch began since", true)
 		a.Any()
 		is("when any task may be ready", false)
 		a.Emptied(of, a.Told(), false)

@@ -40,7 +40,7 @@ type Grant struct {
 	// Actions are required by the verbs that are about tasks.
 	Actions []string `yaml:"actions"`
 	// IDs narrow the grant to some tasks. Default: all. They cannot be combined with Own, since
-	// tasks are handed out by action.
+	// tasks are fetched by action.
 	IDs []string `yaml:"ids"`
 	// Actors narrow Own and Answer to some actors. Default: all.
 	Actors []string `yaml:"actors"`
@@ -60,7 +60,7 @@ func (g *Grant) Check() error {
 		case aboutActions && len(g.Actions) == 0:
 			return fmt.Errorf(`verb %q needs actions; actions: ["*"] stands for all`, verb)
 		case (verb == Own || verb == All) && len(g.IDs) > 0:
-			return fmt.Errorf("verb %q cannot be narrowed by ids: tasks are handed out by action",
+			return fmt.Errorf("verb %q cannot be narrowed by ids: tasks are fetched by action",
 				verb)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package tokens keeps bearer tokens in a file: their hashes and the names of the principals that
 // they stand for, one token a line. The file does not contain the tokens themselves. A principal
-// may have several tokens, so that a new one can be handed out before an old one is removed.
+// may have several tokens, so that a new one can be fetched before an old one is removed.
 package tokens
 
 import (

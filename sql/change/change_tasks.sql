@@ -26,7 +26,7 @@ WITH start AS MATERIALIZED (
     WHERE later.not_before > statement_timestamp()
 ), held AS MATERIALIZED (
     SELECT ready.* FROM (
-        -- One that was parked goes back to where it was in the queue. The next hand-out sorts it in
+        -- One that was parked goes back to where it was in the queue. The next fetch sorts it in
         -- anew: it may have another key, or another priority among those of its key.
         SELECT 2 /* ready */ AS state, ready.lo AS key, ready.tries,
                NULL::timestamptz AS not_before, ready.position & 9223372036854775807 AS position,
@@ -112,7 +112,7 @@ WITH start AS MATERIALIZED (
       AND blocked.not_before IS DISTINCT FROM (SELECT start.not_before FROM start)
     RETURNING blocked.key
 ), moved AS MATERIALIZED (
-    -- A ready or scheduled task gets a new row in any case. A hand-out that has begun before may
+    -- A ready or scheduled task gets a new row in any case. A fetch that has begun before may
     -- find an old row with new values, but never the old definition with a new row.
     SELECT wanted.*
     FROM wanted

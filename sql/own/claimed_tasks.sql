@@ -1,6 +1,6 @@
 -- name: claimed_tasks
 --
--- Returns the tasks that own_tasks handed out under claim $1, in the form and the order of
+-- Returns the tasks that own_tasks fetched under claim $1, in the form and the order of
 -- own_tasks: the spans of a lease are in the order in which they were taken. The caller asks when
 -- the answer of own_tasks was lost; and behind the commit of own_gated and own_limited, which leave
 -- the reading of the tasks to it.

@@ -16,7 +16,7 @@
 -- changes one of them at this moment, as a return may, leaves it behind the others; it catches up
 -- with the next turn of the key, which begins at the highest pass.
 WITH RECURSIVE fair AS MATERIALIZED (
-    -- room is how many tasks of the action may be handed out, n numbers the actions of a group.
+    -- room is how many tasks of the action may be fetched, n numbers the actions of a group.
     SELECT limits.*, ready.tasks AS there,
            row_number() OVER (PARTITION BY limits.fair_group ORDER BY limits.action) AS n
     FROM (SELECT DISTINCT named.action FROM unnest($1::text[]) AS named (action)) AS named
@@ -43,7 +43,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
         OFFSET 0
     ) AS limits
     CROSS JOIN LATERAL (
-        -- What was brought back before, and not handed out.
+        -- What was brought back before, and not fetched.
         SELECT coalesce(sum(CASE WHEN head.position = 0 THEN head.hi - head.lo + 1 END), 0)::bigint
                    AS tasks
         FROM (
@@ -144,7 +144,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
         LIMIT 1
     ) AS next
     CROSS JOIN LATERAL (
-        -- Less what was brought back before, and not handed out, as in deal_turns.
+        -- Less what was brought back before, and not fetched, as in deal_turns.
         SELECT (turn.missing - sum(before.tasks))::bigint AS missing,
                array_agg(turn.rooms[before.n] - before.tasks ORDER BY before.n) AS rooms
         FROM (

@@ -27,7 +27,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
         OFFSET 0
     ) AS limits
     CROSS JOIN LATERAL (
-        -- What was brought back before, and not handed out.
+        -- What was brought back before, and not fetched.
         SELECT coalesce(sum(CASE WHEN head.position = 0 THEN head.hi - head.lo + 1 END), 0)::bigint
                    AS tasks
         FROM (
@@ -85,7 +85,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
         LIMIT 1
     ) AS next
     CROSS JOIN LATERAL (
-        -- Less what was brought back before, and not handed out: but that of lower priorities does
+        -- Less what was brought back before, and not fetched: but that of lower priorities does
         -- not keep a turn from coming.
         SELECT turn.missing - CASE
                    WHEN turn.tier = next.tier OR $3::boolean THEN 0

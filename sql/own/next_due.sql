@@ -3,7 +3,7 @@
 -- Returns what a caller that got no task with one of the actions can wait for: whether some are
 -- ready all the same, since others were just taking them (contended), whether something that can be
 -- made ready is due (overdue), and how long it is until the next scheduled task is due or the next
--- lease expires (pause), null if there is neither. Returns no row if something was handed out under
+-- lease expires (pause), null if there is neither. Returns no row if something was fetched under
 -- the claim after all.
 --
 --   $1 actions    text[]

@@ -1,7 +1,7 @@
 -- name: next_limited
 --
 -- Returns what a caller that got no task with one of the actions, all of which have limits, can
--- wait for: whether some could be handed out all the same, since others were just taking them
+-- wait for: whether some could be fetched all the same, since others were just taking them
 -- (contended), and how long it is until there are tokens (pause), null if no rate holds anything
 -- up. Where tasks wait for the return of others, the caller is told of it.
 --
@@ -10,7 +10,7 @@
 --   $3 from_rank  bigint[]
 --   $4 to_rank    bigint[]: where in the queue of each action to look, as in own_tasks
 --
--- Of a rate that is high, the tokens of 50 ms are worth the wait: a hand-out of each alone would
+-- Of a rate that is high, the tokens of 50 ms are worth the wait: a fetch of each alone would
 -- cost more.
 SELECT coalesce(bool_or(queue.wanted <= queue.tokens OR queue.tokens IS NULL), false) AS contended,
        least(min(CASE WHEN queue.wanted > queue.tokens

@@ -3,7 +3,7 @@
 --
 -- Is own_limited for actions without limits of keys; keys may have turns. It takes two thirds of
 -- the time, and meanwhile nobody else can be given tasks of these actions. If keys of some of the
--- actions have limits after all, nothing is handed out.
+-- actions have limits after all, nothing is fetched.
 --
 --   $1 claim      bigint
 --   $2 actor      text
@@ -13,13 +13,13 @@
 --   $6 session    bigint, or null
 --   $7 from_rank  bigint[]
 --   $8 to_rank    bigint[]
---   $9 chosen     boolean: to hand out nothing under a claim that is known already
+--   $9 chosen     boolean: to fetch nothing under a claim that is known already
 --   $10 dealt     integer: 1 if deal_turns came before, 2 deal_shared, 3 both; otherwise nothing is
---                 handed out of such fair actions; not of own_at_once
+--                 fetched of such fair actions; not of own_at_once
 --
 -- Answers as own_limited does.
 --
--- own_at_once is for fair actions of which no task has to wait for its turn: it hands out all that
+-- own_at_once is for fair actions of which no task has to wait for its turn: it fetches all that
 -- are ready, or nothing if these are more than are wanted or may be in progress, or if others wait
 -- for their turns already. Then has_capacity is null: turns have to be dealt. Turns that nobody
 -- waited for are not remembered by deal_turns either.

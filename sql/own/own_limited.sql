@@ -3,7 +3,7 @@
 -- Does what own_tasks does, for actions of which some have limits, behind lock_limits.
 --
 --   $1 to $8      as in own_tasks
---   $9 chosen     boolean: to hand out nothing under a claim that is known already
+--   $9 chosen     boolean: to fetch nothing under a claim that is known already
 --   $10 dealt     integer: as in own_gated; plus 4 to begin where $7 says, and park nothing: tasks
 --                 that are ahead of that keep later ones of their keys from being taken
 --   $11 look      integer: how many tasks to look at; 0: those wanted that there is capacity for
@@ -11,15 +11,15 @@
 -- Of an action with limits no more is taken than there is capacity for: the concurrency less what
 -- is owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
 -- taken gets a slot of its key. If that fills the key, its remaining tasks are parked: their rows
--- of ready get a negative position, where no hand-out meets them, until unpark_within_limits. So a
--- task beyond the limit of its key is met once, not by each hand-out. unpark_within_limits puts it
+-- of ready get a negative position, where no fetch meets them, until unpark_within_limits. So a
+-- task beyond the limit of its key is met once, not by each fetch. unpark_within_limits puts it
 -- back to the very beginning of the queue. So a task is only parked if all older ones of its key
 -- are taken or parked, too. (ADR 30 has what is different where keys are in strict order.)
 --
 -- An example: of the span [1..6] with the keys a b a c a a, a limit per key of 1 and nothing owned,
 -- a caller that wants 5 gets 1, 2 and 4; 3 and 5 are parked, each with its key, and 6 goes back.
 --
--- Answers with the spans that are handed out, whose tasks claimed_tasks reads behind the commit:
+-- Answers with the spans that are fetched, whose tasks claimed_tasks reads behind the commit:
 -- whoever waits for the lock of lock_limits does not wait for them. floor is the least rank of the
 -- priority that was seen, signals says that other tasks wait for one of the span. Further rows,
 -- where signals is null, name the keys of which tasks were parked and, without a key, the actions
@@ -384,7 +384,7 @@ WITH asked AS MATERIALIZED (
     JOIN key ON key.action = lost.action AND key.limit_key = lost.limit_key
     CROSS JOIN LATERAL unnest(key.keys) AS task (key)
 ), won AS (
-    -- The lowest free slots, so that two hand-outs that see the same capacity want the same slots,
+    -- The lowest free slots, so that two fetches that see the same capacity want the same slots,
     -- and only one gets them: a slot without a row, or one that still has the claim that is known
     -- to hold it no more. They are taken in the order of the primary key, so that nobody deadlocks.
     INSERT INTO stint.slots AS slots (action, limit_key, slot, key, claim, claim_before)

@@ -12,8 +12,8 @@
 --   $7 from_rank  bigint[]
 --   $8 to_rank    bigint[]: where in the queue of each action to look; an action may come several
 --                 times, with ranks that do not overlap
---   $9 spread     boolean: to take a span of each queue, if nothing was handed out yet
---   $10 chosen    boolean: to hand out nothing under a claim that is known already
+--   $9 spread     boolean: to take a span of each queue, if nothing was fetched yet
+--   $10 chosen    boolean: to fetch nothing under a claim that is known already
 --   $11 bytes     integer: of all bodies together, about
 --   $12 piece     integer: of one body
 --   $13 short     integer: of a body that comes however many there are
@@ -21,10 +21,10 @@
 -- Longer bodies are left out, and read by read_bodies once the tasks are owned: a slow line would
 -- otherwise hold up the commit, and a caller that gives up would not know what it was given.
 --
--- If some of the actions have limits, nothing is handed out: own_limited does that for all of them.
+-- If some of the actions have limits, nothing is fetched: own_limited does that for all of them.
 -- Those with limits come with the answer, in rows with the key 0.
 --
--- A row of ready is a span of up to 1,000 tasks, so a bulk hand-out moves a row or two from here to
+-- A row of ready is a span of up to 1,000 tasks, so a bulk fetch moves a row or two from here to
 -- leased, however many tasks there are; their definitions are only read. An example: of the queues
 --
 --   a  [1..1000] rank 10  [1001..1001] rank 12      b  [2000..2004] rank 11
@@ -35,14 +35,14 @@
 -- MATERIALIZED keeps each LIMIT a limit: joined freely, the planner may run it once per outer row.
 --
 -- own_few is for callers of two queues at most: to carry along what only those of many need cost
--- 8 % of a hand-out of 16 tasks. own_singly is for tasks that their owners will return one by one:
+-- 8 % of a fetch of 16 tasks. own_singly is for tasks that their owners will return one by one:
 -- each gets a row of leased of its own, so that no return has to cut it out of a shared one.
 WITH limited AS MATERIALIZED (
     SELECT named.action
     FROM unnest($4::text[]) AS named (action)
     WHERE (SELECT true FROM stint.limits WHERE limits.action = named.action) IS NOT NULL
 ), queue AS (
-    -- A spread follows another own_tasks in the same transaction: none, if that handed out
+    -- A spread follows another own_tasks in the same transaction: none, if that fetched
     -- something. A claim that the caller has chosen may have been used before.
     SELECT *
     FROM unnest($4::text[], $7::bigint[], $8::bigint[]) AS queue (action, from_rank, to_rank)
@@ -131,7 +131,7 @@ WITH limited AS MATERIALIZED (
 ), picked AS MATERIALIZED (
     -- Locks as many spans of each queue as its share. ORDER BY and LIMIT run along ready_order, and
     -- SKIP LOCKED goes on past spans that others are taking, so that nobody waits, and nothing is
-    -- locked that is not handed out. A spread locks no more spans than tasks are asked for.
+    -- locked that is not fetched. A spread locks no more spans than tasks are asked for.
     SELECT span.*
     FROM share
     CROSS JOIN LATERAL (
@@ -160,7 +160,7 @@ WITH limited AS MATERIALIZED (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT taken.lo FROM taken))
 ), rest AS (
-    -- What is left of the last span goes back in two halves, so that many small hand-outs soon find
+    -- What is left of the last span goes back in two halves, so that many small fetches soon find
     -- a span each instead of passing over the one that is locked.
     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted)
     SELECT taken.position, half.lo, half.hi, taken.action, taken.priority, taken.tries,

@@ -11,8 +11,8 @@
 --   $5 lease   interval, null: for ever
 --   $6 session bigint: what leases are bound to that are bound to none, or null
 --
--- The usual heartbeat names all tasks that are left of each hand-out, and costs one update for each
--- hand-out, however many tasks there are. If it names only some of them, these get a part of the
+-- The usual heartbeat names all tasks that are left of each fetch, and costs one update for each
+-- fetch, however many tasks there are. If it names only some of them, these get a part of the
 -- lease with a deadline of its own, since the others shall expire.
 --
 -- lock_leases has locked the leases. LATERAL with OFFSET 0 is a fence, as in return_tasks.
@@ -67,7 +67,7 @@ WITH named AS MATERIALIZED (
         OFFSET 0
     ) AS lease
 ), lease AS MATERIALIZED (
-    -- whole says that all tasks that are left of the lease are named: all that were handed out, or
+    -- whole says that all tasks that are left of the lease are named: all that were fetched, or
     -- all that are still owned.
     SELECT locked.*, locked.asked = locked.size OR locked.asked = (
         SELECT sum(leased.hi - leased.lo + 1)

@@ -40,7 +40,7 @@ CROSS JOIN LATERAL (
     FROM unnest(gone.los, gone.his) AS named (lo, hi)
     UNION ALL
     -- The rest of the row goes back in pieces of 16, so that owners who return the tasks of one
-    -- hand-out one by one soon do not meet.
+    -- fetch one by one soon do not meet.
     SELECT greatest(gap.lo, chunk.n << 4), least(gap.hi, (chunk.n << 4) + 15)
     FROM (
         SELECT coalesce(lag(named.hi) OVER (ORDER BY named.lo) + 1, gone.lo) AS lo,

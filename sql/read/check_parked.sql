@@ -6,7 +6,7 @@
 --
 --   $1 rows  integer: how many to return at most
 --
--- Only keys are looked at of which no task is in progress or about to be handed out, or holds its
+-- Only keys are looked at of which no task is in progress or about to be fetched, or holds its
 -- key in strict order, and which are not paused and have a full bucket, so that there must be
 -- capacity. It reads whole tables, so it runs with the planner's own choice of plans.
 WITH parked AS MATERIALIZED (

@@ -7,7 +7,7 @@
 --   $3 tasks  integer
 SELECT task.key, NULL::timestamptz AS at, NULL::bigint AS rank, NULL::text AS id
 FROM (
-    -- Leases are one row per hand-out under way, so they are read from end to end, as in
+    -- Leases are one row per fetch under way, so they are read from end to end, as in
     -- list_problems.
     -- Each subscript of a packed array would unpack all of it: || unpacks it once, here.
     SELECT leases.claim, leases.part, leases.spans || '{}'::bigint[] AS spans

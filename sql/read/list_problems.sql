@@ -6,8 +6,8 @@
 --
 --   $1 tasks  integer
 WITH slow AS MATERIALIZED (
-    -- Leases are one row per hand-out under way, so they are read from end to end. That spares
-    -- every hand-out and every heartbeat another index.
+    -- Leases are one row per fetch under way, so they are read from end to end. That spares
+    -- every fetch and every heartbeat another index.
     SELECT span.key, lease.owned_at
     FROM (
         SELECT leases.claim, leases.part, leases.owned_at, leases.spans

@@ -1,7 +1,7 @@
 -- name: list_queue
 --
 -- Returns the first $4 ready tasks with action $1 behind the place $2, $3, in the order in which
--- they are handed out, in the form of list_ids.
+-- they are fetched, in the form of list_ids.
 --
 --   $1 action  text
 --   $2 rank    bigint

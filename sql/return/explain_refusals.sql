@@ -1,7 +1,7 @@
 -- name: explain_refusals
 --
 -- Says for each of the tokens that were refused, by place, what became of its task. A claim belongs
--- to one hand-out and, in a token, to one ID, so key and claim suffice to find the performance.
+-- to one fetch and, in a token, to one ID, so key and claim suffice to find the performance.
 --
 --   $1 keys    bigint[]
 --   $2 claims  bigint[]

@@ -1,7 +1,7 @@
 -- name: lock_states
 --
 -- Keeps tasks where they are until the transaction ends, so that edges can be added: none of $1 can
--- end, none of $2 can be handed out. Returns for each the state, as the view task_states numbers
+-- end, none of $2 can be fetched. Returns for each the state, as the view task_states numbers
 -- it, whether its lease has expired and nobody else owns it yet (late), for a completed spontaneous
 -- task how many completed and aborted tasks it stands for, and of a task of $2 whether the first of
 -- several starts it (any). A key that is not in the

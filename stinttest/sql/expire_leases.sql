@@ -5,7 +5,7 @@
 --
 --   $1 ids  text[]
 --
--- A lease is that of all tasks handed out together, so these get a part of it with a deadline of
+-- A lease is that of all tasks fetched together, so these get a part of it with a deadline of
 -- its own, as in extend_leases, and leave a row of leased each to themselves. The lease of the
 -- others stays, if there are others; if not, its deadline passes with the part's, when it is
 -- dropped.

@@ -138,7 +138,7 @@ func (p *play) wantNothingLeft() {
 	}
 }
 
-// wantRoom checks that as many tasks as a limit allows are handed out at once.
+// wantRoom checks that as many tasks as a limit allows are fetched at once.
 func (p *play) wantRoom() {
 	const perKey = 3
 	ctx := p.t.Context()
@@ -167,7 +167,7 @@ func (p *play) wantRoom() {
 		}
 		if got != want {
 			p.tellLeft()
-			p.t.Errorf("below %+v, %d of %d tasks were handed out", limits, got, want)
+			p.t.Errorf("below %+v, %d of %d tasks were fetched", limits, got, want)
 		}
 		_, err := p.store.AbortTasks(context.WithoutCancel(ctx), p.owned(), "")
 		p.want("AbortTasks", err)

@@ -77,7 +77,7 @@ func TestJudge_FindsWhatIsWrong(t *testing.T) {
 			t.Parallel()
 			j := &judge{
 				limits: map[string][]setting{"a": {limits}}, pauses: c.pauses, seen: c.seen,
-				watched: map[int64]map[group]handOut{}, notes: c.notes,
+				watched: map[int64]map[group]fetch{}, notes: c.notes,
 			}
 			v := &verdicts{TB: t}
 			j.judge(v)

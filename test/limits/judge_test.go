@@ -50,7 +50,7 @@ func possible(history []setting, from, to time.Time) []setting {
 }
 
 // A seen is how many tasks of a group were in progress in a snapshot, and the youngest of their
-// hand-outs.
+// fetches.
 type seen struct {
 	group    group
 	at       time.Time
@@ -59,8 +59,8 @@ type seen struct {
 	claim    int64
 }
 
-// A handOut is how many tasks of a group were handed out under a claim.
-type handOut struct {
+// A fetch is how many tasks of a group were fetched under a claim.
+type fetch struct {
 	group       group
 	call, start time.Time
 	claim       int64
@@ -72,7 +72,7 @@ type judge struct {
 	limits  map[string][]setting
 	pauses  map[group][]setting
 	seen    []seen
-	watched map[int64]map[group]handOut
+	watched map[int64]map[group]fetch
 	notes   []note
 }
 
@@ -117,23 +117,23 @@ func (j *judge) look(ctx context.Context, conn *pgxpool.Conn) error {
 	return err
 }
 
-// noteWatched takes note of a hand-out, of which no worker may have lived to tell.
+// noteWatched takes note of a fetch, of which no worker may have lived to tell.
 func (j *judge) noteWatched(g group, claim int64, start time.Time, tasks int) {
 	if j.watched[claim] == nil {
-		j.watched[claim] = map[group]handOut{}
+		j.watched[claim] = map[group]fetch{}
 	}
 	one := j.watched[claim][g]
 	if one.tasks == 0 {
 		const atMost = 3 * time.Second // that its call took until then
-		one = handOut{group: g, call: start.Add(-atMost), start: start, claim: claim}
+		one = fetch{group: g, call: start.Add(-atMost), start: start, claim: claim}
 	}
 	one.tasks = max(one.tasks, tasks)
 	j.watched[claim][g] = one
 }
 
-// handOuts are all that are known, by group, in order.
-func (j *judge) handOuts() (map[group][]handOut, map[int64]time.Time) {
-	all, calls := map[group][]handOut{}, map[int64]time.Time{}
+// fetches are all that are known, by group, in order.
+func (j *judge) fetches() (map[group][]fetch, map[int64]time.Time) {
+	all, calls := map[group][]fetch{}, map[int64]time.Time{}
 	told := map[int64]bool{}
 	for _, n := range j.notes {
 		if n.Kind != "own" {
@@ -147,7 +147,7 @@ func (j *judge) handOuts() (map[group][]handOut, map[int64]time.Time) {
 			}
 		}
 		for g, tasks := range counts {
-			all[g] = append(all[g], handOut{g, n.Call, n.Start, n.Claim, tasks})
+			all[g] = append(all[g], fetch{g, n.Call, n.Start, n.Claim, tasks})
 		}
 	}
 	for claim, groups := range j.watched {
@@ -160,7 +160,7 @@ func (j *judge) handOuts() (map[group][]handOut, map[int64]time.Time) {
 		}
 	}
 	for _, list := range all {
-		slices.SortFunc(list, func(a, b handOut) int { return a.start.Compare(b.start) })
+		slices.SortFunc(list, func(a, b fetch) int { return a.start.Compare(b.start) })
 	}
 	return all, calls
 }
@@ -168,7 +168,7 @@ func (j *judge) handOuts() (map[group][]handOut, map[int64]time.Time) {
 // judge says which limits were broken.
 func (j *judge) judge(tb testing.TB) {
 	tb.Helper()
-	all, calls := j.handOuts()
+	all, calls := j.fetches()
 	j.judgeConcurrency(tb, calls)
 	for g, list := range all {
 		j.judgeRate(tb, g, list)
@@ -182,7 +182,7 @@ func (j *judge) judge(tb testing.TB) {
 			}
 		}
 	}
-	tb.Logf("%d hand-outs of %d tasks, %d of them untold; %d counts in snapshots",
+	tb.Logf("%d fetches of %d tasks, %d of them untold; %d counts in snapshots",
 		len(calls), handed, len(calls)-j.told(), len(j.seen))
 	j.judgeEnds(tb)
 }
@@ -218,7 +218,7 @@ func (j *judge) judgeConcurrency(tb testing.TB, calls map[int64]time.Time) {
 		if s.tasks > highest {
 			if broken++; broken <= 5 {
 				tb.Errorf("L1: of %v, %d are in progress at %v, the limit since the youngest "+
-					"hand-out at %v (called %v) was %d", s.group, s.tasks, s.at, s.youngest, from,
+					"fetch at %v (called %v) was %d", s.group, s.tasks, s.at, s.youngest, from,
 					highest)
 			}
 		}
@@ -238,8 +238,8 @@ func (j *judge) judgeConcurrency(tb testing.TB, calls map[int64]time.Time) {
 	}
 }
 
-// judgeRate checks the hand-outs between two changes of a limit against a bucket of its own.
-func (j *judge) judgeRate(tb testing.TB, g group, list []handOut) {
+// judgeRate checks the fetches between two changes of a limit against a bucket of its own.
+func (j *judge) judgeRate(tb testing.TB, g group, list []fetch) {
 	tb.Helper()
 	history := j.limits[g.action]
 	for i, set := range history {
@@ -263,7 +263,7 @@ func (j *judge) judgeRate(tb testing.TB, g group, list []handOut) {
 			last = one.start
 			level += float64(one.tasks)
 			if level > float64(rate.Burst)+0.01 {
-				tb.Errorf("L3: of %v, the hand-out of %d at %v makes %.3f, with burst %d",
+				tb.Errorf("L3: of %v, the fetch of %d at %v makes %.3f, with burst %d",
 					g, one.tasks, one.start, level, rate.Burst)
 				break
 			}
@@ -271,12 +271,12 @@ func (j *judge) judgeRate(tb testing.TB, g group, list []handOut) {
 	}
 }
 
-func (j *judge) judgePauses(tb testing.TB, g group, list []handOut) {
+func (j *judge) judgePauses(tb testing.TB, g group, list []fetch) {
 	tb.Helper()
 	for _, one := range list {
 		some := possible(j.pauses[g], one.call, one.start)
 		if len(some) > 0 && !slices.ContainsFunc(some, func(s setting) bool { return !s.paused }) {
-			tb.Errorf("of %v, which is paused since %v, %d were handed out at %v (called %v)",
+			tb.Errorf("of %v, which is paused since %v, %d were fetched at %v (called %v)",
 				g, some[0].end, one.tasks, one.start, one.call)
 		}
 	}

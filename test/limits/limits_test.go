@@ -84,7 +84,7 @@ func runPlay(t *testing.T, seed uint64) {
 		inserted: map[stint.TaskID]bool{}, deleted: map[stint.TaskID]bool{},
 		judge: judge{
 			limits: map[string][]setting{}, pauses: map[group][]setting{},
-			watched: map[int64]map[group]handOut{},
+			watched: map[int64]map[group]fetch{},
 		},
 	}
 	opts := stint.Options{}

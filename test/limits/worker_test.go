@@ -31,7 +31,7 @@ const workersPerProcess = 4
 
 // A note is a line of the journal. Times are the server's.
 type note struct {
-	Kind    string // own: tasks were handed out; end: returns were accepted
+	Kind    string // own: tasks were fetched; end: returns were accepted
 	Call    time.Time
 	Start   time.Time
 	Claim   int64
@@ -210,7 +210,7 @@ func (w *workerProcess) end(ctx context.Context, owned []stint.OwnedTask) {
 	write(line)
 }
 
-// claimOf is the part of a token that the tasks of one hand-out share, as the column claim has it.
+// claimOf is the part of a token that the tasks of one fetch share, as the column claim has it.
 func claimOf(id stint.TaskID, token stint.Token) int64 {
 	const versionBits = 0xf000
 	hash := fnv.New64a()

@@ -331,7 +331,7 @@ func (w *twins) own(t *rapid.T) {
 	for i := range owned[0] {
 		pair := [2]stint.OwnedTask{owned[0][i], owned[1][i]}
 		w.owned = append(w.owned, pair)
-		for j := range pair { // what no two hand-outs have in common
+		for j := range pair { // what no two fetches have in common
 			pair[j].Token, pair[j].LeaseUntil = stint.Token{}, time.Time{}
 			pair[j].InsertedAt = time.Time{}
 		}
@@ -341,7 +341,7 @@ func (w *twins) own(t *rapid.T) {
 	}
 }
 
-// pair draws a hand-out of a task, rather a late one than an early one.
+// pair draws a fetch of a task, rather a late one than an early one.
 func (w *twins) pair(t *rapid.T) [2]stint.OwnedTask {
 	if len(w.owned) == 0 {
 		t.Skip("nothing was owned yet")

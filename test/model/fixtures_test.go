@@ -45,7 +45,7 @@ func listTasks(
 	return page.Tasks, err
 }
 
-// claimOf is the part of a token that the tasks of one hand-out share, as the column claim has it.
+// claimOf is the part of a token that the tasks of one fetch share, as the column claim has it.
 func claimOf(id stint.TaskID, token stint.Token) int64 {
 	const versionBits = 0xf000
 	hash := fnv.New64a()

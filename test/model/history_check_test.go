@@ -10,7 +10,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A performance is one hand-out of a task, with what its owner was told afterwards.
+// A performance is one fetch of a task, with what its owner was told afterwards.
 type performance struct {
 	own      event
 	returned []event // accepted
@@ -51,7 +51,7 @@ func (c *checker) report(id stint.TaskID, format string, args ...any) {
 	c.faults = append(c.faults, fmt.Sprintf("task %s ", id)+fmt.Sprintf(format, args...))
 }
 
-// gather puts the events to their hand-outs.
+// gather puts the events to their fetches.
 func (c *checker) gather(history []event) {
 	for _, e := range history {
 		if e.kind == wasAged {
@@ -59,7 +59,7 @@ func (c *checker) gather(history []event) {
 		}
 		if e.kind == wasOwned {
 			if c.byToken[e.token] != nil {
-				c.report(e.task, "was handed out with a token given before")
+				c.report(e.task, "was fetched with a token given before")
 			}
 			p := &performance{own: e}
 			c.byToken[e.token] = p
@@ -86,7 +86,7 @@ func (c *checker) gather(history []event) {
 	}
 }
 
-// checkTask checks the hand-outs of one task. Their tries put them in order: one that is not
+// checkTask checks the fetches of one task. Their tries put them in order: one that is not
 // released uses its try up, so the next has a higher one.
 func (c *checker) checkTask(id stint.TaskID, chain []*performance) {
 	slices.SortFunc(chain, func(a, b *performance) int {
@@ -110,7 +110,7 @@ func (c *checker) checkTask(id stint.TaskID, chain []*performance) {
 			c.checkHandOver(id, chain[i-1], p)
 		}
 		if p.own.try != want {
-			c.report(id, "was handed out for try %d, want %d", p.own.try, want)
+			c.report(id, "was fetched for try %d, want %d", p.own.try, want)
 		}
 		c.checkPerformance(id, p, chain[i+1:])
 		for _, e := range p.returned {
@@ -128,11 +128,11 @@ func (c *checker) checkTask(id stint.TaskID, chain []*performance) {
 // back, or its lease expired and was not extended since.
 func (c *checker) checkHandOver(id stint.TaskID, from, to *performance) {
 	if to.own.ended < from.own.began {
-		c.report(id, "was handed out for try %d before try %d", to.own.try, from.own.try)
+		c.report(id, "was fetched for try %d before try %d", to.own.try, from.own.try)
 	}
 	for _, e := range from.returned {
 		if e.completes() {
-			c.report(id, "was handed out after it was completed")
+			c.report(id, "was fetched after it was completed")
 		}
 		if e.began < to.own.ended {
 			return
@@ -149,7 +149,7 @@ func (c *checker) checkHandOver(id stint.TaskID, from, to *performance) {
 			return
 		}
 	}
-	c.report(id, "was handed out for try %d while it was owned for try %d",
+	c.report(id, "was fetched for try %d while it was owned for try %d",
 		to.own.try, from.own.try)
 }
 
@@ -160,7 +160,7 @@ func (c *checker) checkPerformance(id stint.TaskID, p *performance, later []*per
 	}
 	for _, e := range slices.Concat(p.returned, p.extended) {
 		if slices.ContainsFunc(later, func(l *performance) bool { return l.own.ended < e.began }) {
-			c.report(id, "had a %s accepted after it was handed out to another", e.kind)
+			c.report(id, "had a %s accepted after it was fetched by another", e.kind)
 		}
 	}
 	for _, e := range p.extended {
@@ -199,14 +199,14 @@ func happens(e event) turn {
 // tokenOf is a token that a store could give out, by its number.
 func tokenOf(number byte) stint.Token { return stint.Token{0: number, 8: 0x80} }
 
-// own hands out task a, which the turns below are about as well.
+// own fetches task a, which the turns below are about as well.
 func own(token byte, try int) turn {
 	return happens(event{
 		kind: wasOwned, task: "a", token: tokenOf(token), try: try, accepted: true,
 	})
 }
 
-// ownAnother hands out task b.
+// ownAnother fetches task b.
 func ownAnother(token byte) turn {
 	return happens(event{kind: wasOwned, task: "b", token: tokenOf(token), try: 1, accepted: true})
 }
@@ -262,7 +262,7 @@ var tales = []struct {
 	{"an answer that comes late", []turn{
 		own(1, 1), age(1), own(2, 2), answerFirst, complete(2),
 	}, ""},
-	{"no hand-out", nil, "completed 0 times"},
+	{"no fetch", nil, "completed 0 times"},
 	{"no completion", []turn{own(1, 1)}, "completed 0 times"},
 	{"a refused completion", []turn{own(1, 1), settle(1, completed, false)}, "completed 0 times"},
 	{"two completions", []turn{
@@ -272,7 +272,7 @@ var tales = []struct {
 		own(1, 1), complete(1), complete(1),
 	}, "2 times with one token"},
 	{"an unknown token", []turn{own(1, 1), complete(9)}, "token never given"},
-	{"a token before its hand-out", []turn{complete(1), own(1, 1)}, "token never given"},
+	{"a token before its fetch", []turn{complete(1), own(1, 1)}, "token never given"},
 	{"the token of another task", []turn{
 		own(1, 1), ownAnother(2), complete(2),
 	}, "token never given"},
@@ -280,20 +280,20 @@ var tales = []struct {
 	{"a token given twice", []turn{
 		own(1, 1), settle(1, pending, true), own(1, 2), complete(1),
 	}, "token given before"},
-	{"a hand-out after the completion", []turn{
+	{"a fetch after the completion", []turn{
 		own(1, 1), complete(1), own(2, 2),
 	}, "after it was completed"},
 	{"a late return", []turn{
 		own(1, 1), age(1), own(2, 2), settle(1, pending, true), complete(2),
-	}, "return accepted after it was handed out to another"},
+	}, "return accepted after it was fetched by another"},
 	{"a late extension", []turn{
 		own(1, 1), age(1), own(2, 2), extend(1, true), complete(2),
-	}, "extend accepted after it was handed out to another"},
+	}, "extend accepted after it was fetched by another"},
 	{"an extension after the return", []turn{
 		own(1, 1), complete(1), extend(1, true),
 	}, "extended after it was returned"},
 	{"two owners", []turn{own(1, 1), own(2, 2), complete(2)}, "while it was owned"},
-	{"two owners, the lease of another hand-out aged", []turn{
+	{"two owners, the lease of another fetch aged", []turn{
 		own(1, 1), age(7), own(2, 2), complete(2),
 	}, "while it was owned"},
 	{"two owners, the lease aged before it was extended", []turn{

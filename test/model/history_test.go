@@ -106,7 +106,7 @@ func requireRecorded(t *testing.T, pool *pgxpool.Pool, h []event) {
 	}
 	for _, e := range h {
 		if e.completes() && recorded[e.task] != e.claim() {
-			t.Errorf("task %s was completed by another hand-out than it says", e.task)
+			t.Errorf("task %s was completed by another fetch than it says", e.task)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (e event) completes() bool {
 	return e.kind == wasReturned && e.accepted && e.code == stint.StatusCompleted
 }
 
-// claim is what all tasks of a hand-out share.
+// claim is what all tasks of a fetch share.
 func (e event) claim() int64 {
 	if e.kind == wasAged {
 		return e.aged
@@ -150,7 +150,7 @@ func (e event) claim() int64 {
 }
 
 // A playground is where workers meet. The tasks they own lie on a shelf, where any of them may take
-// them up, so that verbs on one hand-out meet. Copies lie there as well, which are stale by the
+// them up, so that verbs on one fetch meet. Copies lie there as well, which are stale by the
 // time that somebody finds them.
 type playground struct {
 	store *stint.Store
@@ -164,7 +164,7 @@ type playground struct {
 	events []event
 }
 
-// A portion is a part of a hand-out.
+// A portion is a part of a fetch.
 type portion struct {
 	actor  stint.ActorID
 	copied bool

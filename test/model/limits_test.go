@@ -12,7 +12,7 @@ import (
 )
 
 // What TestStore_BehavesLikeTheModel says of a store holds under limits as well, except that fewer
-// tasks may be handed out: never more than the limits let.
+// tasks may be fetched: never more than the limits let.
 func TestStore_BehavesLikeTheModelUnderLimits(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -127,7 +127,7 @@ func (r *reference) holder(of limitedKey) stint.TaskID {
 	return ""
 }
 
-// ownUnderRules is own, where what is due has become ready before: a hand-out that finds something,
+// ownUnderRules is own, where what is due has become ready before: a fetch that finds something,
 // though not all that is ready, looks for nothing more.
 func (m *machine) ownUnderRules(t *rapid.T) {
 	m.maintain(t)

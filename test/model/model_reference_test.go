@@ -42,7 +42,7 @@ type referenceTask struct {
 	tries   int
 	// until is when a scheduled task is due, a lease ends, or a task has finished.
 	until int
-	// ownedAt is when a task in progress was handed out, or given back to a late owner.
+	// ownedAt is when a task in progress was fetched, or given back to a late owner.
 	ownedAt int
 	// Ready tasks of a priority go by position and then by place; those with both alike are of the
 	// same age.
@@ -50,7 +50,7 @@ type referenceTask struct {
 	// moved says that the task was ready while its action had limits, or was paused: its place in
 	// the queue may be another then.
 	moved bool
-	// holds says that the task was handed out when its action was in strict order, and has not
+	// holds says that the task was fetched when its action was in strict order, and has not
 	// ended since: it holds its key.
 	holds bool
 	// token is that of the last owner, unless the task ended without an owner's doing.
@@ -417,7 +417,7 @@ func (t *referenceTask) compare(other *referenceTask) int {
 		cmp.Compare(t.position, other.position), cmp.Compare(t.place, other.place))
 }
 
-// precedes reports whether a task must be handed out ahead of another.
+// precedes reports whether a task must be fetched ahead of another.
 func (t *referenceTask) precedes(other *referenceTask) bool {
 	return !t.moved && !other.moved && t.compare(other) < 0
 }

@@ -97,8 +97,8 @@ type machine struct {
 	// crowded says that there are batches large enough for spans.
 	crowded bool
 
-	handOuts []handOut
-	tokens   map[stint.Token]bool
+	fetches []fetch
+	tokens  map[stint.Token]bool
 	// named is how many tasks an error names at most, 0 for all.
 	named int
 }
@@ -112,9 +112,9 @@ func (m *machine) told(err error) error {
 	return err
 }
 
-// A handOut is an answer of OwnTasks. Those that were rolled back stay, with tokens good for
+// A fetch is an answer of OwnTasks. Those that were rolled back stay, with tokens good for
 // nothing.
-type handOut struct {
+type fetch struct {
 	actor stint.ActorID
 	tasks []stint.OwnedTask
 }
@@ -331,17 +331,17 @@ func (m *machine) own(t *rapid.T) {
 		}
 	}
 	if len(owned) > 0 {
-		m.handOuts = append(m.handOuts, handOut{actor: actor, tasks: owned})
+		m.fetches = append(m.fetches, fetch{actor: actor, tasks: owned})
 	}
 }
 
-// part draws a hand-out and some of its tasks, the latest hand-out rather than an old one.
-func (m *machine) part(t *rapid.T) handOut {
-	if len(m.handOuts) == 0 {
+// part draws a fetch and some of its tasks, the latest fetch rather than an old one.
+func (m *machine) part(t *rapid.T) fetch {
+	if len(m.fetches) == 0 {
 		t.Skip("nothing was owned yet")
 	}
-	back := rapid.IntRange(0, len(m.handOuts)-1).Draw(t, "back")
-	chosen := m.handOuts[len(m.handOuts)-1-back]
+	back := rapid.IntRange(0, len(m.fetches)-1).Draw(t, "back")
+	chosen := m.fetches[len(m.fetches)-1-back]
 	if rapid.Bool().Draw(t, "whole") {
 		return chosen
 	}

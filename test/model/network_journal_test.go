@@ -169,7 +169,7 @@ type reviewed struct {
 	lost []int64
 }
 
-// expectedInputs are those of a hand-out.
+// expectedInputs are those of a fetch.
 type expectedInputs struct {
 	handedOut
 
@@ -279,17 +279,17 @@ func (r *reviewer) waitsFor(t *reviewed, key int64, seen map[int64]bool) bool {
 
 func (r *reviewer) own(t *reviewed, e entry) {
 	if len(t.open) > 0 || t.final || t.gone() || t.held {
-		r.report(t, "was handed out while it waits for %d, final %t, gone %t, held %t",
+		r.report(t, "was fetched while it waits for %d, final %t, gone %t, held %t",
 			len(t.open), t.final, t.gone(), t.held)
 	}
 	t.held = true
 	completed, aborted := r.told(t)
 	if e.Completed != completed || e.Aborted != aborted {
-		r.report(t, "was handed out with %d completed and %d aborted, want %d and %d",
+		r.report(t, "was fetched with %d completed and %d aborted, want %d and %d",
 			e.Completed, e.Aborted, completed, aborted)
 	}
 	if t.onAbort == stint.AbortToo {
-		r.requireUnspoiled(t, "was handed out")
+		r.requireUnspoiled(t, "was fetched")
 	}
 	name := handedOut{t.id, e.Claim}
 	if heard, ok := r.owned[name]; ok &&

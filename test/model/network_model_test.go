@@ -333,7 +333,7 @@ func (m *netMachine) own(t *rapid.T) {
 	}
 }
 
-// drawOwned draws a hand-out, a recent one rather than an old one.
+// drawOwned draws a fetch, a recent one rather than an old one.
 func (m *netMachine) drawOwned(t *rapid.T) stint.OwnedTask {
 	if len(m.owned) == 0 {
 		t.Skip("nothing was owned yet")

@@ -21,7 +21,7 @@ import (
 
 // Everybody works on a network at once: it is inserted piece by piece, tied together further, cut
 // and performed, while leases expire. A journal that the database keeps, in the transactions
-// themselves, then tells whether each task was handed out, completed or aborted when the rules say,
+// themselves, then tells whether each task was fetched, completed or aborted when the rules say,
 // and whether its owner was told the truth.
 //
 // A failure prints the network and the journal of the tasks concerned. How everybody interleaved
@@ -147,7 +147,7 @@ type play struct {
 	ended   map[handedOut]stint.StatusCode // by returns that were accepted
 }
 
-// A handedOut names a hand-out of a task.
+// A handedOut names a fetch of a task.
 type handedOut struct {
 	id    stint.TaskID
 	claim int64

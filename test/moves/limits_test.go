@@ -45,15 +45,15 @@ func limit(tb testing.TB, store *stint.Store) (holder stint.OwnedTask) {
 	} {
 		wantErr(tb, "InsertTasks", store.InsertTasks(ctx, tasks), nil)
 	}
-	holder = wantHandOut(tb, store, "limited", "full/0")[0]
-	complete(tb, store, wantHandOut(tb, store, "rated", "spent/0")...)
+	holder = wantFetch(tb, store, "limited", "full/0")[0]
+	complete(tb, store, wantFetch(tb, store, "rated", "spent/0")...)
 	wantTurns(tb, store)
-	wantHandOut(tb, store, "paused")
+	wantFetch(tb, store, "paused")
 	return holder
 }
 
-// wantHandOut owns what is handed out of an action, and checks that it is these tasks.
-func wantHandOut(
+// wantFetch owns what is fetched of an action, and checks that it is these tasks.
+func wantFetch(
 	tb testing.TB, store *stint.Store, action string, ids ...stint.TaskID,
 ) []stint.OwnedTask {
 	tb.Helper()
@@ -64,7 +64,7 @@ func wantHandOut(
 		got = append(got, task.ID)
 	}
 	if !slices.Equal(got, ids) {
-		tb.Errorf("of %q, %q are handed out, want %q", action, got, ids)
+		tb.Errorf("of %q, %q are fetched, want %q", action, got, ids)
 	}
 	return tasks
 }
@@ -111,15 +111,15 @@ func (w *world) wantLimits(tb testing.TB, store *stint.Store) {
 		tb.Errorf("the limits are\n%s\nwant\n%s", got, w.limits)
 	}
 	for _, action := range []string{"limited", "rated", "paused"} {
-		wantHandOut(tb, store, action)
+		wantFetch(tb, store, action)
 	}
 	complete(tb, store, w.holder)
-	complete(tb, store, wantHandOut(tb, store, "limited", "full/1")...)
-	complete(tb, store, wantHandOut(tb, store, "limited", "full/2")...)
+	complete(tb, store, wantFetch(tb, store, "limited", "full/1")...)
+	complete(tb, store, wantFetch(tb, store, "limited", "full/2")...)
 	wantErr(tb, "ResumeKeys", store.ResumeKeys(ctx, "limited", "paused"), nil)
-	complete(tb, store, wantHandOut(tb, store, "limited", "paused/0")...)
+	complete(tb, store, wantFetch(tb, store, "limited", "paused/0")...)
 	wantErr(tb, "Resume", store.Resume(ctx, "paused"), nil)
-	complete(tb, store, wantHandOut(tb, store, "paused", "of a paused action")...)
+	complete(tb, store, wantFetch(tb, store, "paused", "of a paused action")...)
 	// One of the keys has tasks for one more time only.
 	more := keyed("fair", "heavy", 2*turns)[turns:]
 	wantErr(tb, "InsertTasks", store.InsertTasks(ctx, more), nil)

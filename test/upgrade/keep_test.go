@@ -129,7 +129,7 @@ func TestMigrate_KeepsAllTasksAndTokens(t *testing.T) {
 	after := side{store, t, "new"}
 	wantClean(t, store, old)
 
-	// What the old release has handed out, the new one takes back, and the other way round.
+	// What the old release has fetched, the new one takes back, and the other way round.
 	kept, err := store.ExtendTasksOwnership(ctx, "old", w.ownedSpan[:20], 2*time.Hour)
 	if err != nil || len(kept) != 20 || !kept[0] || !kept[19] {
 		t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)

@@ -97,7 +97,7 @@ func TestSetLimits_KeepsTheOldReleaseOut(t *testing.T) {
 	back := j.work(old, "step")
 	j.wantLine("waits,1,old")
 	_, c := old.serve(t)
-	// The tokens of tasks that were handed out under limits have a bit more.
+	// The tokens of tasks that were fetched under limits have a bit more.
 	err := c.ReturnTask(ctx, limited[0].ID, limited[0].Token, "", stint.StatusCompleted)
 	wantErr(t, "ReturnTask to the old release", err, stint.ErrInvalidToken)
 	side{store, t, "new"}.complete(limited...)

@@ -106,7 +106,7 @@ func TestWorker_ExtendsAllLeasesWithOneStatement(t *testing.T) {
 	w := newWorker(t, store, worker.Options{Lease: 6 * time.Second},
 		worker.Handle("a", a.perform))
 	run(t, w)
-	// Ten hand-outs, so that there are ten leases.
+	// Ten fetches, so that there are ten leases.
 	for _, task := range several(10, "a") {
 		insert(t, store, task)
 		receive(t, "a task", a.entered)

@@ -107,7 +107,7 @@ func (c overdueCase) check(t *testing.T) {
 	time.Sleep(90 * time.Minute) // the handler has returned, and the slot is free
 	synctest.Wait()
 	if len(q.handed) != 2 {
-		t.Errorf("%d hand-outs, want another one in the slot", len(q.handed))
+		t.Errorf("%d fetches, want another one in the slot", len(q.handed))
 	}
 	wantErr(t, "Run", stop(), worker.ErrStillRunning)
 	time.Sleep(3 * time.Hour) // until no handler is left

@@ -16,7 +16,7 @@ import (
 // A paperQueue is a queue without a database, for tests in a bubble: their clock stands while
 // anything runs, so that what takes how long is exact. It keeps tries as a store does.
 type paperQueue struct {
-	// takes is how long a hand-out takes.
+	// takes is how long a fetch takes.
 	takes time.Duration
 	// fails, if it is set, says with which error a call for returns fails. It may wait.
 	fails func(ctx context.Context, returns []stint.Return) error
@@ -31,7 +31,7 @@ type paperQueue struct {
 	changed  chan struct{}
 	tokens   int
 	silent   bool          // no call is answered
-	slow     time.Duration // how long a hand-out of a silent queue goes on behind its context
+	slow     time.Duration // how long a fetch of a silent queue goes on behind its context
 }
 
 // released is a task that was given back unbegun, and when.

@@ -12,7 +12,7 @@ import (
 	"github.com/stint-tasks/stint/worker"
 )
 
-// A slowQueue takes its time to hand out tasks: for a connection, or for large bodies.
+// A slowQueue takes its time to fetch tasks: for a connection, or for large bodies.
 type slowQueue struct {
 	worker.Queue
 
@@ -30,7 +30,7 @@ func (q slowQueue) OwnTasks(
 	return q.Queue.OwnTasks(ctx, actor, maxTasks, actions, lease)
 }
 
-// A hand-out that comes late is performed: its leases begin when the database hands it out, however
+// A fetch that comes late is performed: its leases begin when the database hands it out, however
 // long the call took.
 // Proves G26.
 func TestWorker_PerformsWhatComesLate(t *testing.T) {

@@ -185,13 +185,13 @@ type TaskServiceClient interface {
 	// thousand tasks.
 	CheckStore(context.Context, *stintv1.CheckStoreRequest) (*stintv1.CheckStoreResponse, error)
 	// Sets the limits of an action, in the place of those that it has. It waits until tasks that were
-	// handed out before count.
+	// fetched before count.
 	SetLimits(context.Context, *stintv1.SetLimitsRequest) (*stintv1.SetLimitsResponse, error)
 	ListLimits(context.Context, *stintv1.ListLimitsRequest) (*stintv1.ListLimitsResponse, error)
-	// Stops the hand-outs of tasks with these actions; their owners go on.
+	// Stops the fetches of tasks with these actions; their owners go on.
 	Pause(context.Context, *stintv1.PauseRequest) (*stintv1.PauseResponse, error)
 	Resume(context.Context, *stintv1.ResumeRequest) (*stintv1.ResumeResponse, error)
-	// Stops the hand-outs of tasks with these keys of an action.
+	// Stops the fetches of tasks with these keys of an action.
 	PauseKeys(context.Context, *stintv1.PauseKeysRequest) (*stintv1.PauseKeysResponse, error)
 	ResumeKeys(context.Context, *stintv1.ResumeKeysRequest) (*stintv1.ResumeKeysResponse, error)
 	// Sets by which weights the keys of an action take turns, where they do.
@@ -924,13 +924,13 @@ type TaskServiceHandler interface {
 	// thousand tasks.
 	CheckStore(context.Context, *stintv1.CheckStoreRequest) (*stintv1.CheckStoreResponse, error)
 	// Sets the limits of an action, in the place of those that it has. It waits until tasks that were
-	// handed out before count.
+	// fetched before count.
 	SetLimits(context.Context, *stintv1.SetLimitsRequest) (*stintv1.SetLimitsResponse, error)
 	ListLimits(context.Context, *stintv1.ListLimitsRequest) (*stintv1.ListLimitsResponse, error)
-	// Stops the hand-outs of tasks with these actions; their owners go on.
+	// Stops the fetches of tasks with these actions; their owners go on.
 	Pause(context.Context, *stintv1.PauseRequest) (*stintv1.PauseResponse, error)
 	Resume(context.Context, *stintv1.ResumeRequest) (*stintv1.ResumeResponse, error)
-	// Stops the hand-outs of tasks with these keys of an action.
+	// Stops the fetches of tasks with these keys of an action.
 	PauseKeys(context.Context, *stintv1.PauseKeysRequest) (*stintv1.PauseKeysResponse, error)
 	ResumeKeys(context.Context, *stintv1.ResumeKeysRequest) (*stintv1.ResumeKeysResponse, error)
 	// Sets by which weights the keys of an action take turns, where they do.

@@ -20,7 +20,7 @@ from .tasks import Dependency, Duration, OwnedTask, Return, Task, TaskInfo
 
 # How long a call waits at the service at most; proxies cut off what is silent for longer.
 _POLL = 20.0
-# How long new limits may wait for transactions that hand out tasks.
+# How long new limits may wait for transactions that fetch tasks.
 _LIMITING = 3600.0
 # How many tasks a page of a list has at most.
 _PAGE = 1000
@@ -322,7 +322,7 @@ class Client:
     def set_limits(self, action: str, limits: Optional[t.Limits] = None) -> None:
         """Sets the limits of an action, in the place of those that it has. Default: none.
 
-        It may wait for long, until tasks that were handed out before count.
+        It may wait for long, until tasks that were fetched before count.
         """
         self._call("TaskService/SetLimits", t.message(
             action=action, limits=t.from_limits(limits or t.Limits())), wait=_LIMITING)
@@ -333,7 +333,7 @@ class Client:
         return [t.to_action_limits(each) for each in answer.get("limits", ())]
 
     def pause(self, actions: IDs) -> None:
-        """Stops the hand-outs of tasks with these actions; their owners go on."""
+        """Stops the fetches of tasks with these actions; their owners go on."""
         self._call("TaskService/Pause", t.message(actions=t.names(actions)))
 
     def resume(self, actions: IDs) -> None:
@@ -341,7 +341,7 @@ class Client:
         self._call("TaskService/Resume", t.message(actions=t.names(actions)))
 
     def pause_keys(self, action: str, keys: IDs) -> None:
-        """Stops the hand-outs of tasks with these keys of an action."""
+        """Stops the fetches of tasks with these keys of an action."""
         self._call("TaskService/PauseKeys", t.message(action=action, keys=t.names(keys)))
 
     def resume_keys(self, action: str, keys: IDs) -> None:
@@ -421,9 +421,9 @@ class Client:
 
         With a wait of 0, the default, it looks once.
 
-        A repetition after a lost answer asks for the same hand-out, so the caller learns of every
+        A repetition after a lost answer asks for the same fetch, so the caller learns of every
         task that it was given. If the call fails all the same, the client goes on in the
-        background, for a minute, to give back what may have been handed out: until then, or until
+        background, for a minute, to give back what may have been fetched: until then, or until
         the lease expires, the tasks are nobody's.
         """
         actions = t.names(actions)
@@ -438,7 +438,7 @@ class Client:
         self, actor: str, actions: IDs, max_tasks: int, lease: Duration, wait: float,
         cancel: Optional[Cancel],
     ) -> List[OwnedTask]:
-        """Asks for one hand-out, until it is known what was handed out."""
+        """Asks for one fetch, until it is known what was fetched."""
         request = t.message(
             actor=actor, session=str(self._session()), max_tasks=max_tasks,
             actions=t.names(actions), lease=t.from_duration(lease), wait=t.from_duration(wait))
@@ -455,7 +455,7 @@ class Client:
                 unseen = unseen or error.ambiguous
                 raise
             except (ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion):
-                raise  # nothing was handed out
+                raise  # nothing was fetched
             except BaseException:  # also cancelled, or an exception of a signal handler
                 unseen = True
                 raise
@@ -468,19 +468,19 @@ class Client:
                 answer = repeat(attempt, cancel)
                 owned = [t.to_owned(each) for each in answer.get("tasks", ())]
                 return owned
-            except ClaimSpent:  # what was handed out was given back
+            except ClaimSpent:  # what was fetched was given back
                 unseen = False
             finally:
-                if unseen and not owned:  # an attempt that was given up may still hand out
+                if unseen and not owned:  # an attempt that was given up may still fetch
                     self._release_later(actor, request["claim"])
 
     def _release_later(self, actor: str, claim: str) -> None:
-        """Gives back in the background what was or will be handed out under a claim."""
+        """Gives back in the background what was or will be fetched under a claim."""
         def release() -> None:
             try:
                 repeat(lambda _: self._release(actor, claim), repeat_for=_RELEASE_FOR)
             except StintError as error:
-                _log.warning("could not give back tasks that may have been handed out; "
+                _log.warning("could not give back tasks that may have been fetched; "
                              "their leases expire: %s", error)
             finally:
                 self._connection.close()
@@ -496,7 +496,7 @@ class Client:
         self._connection.call("WorkerService/ReleaseClaim", {"actor": actor, "claim": claim})
 
     def release_claim(self, actor: str, claim: int) -> None:
-        """Gives back, with their tries refunded, the tasks that were handed out under a claim.
+        """Gives back, with their tries refunded, the tasks that were fetched under a claim.
 
         It is for callers that make the claims of OwnTasks themselves; own has released its own.
         """

@@ -66,7 +66,7 @@ class TaskInProgress(StintError):
 
 
 class TaskStarted(StintError):
-    """The task was handed out before, and the verb is for tasks that were not."""
+    """The task was fetched before, and the verb is for tasks that were not."""
 
     kind = "task-started"
 
@@ -138,7 +138,7 @@ class TooLarge(InvalidArgument):
 
 
 class ClaimSpent(StintError):
-    """Nothing is handed out under this claim any more."""
+    """Nothing is fetched under this claim any more."""
 
     kind = "claim-spent"
 

@@ -38,7 +38,7 @@ class Task:
 
     id: 1 to 512 bytes of UTF-8. Default: a random one, made here.
     body: the parameters of the action, at most 64 MiB, which nobody interprets.
-    max_tries: how often the task is handed out at most. 0 is the default, 25; -1 is no limit.
+    max_tries: how often the task is fetched at most. 0 is the default, 25; -1 is no limit.
     post_result: makes it possible to wait for the task.
     on_abort: "abort-too", the default, or "run-anyway".
     after, to_signal_after: the tasks that this one waits for, and those that wait for this one.
@@ -287,9 +287,9 @@ class StepInfo:
 
 @dataclass(frozen=True)
 class Try:
-    """A hand-out of a task that has ended.
+    """A fetch of a task that has ended.
 
-    number: of the hand-out, since the task was inserted or retried.
+    number: of the fetch, since the task was inserted or retried.
     outcome: "completed", "aborted", "returned" for another try, "released" if it did not count,
         "expired", "cancelled" or "overdue".
     owned_at: None where only the end is known.
@@ -406,7 +406,7 @@ class ActorInfo:
 
 @dataclass(frozen=True)
 class Rate:
-    """So many tasks in a time. If fewer were handed out for a while, burst may be at once.
+    """So many tasks in a time. If fewer were fetched for a while, burst may be at once.
 
     burst: Default: what comes in a second, at least 1.
     """
@@ -418,7 +418,7 @@ class Rate:
 
 @dataclass
 class Limits:
-    """How tasks with one action are handed out. 0, None and False are no limit.
+    """How tasks with one action are fetched. 0, None and False are no limit.
 
     concurrency, concurrency_per_key: how many may be in progress at once.
     fair: keys take turns, by weight, within a priority.

@@ -14,7 +14,7 @@ import type * as t from "./tasks.ts";
 // For how many seconds a call waits at the service at most; proxies cut off what is silent for
 // longer.
 const poll = 20;
-// How long new limits may wait for transactions that hand out tasks.
+// How long new limits may wait for transactions that fetch tasks.
 const limiting = 3600;
 // How many tasks a page of a list has at most.
 const page = 1000;
@@ -269,7 +269,7 @@ export class Client {
 
   /**
    * Sets the limits of an action, in the place of those that it has. Default: none. It may wait for
-   * long, until tasks that were handed out before count.
+   * long, until tasks that were fetched before count.
    */
   async setLimits(
     action: string, limits: t.Limits = {}, options: CallOptions = {},
@@ -287,7 +287,7 @@ export class Client {
     return (answer.limits ?? []).map(m.toActionLimits);
   }
 
-  /** Stops the hand-outs of tasks with these actions; their owners go on. */
+  /** Stops the fetches of tasks with these actions; their owners go on. */
   async pause(actions: t.Some<string>, options: CallOptions = {}): Promise<void> {
     await this.#call("TaskService/Pause", { actions: m.namesOf(actions) }, options);
   }
@@ -297,7 +297,7 @@ export class Client {
     await this.#call("TaskService/Resume", { actions: m.namesOf(actions) }, options);
   }
 
-  /** Stops the hand-outs of tasks with these keys of an action. */
+  /** Stops the fetches of tasks with these keys of an action. */
   async pauseKeys(
     action: string, keys: t.Some<string>, options: CallOptions = {},
   ): Promise<void> {
@@ -399,9 +399,9 @@ export class Client {
   /**
    * Owns tasks that are ready, and waits for some for at most wait if there are none.
    *
-   * A repetition after a lost answer asks for the same hand-out, so the caller learns of every task
+   * A repetition after a lost answer asks for the same fetch, so the caller learns of every task
    * that it was given. If the call fails all the same, the client goes on in the background, for a
-   * minute, to give back what may have been handed out: until then, or until the lease expires, the
+   * minute, to give back what may have been fetched: until then, or until the lease expires, the
    * tasks are nobody's.
    */
   async own(
@@ -416,7 +416,7 @@ export class Client {
     }
   }
 
-  /** Asks for one hand-out, until it is known what was handed out. */
+  /** Asks for one fetch, until it is known what was fetched. */
   async #own(
     actor: string, actions: string[], options: OwnOptions & { wait: number },
   ): Promise<t.OwnedTask[]> {
@@ -446,20 +446,20 @@ export class Client {
         return (answer.tasks ?? []).map(m.toOwned);
       } catch (error) {
         if (!(error instanceof ClaimSpent)) {
-          // An attempt that was given up may still hand out.
+          // An attempt that was given up may still fetch.
           if (unseen) this.#releaseLater(actor, request.claim);
           throw error;
         }
-        unseen = false; // what was handed out was given back
+        unseen = false; // what was fetched was given back
       }
     }
   }
 
-  /** Gives back in the background what was or will be handed out under a claim. */
+  /** Gives back in the background what was or will be fetched under a claim. */
   #releaseLater(actor: string, claim: string): void {
     const releasing = repeat(() => this.#release(actor, claim), undefined, releaseFor, true)
       .catch((error) => console.warn("stint: could not give back tasks that may have been " +
-        `handed out; their leases expire: ${error}`))
+        `fetched; their leases expire: ${error}`))
       .finally(() => this.#releasing.delete(releasing));
     this.#releasing.add(releasing);
   }
@@ -469,7 +469,7 @@ export class Client {
   }
 
   /**
-   * Gives back, with their tries refunded, the tasks that were handed out under a claim. It is for
+   * Gives back, with their tries refunded, the tasks that were fetched under a claim. It is for
    * callers that make the claims of OwnTasks themselves; own has released its own.
    */
   async releaseClaim(

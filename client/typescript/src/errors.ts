@@ -54,7 +54,7 @@ export class ScheduleNotFound extends StintError {}
 /** The task is owned, and the verb is for tasks that are not. */
 export class TaskInProgress extends StintError {}
 
-/** The task was handed out before, and the verb is for tasks that were not. */
+/** The task was fetched before, and the verb is for tasks that were not. */
 export class TaskStarted extends StintError {}
 
 /** The task is completed, aborted or skipped, and the verb is for tasks that are not. */
@@ -90,7 +90,7 @@ export class InvalidArgument extends StintError {}
 /** Something exceeds a limit: make the call with fewer tasks, or smaller ones. */
 export class TooLarge extends InvalidArgument {}
 
-/** Nothing is handed out under this claim any more. */
+/** Nothing is fetched under this claim any more. */
 export class ClaimSpent extends StintError {}
 
 /** The tables of the service's database are of another release than the service. */
@@ -214,7 +214,7 @@ export function errorOfAnswer(answer: Record<string, unknown>): StintError {
   return newError(code, String(answer.message || code), detail);
 }
 
-/** Whether an error of an attempt to own tasks says that nothing was handed out. */
+/** Whether an error of an attempt to own tasks says that nothing was fetched. */
 export function nothingHandedOut(error: unknown): boolean {
   return [ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion].some(
     (known) => error instanceof known);

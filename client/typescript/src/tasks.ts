@@ -30,7 +30,7 @@ export interface Task {
   /** 1 to 512 bytes of UTF-8. Default: a random one, which insert returns. */
   id?: string;
   priority?: number;
-  /** How often the task is handed out at most. Default: 25; -1 is no limit. */
+  /** How often the task is fetched at most. Default: 25; -1 is no limit. */
   maxTries?: number;
   notBefore?: Date | null;
   deadline?: Date | null;
@@ -102,7 +102,7 @@ export interface TaskInfo {
   hidden: boolean;
 }
 
-/** Names a hand-out of a task, with the proof that it is the caller's. */
+/** Names a fetch of a task, with the proof that it is the caller's. */
 export interface Performance {
   id: string;
   token: string;
@@ -278,9 +278,9 @@ export interface StepInfo {
   bytes: number;
 }
 
-/** A hand-out of a task that has ended. */
+/** A fetch of a task that has ended. */
 export interface Try {
-  /** Of the hand-out, since the task was inserted or retried. */
+  /** Of the fetch, since the task was inserted or retried. */
   number: number;
   /**
    * "completed", "aborted", "returned" for another try, "released" if it did not count, "expired",
@@ -384,13 +384,13 @@ export interface Rate {
   tasks: number;
   per: Duration;
   /**
-   * If fewer were handed out for a while, so many may be at once. Default: what comes in a second,
+   * If fewer were fetched for a while, so many may be at once. Default: what comes in a second,
    * at least 1.
    */
   burst?: number;
 }
 
-/** How tasks with one action are handed out. What is left out, 0, null and false are no limit. */
+/** How tasks with one action are fetched. What is left out, 0, null and false are no limit. */
 export interface Limits {
   /** How many may be in progress at once. */
   concurrency?: number;

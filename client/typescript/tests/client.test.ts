@@ -521,7 +521,7 @@ test("a call that is too large is refused at once", async (t) => {
   assert(Date.now() - began < 60_000);
 });
 
-test("nothing is handed out under a claim that is released", async (t) => {
+test("nothing is fetched under a claim that is released", async (t) => {
   const s = new Service(t);
   await s.client.releaseClaim("actor", 12345n);
 });

@@ -134,7 +134,7 @@ test("a caller that is aborted has been given nothing", async (t) => {
   assert.equal(task!.try, 1);
 });
 
-test("a poll ends when it is aborted, and hands out nothing", async (t) => {
+test("a poll ends when it is aborted, and fetches nothing", async (t) => {
   const s = new Service(t);
   const proxy = await s.proxy();
   const ending = new AbortController();

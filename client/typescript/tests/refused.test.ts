@@ -210,7 +210,7 @@ test("what only a proxy would answer is repeated", async (t) => {
   assert((await errorOf(new Client(service.url).stats())) instanceof stint.TooLarge);
 });
 
-test("what may have been handed out is given back after every error", async (t) => {
+test("what may have been fetched is given back after every error", async (t) => {
   for (const answer of [[500, {}, { code: "internal" }], [404, {}, "a proxy"]] as Answered[]) {
     const service = await Invented.answering(t, answer, [200, {}, {}]);
     const client = new Client(service.url);
@@ -228,7 +228,7 @@ test("what may have been handed out is given back after every error", async (t) 
   }
 });
 
-test("a hand-out that was released is asked for under another claim", async (t) => {
+test("a fetch that was released is asked for under another claim", async (t) => {
   const spent = { code: "aborted", details: detail(field(1, "claim-spent")) };
   const service = await Invented.answering(
     t, [503, {}, page], [409, {}, spent], [200, {}, { tasks: [{ id: "a", token: "t" }] }]);

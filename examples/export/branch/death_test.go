@@ -52,7 +52,7 @@ func TestExport_SurvivesDeathsAtEveryStep(t *testing.T) {
 
 		last := mustOwn(t, mortal, "with a lost answer")
 		if last.ID != task.ID {
-			t.Fatalf("%s was handed out instead of %s", last.ID, task.ID)
+			t.Fatalf("%s was fetched instead of %s", last.ID, task.ID)
 		}
 		trap := s.proxy.Cut(pgcut.AtReply, commitAfter("log_performance"))
 		mustHandle(t, mortal, last)
@@ -100,7 +100,7 @@ func (s *story) dieTwice(t *testing.T, mortal *Exporter, id stint.TaskID) []*own
 
 	s.mustExpireLeases(t)
 	if after.ID != id || inside.ID != id {
-		t.Fatalf("%s and %s were handed out instead of %s", after.ID, inside.ID, id)
+		t.Fatalf("%s and %s were fetched instead of %s", after.ID, inside.ID, id)
 	}
 	return []*ownedTask{after, inside}
 }

@@ -1,6 +1,6 @@
 -- name: ready_actions
 --
--- Returns those of the actions of which a task can be handed out now.
+-- Returns those of the actions of which a task can be fetched now.
 --
 --   $1 actions    text[]
 --   $2 from_rank  bigint[]

@@ -1,7 +1,7 @@
 -- name: capacity_writers
 --
 -- Returns which of the transactions $1 still run or, if $1 is null, those that may free capacity at
--- this moment, but not for what others have parked since: that hand out, take back or change tasks
+-- this moment, but not for what others have parked since: that fetch, take back or change tasks
 -- in progress, or are in unpark_within_limits, which locks turns and may wait, ahead of that.
 --
 --   $1 transactions  text[]

@@ -1,6 +1,6 @@
 -- name: give_slots
 --
--- Makes tasks that were handed out before their actions had limits per key count towards these:
+-- Makes tasks that were fetched before their actions had limits per key count towards these:
 -- gives slots to those that have a key and no slot, among about the first $4 tasks, in $3 rows of
 -- leased at most, behind the place $2. Returns the place of the last of these rows, null if there
 -- are none, and how many tasks lacked a slot. A slot that somebody else takes at this moment is not

@@ -1,8 +1,8 @@
 -- name: lock_limits
 -- variants: lock_shared
 --
--- Locks the limits of the actions $1 that count all tasks with an action, or all hand-outs, give
--- turns to keys or keep their order, ahead of own_limited: one hand-out at a time. It is a
+-- Locks the limits of the actions $1 that count all tasks with an action, or all fetches, give
+-- turns to keys or keep their order, ahead of own_limited: one fetch at a time. It is a
 -- statement of its own, since what own_limited counts must have been committed before the lock was
 -- there. Actions that are paused are locked, too: they may be resumed before own_limited looks.
 --

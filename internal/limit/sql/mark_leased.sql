@@ -1,6 +1,6 @@
 -- name: mark_leased
 --
--- Makes tasks that were handed out before their actions had limits count towards these: sets the
+-- Makes tasks that were fetched before their actions had limits count towards these: sets the
 -- action in those of the first $3 rows of leased behind the place $2 that lack it. Returns the
 -- place of the last of these rows, null if there are none, and how many lacked it. Rows that
 -- somebody is changing are passed over, so whoever wants all looks again until none lacks it.

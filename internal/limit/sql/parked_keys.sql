@@ -1,7 +1,7 @@
 -- name: parked_keys
 --
 -- Returns up to $3 keys of which tasks are parked, behind the place $1, $2, in order, and whether
--- they are free: no limit, pause or turn holds up their tasks. A hand-out that has begun before
+-- they are free: no limit, pause or turn holds up their tasks. A fetch that has begun before
 -- limits were removed may park such tasks when all others have been brought back.
 --
 --   $1 action     text

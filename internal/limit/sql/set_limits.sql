@@ -44,7 +44,7 @@ SET set_at = statement_timestamp(), concurrency = excluded.concurrency, per_key 
                              statement_timestamp() - limits.refilled_at, interval '0'))
                          / date_part('epoch', limits.rate_per))
              END,
-    -- This statement may have waited for a hand-out that refilled the bucket later than it began.
+    -- This statement may have waited for a fetch that refilled the bucket later than it began.
     -- What is later than now is of a clock that was ahead.
     refilled_at = greatest(statement_timestamp(), least(limits.refilled_at, clock_timestamp()))
 RETURNING coalesce((SELECT before FROM before) IS NOT DISTINCT FROM

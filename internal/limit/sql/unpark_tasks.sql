@@ -2,7 +2,7 @@
 --
 -- Puts parked tasks of an action back to where they were in the queue, up to $6 rows behind the
 -- place $3, $4, $5, and returns how many, and the place of the last. Rows that somebody is changing
--- are passed over, and so are those that a hand-out parks again meanwhile: the next call begins
+-- are passed over, and so are those that a fetch parks again meanwhile: the next call begins
 -- behind them.
 --
 --   $1 action     text

@@ -14,11 +14,11 @@
 --   $8 outcomes   smallint[], null: the tasks end. As in return_tasks
 --
 -- turn locks turns, and then waking locks buckets, each in the order of its keys, as all who lock
--- them do, so that nobody deadlocks. Hand-outs wait for these locks. So if the transaction may
+-- them do, so that nobody deadlocks. Fetches wait for these locks. So if the transaction may
 -- last, neither is done, and the keys are returned that should be looked at again when it is over.
 --
--- They come back to the very beginning of the queue, where each hand-out looks. The slots decide
--- whether they are handed out; what was brought back in vain is parked again. Keys of fair actions
+-- They come back to the very beginning of the queue, where each fetch looks. The slots decide
+-- whether they are fetched; what was brought back in vain is parked again. Keys of fair actions
 -- get their turns back instead. Of a key in strict order comes back the task that holds it, or the
 -- first one if none does or that ends: to where it was, since the order among those that are parked
 -- and those that are not must stay, and only if nobody is changing it.
@@ -140,7 +140,7 @@ WITH owned AS MATERIALIZED (
         FROM below
         WHERE below.capacity > 0
         UNION ALL
-        -- What was brought back before, and has not been handed out, is at the very beginning of
+        -- What was brought back before, and has not been fetched, is at the very beginning of
         -- the queue. A key that is named needs so many fewer.
         SELECT head.action, head.limit_key, 0, head.hi - head.lo + 1, false
         FROM (
@@ -233,7 +233,7 @@ WITH owned AS MATERIALIZED (
              AND ready.position < 0
            LIMIT 1)
 ), waking AS (
-    -- When to look again: when a token has come, or those of 50 ms, of which a hand-out of each
+    -- When to look again: when a token has come, or those of 50 ms, of which a fetch of each
     -- alone would cost more. A key that is due and has no parked tasks is not looked at again,
     -- unless somebody has said so meanwhile. Each bucket is locked once: SKIP LOCKED waits, too,
     -- for the next version of a row that has just been updated.

@@ -1,6 +1,6 @@
 -- part: room_of_key
 --
--- How many more tasks of the key of next its limits let be handed out: per_key, key_burst and each
+-- How many more tasks of the key of next its limits let be fetched: per_key, key_burst and each
 -- (how many seconds a token takes) of {limits}. It is null without such limits. A bucket is full at
 -- full_at.
 SELECT least({limits}.per_key - held.slots, floor(

@@ -14,19 +14,19 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// Rates are how many tasks were handed out, as seen by those who looked in the last minutes.
+// Rates are how many tasks were fetched, as seen by those who looked in the last minutes.
 type Rates struct {
 	mutex sync.Mutex
 	ring  []sample // the newest last
 }
 
-// A sample is what the counts of hand-outs were at a time.
+// A sample is what the counts of fetches were at a time.
 type sample struct {
 	at    time.Time
 	tries map[string]tries // by action
 }
 
-// tries are hand-outs, and those among them that were not the first of their task.
+// tries are fetches, and those among them that were not the first of their task.
 type tries struct{ all, again int64 }
 
 const (
@@ -36,7 +36,7 @@ const (
 	samplesMax = 600
 	countsMax  = 100_000
 
-	// Stores add their hand-outs to the counts once a second, so samples nearer to each other than
+	// Stores add their fetches to the counts once a second, so samples nearer to each other than
 	// this say little.
 	rateOver = 5 * time.Second
 	// sparkOver is less, so that a curve is there soon.
@@ -62,7 +62,7 @@ func (r *Rates) Note(stats stint.Stats, now time.Time) {
 	}
 }
 
-// A Pace is how many tasks are handed out per second, and how many of these not for their first
+// A Pace is how many tasks are fetched per second, and how many of these not for their first
 // try. Known says that there are samples to tell from.
 type Pace struct {
 	All, Again float64

@@ -29,13 +29,13 @@ func TestRates_AreOfTheLastSeconds(t *testing.T) {
 		}
 	}
 	if got := r.Now("mail"); got != (Pace{Known: true}) {
-		t.Errorf("the pace is %+v after a while without hand-outs", got)
+		t.Errorf("the pace is %+v after a while without fetches", got)
 	}
 	if got := r.Spark(); got.Most != 10 || got.Line == "" || got.Span != 29*time.Second {
 		t.Errorf("the curve is %+v", got)
 	}
 	if got := r.Now("other"); got != (Pace{Known: true}) {
-		t.Errorf("the pace of an action without hand-outs is %+v", got)
+		t.Errorf("the pace of an action without fetches is %+v", got)
 	}
 }
 

@@ -91,9 +91,9 @@ with these fields:
   headers          an object of strings, which say something about the task, such as of
                    which trace it is a part
   priority         a whole number, higher first (default 0)
-  max_tries        how many times the task is handed out at most (default 25; -1: no
+  max_tries        how many times the task is fetched at most (default 25; -1: no
                    limit)
-  not_before       a time in RFC 3339, before which the task is not handed out
+  not_before       a time in RFC 3339, before which the task is not fetched
   deadline         a time at which the task is aborted unless it has finished
   answer_key       what must come with the answer to a task whose action is stint.External:
                    16 bytes or more that cannot be guessed (see: stint help answer)

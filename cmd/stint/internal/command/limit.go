@@ -32,7 +32,7 @@ func (p *program) limitCommand() *cobra.Command {
 	var flags limitFlags
 	cmd := &cobra.Command{
 		Use:   "limit ACTION",
-		Short: "Limit how tasks with an action are handed out",
+		Short: "Limit how tasks with an action are fetched",
 		Long: `Set limits of an action, for all workers together, at once. Limits whose flags are
 not given stay as they are: the command reads them first. 0 removes a limit, --none all of
 them. Pauses and weights stay. An action that nothing has the name of is limited, too, with
@@ -43,10 +43,10 @@ they became ready: a task holds its key until it has ended, through all of its t
 skip one that fails again and again: stint abort. Excludes --fair.
 
 A limit of tasks in progress takes nothing away from owners: if more are in progress, none
-is handed out until there is capacity. The command waits until the tasks that were handed out
-before count, for as long as transactions that hand out, return or change tasks take.
+is fetched until there is capacity. The command waits until the tasks that were fetched
+before count, for as long as transactions that fetch, return or change tasks take.
 
-A rate is TASKS/TIME, such as 1000/s, 5/m or 10/15m. If fewer tasks were handed out for a
+A rate is TASKS/TIME, such as 1000/s, 5/m or 10/15m. If fewer tasks were fetched for a
 while, as many as the burst may be at once; if only the rate is given, the burst is what
 comes in a second, at least 1.
 
@@ -65,7 +65,7 @@ With --json: action, and limits as in: stint limits.`,
 	set := cmd.Flags()
 	set.IntVar(&flags.concurrency, "concurrency", 0, "at most that many `tasks` in progress")
 	set.IntVar(&flags.perKey, "per-key", 0, "at most that many `tasks` of each key in progress")
-	set.Var(&flags.rate, "rate", "at most that many hand-outs in a time: a `rate` such as 1000/s")
+	set.Var(&flags.rate, "rate", "at most that many fetches in a time: a `rate` such as 1000/s")
 	set.IntVar(&flags.burst, "burst", 0, "that many `tasks` at once, after a while without any")
 	set.Var(&flags.keyRate, "rate-per-key", "a `rate` for each key, such as 5/m")
 	set.IntVar(&flags.keyBurst, "burst-per-key", 0, "that many `tasks` of a key at once")

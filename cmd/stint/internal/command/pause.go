@@ -19,10 +19,10 @@ func (p *program) pauseCommand() *cobra.Command {
 	return p.pausing(&cobra.Command{
 		Use:        "pause ACTION...",
 		SuggestFor: []string{"stop"},
-		Short:      "Stop handing out tasks with an action, or of a key",
-		Long: `Stop the hand-outs of tasks with these actions, by all workers, until: stint resume.
+		Short:      "Stop fetching tasks with an action, or of a key",
+		Long: `Stop the fetches of tasks with these actions, by all workers, until: stint resume.
 Owners go on with what they own, and tasks may be inserted. With --key, only the tasks of
-these keys of one action are not handed out. What nothing has the name of is paused, too,
+these keys of one action are not fetched. What nothing has the name of is paused, too,
 with a warning on standard error.
 
 With --json: paused, the actions; with --key action, and paused_keys.`,
@@ -35,7 +35,7 @@ func (p *program) resumeCommand() *cobra.Command {
 	return p.pausing(&cobra.Command{
 		Use:        "resume ACTION...",
 		SuggestFor: []string{"continue", "unpause"},
-		Short:      "Hand out tasks again that were paused",
+		Short:      "Fetch tasks again that were paused",
 		Long: `End the pauses of these actions, or, with --key, of these keys of one action. Paused
 keys stay paused when their action is resumed, and the other way round. What is not paused
 stays as it is, and standard error says so.

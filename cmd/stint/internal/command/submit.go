@@ -39,8 +39,8 @@ The file is YAML or JSON: a list of tasks, each with these fields:
   when, when_any
               lists of conditions, as in: stint help insert; their after is a name, too
   priority    a whole number, higher first (default 0)
-  max_tries   how often the task is handed out at most (default 25; -1: no limit)
-  not_before  a time in RFC 3339, before which the task is not handed out
+  max_tries   how often the task is fetched at most (default 25; -1: no limit)
+  not_before  a time in RFC 3339, before which the task is not fetched
   deadline    a time at which the task is aborted unless it has finished
   on_abort    if a task that this one waits for is aborted: abort-too (default) or run-anyway
 

@@ -35,10 +35,10 @@ to a task are left out.
   state            the same, with "blocked", "scheduled" and "ready" for "pending"; "unknown"
                    if the shard of the task is away
   abort_cause      "returned", "tries", "dependency", "cancelled", "replaced", "expired"
-  tries            how often the task has been handed out
+  tries            how often the task has been fetched
   actor            who owns the task, or was the last to own it
   not_before       when a scheduled task becomes ready
-  owned_at         when a task in progress was handed out, or its late owner took it back
+  owned_at         when a task in progress was fetched, or its late owner took it back
   lease_until      when the lease on a task in progress expires
   finished_at      when the task completed, was aborted or was skipped
   status           what the owner last said of the task, for people

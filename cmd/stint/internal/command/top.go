@@ -19,7 +19,7 @@ func (p *program) topCommand() *cobra.Command {
 		Long: `Watch tasks in three lists. The tab key switches between them:
 
   actions  how many tasks there are in each state (~: an estimate), how long ago the oldest
-           ready task was inserted, and how many tasks were handed out per second in the
+           ready task was inserted, and how many tasks were fetched per second in the
            last ten seconds, for their first try or another one
   tasks    the tasks in progress for longest, the tasks that wait for another try, and the
            tasks that failed last; with a filter, also tasks of any state whose IDs begin

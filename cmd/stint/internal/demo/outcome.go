@@ -16,7 +16,7 @@ type Summary struct {
 	Problems []string `json:"problems"`
 
 	// Tasks is how many tasks the yearbook has. States, Causes and Tries count them by their
-	// states, by why they were aborted, and by how often they were handed out.
+	// states, by why they were aborted, and by how often they were fetched.
 	Tasks  int                         `json:"tasks"`
 	States Counts                      `json:"states"`
 	Causes map[stint.AbortCause]int    `json:"causes"`

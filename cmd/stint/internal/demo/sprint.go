@@ -19,7 +19,7 @@ const (
 type Sprint struct {
 	Tasks int `json:"tasks"`
 	// Inserted is how many seconds it took to insert them, Performed how many it took from the
-	// first hand-out to the last return.
+	// first fetch to the last return.
 	Inserted  float64 `json:"inserted_seconds"`
 	Performed float64 `json:"performed_seconds"`
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A pace is how many tasks are handed out per second, and how many of these not for their first
+// A pace is how many tasks are fetched per second, and how many of these not for their first
 // try.
 type pace struct{ tries, retries float64 }
 
 // ratesOver is how far apart the snapshots are that rates are calculated from. Stores add their
-// hand-outs to the counts once a second, so snapshots nearer to each other say little.
+// fetches to the counts once a second, so snapshots nearer to each other say little.
 const ratesOver = 10 * time.Second
 
 // remember adds a snapshot to the past ones, and calculates the rates from them.

@@ -305,7 +305,7 @@ const helpText = `
   p                  pause, go on
   q, ctrl+c          quit
 
-  ~ is an estimate; tries are hand-outs, per second in the last ten seconds
+  ~ is an estimate; tries are fetches, per second in the last ten seconds
   tasks are those in progress for longest, failing ones, and those that failed lately`
 
 // away is why the last read failed: most often because the database does not answer.
