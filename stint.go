@@ -140,9 +140,9 @@ type Options struct {
 	// A store that polls only hears nothing of the others, so it does all maintenance itself.
 	PollOnly bool
 
-	// PollInterval is how often waiting calls poll: the most that a lost notification costs (R19)
-	// and, with PollOnly, how long a wait may take to notice. Calls that wait to own tasks share a
-	// poll, and need none while another store looks for all. Default: 1 s.
+	// PollInterval is how often waiting calls poll. It and a quarter of it are the most that a lost
+	// notification costs (R19) and, with PollOnly, how long a wait may take to notice. Calls that
+	// wait to own tasks share a poll, and need none while another store looks for all. Default: 1 s.
 	PollInterval time.Duration
 
 	// Headers returns headers for the tasks that a call inserts, by the context of the call, such

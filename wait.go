@@ -34,8 +34,9 @@ const waitedTasksMax = 1000
 // transaction may itself hold up.
 //
 // Any number of goroutines may wait; together they need one connection, which does not come from
-// the pool. A lost notification costs [Options.PollInterval]. While the database cannot be reached,
-// the call keeps waiting. It changes nothing, so it may be cancelled and repeated.
+// the pool. A lost notification costs one and a quarter [Options.PollInterval] at most. While the
+// database cannot be reached, the call keeps waiting. It changes nothing, so it may be cancelled
+// and repeated.
 func (s *Store) WaitForTask(ctx context.Context, id TaskID) (TaskInfo, error) {
 	infos, _, err := s.waitForTasks(ctx, []TaskID{id}, valueBytesMax)
 	if err != nil {
