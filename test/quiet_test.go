@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,8 +73,12 @@ func TestQuiet_SendsNoNotification(t *testing.T) {
 	pool := testdb.New(t)
 	quiet := stint.Options{PollOnly: true, Maintenance: stint.MaintainNever}
 	loud := stint.Options{Maintenance: stint.MaintainNever}
-	h := hearsAll(t, pool, "alone ", "within ", "quiet ", "loud ")
+	h := hearsAll(t, pool, "own ", "alone ", "within ", "quiet ", "loud ")
 	heard := listenIn(t, pool)
+	insert(t, h.Store, stint.Task{ID: "own", Action: "own act"})
+	eventually(t, soon, "the listener has told of its own tasks", func() bool {
+		return slices.Contains(heard(), "ready own act")
+	})
 	store := openStore(t, pool, quiet)
 	everyVerb(t, store, false, "alone ")
 	waitingVerbs(t, store, "alone ")

@@ -3,7 +3,8 @@
 -- Fits the buckets of the keys of an action to the rate that these have now: one that would be full
 -- later than the rate fills an empty bucket becomes empty, and without a rate there are no buckets.
 -- Returns how many did not fit. One that somebody else is changing stays, so whoever wants all
--- looks again until all fit.
+-- looks again until all fit. Buckets are locked in order, as all do: SKIP LOCKED waits for the next
+-- version of a row that has just been updated.
 --
 --   $1 action  text
 WITH misfit AS MATERIALIZED (
@@ -19,7 +20,7 @@ WITH misfit AS MATERIALIZED (
         SELECT key_rates.limit_key, key_rates.full_at
         FROM stint.key_rates
         WHERE key_rates.action = $1::text
-        OFFSET 0
+        ORDER BY key_rates.action, key_rates.limit_key
     ) AS key_rates
     WHERE key_rates.full_at > rate.full_at OR rate.full_at IS NULL
 ), locked AS MATERIALIZED (
