@@ -142,7 +142,8 @@ type Options struct {
 
 	// PollInterval is how often waiting calls poll. It and a quarter of it are the most that a lost
 	// notification costs (R19) and, with PollOnly, how long a wait may take to notice. Calls that
-	// wait to own tasks share a poll, and need none while another store looks for all. Default: 1 s.
+	// wait to own tasks share a poll, and need none while another store looks for all. It is a
+	// second by default.
 	PollInterval time.Duration
 
 	// Headers returns headers for the tasks that a call inserts, by the context of the call, such
