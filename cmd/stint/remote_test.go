@@ -31,7 +31,7 @@ var databaseOnly = []string{
 	"TestCheck_NoticesPoolers", "TestComplete_IsSilent", "TestComplete_StartsNoPrivateServer",
 	"TestTop_GoesOnWhenTheDatabaseIsBack", "TestTop_LeavesNoServer", "TestTop_EndsWithItsTerminal",
 	// They name a schema, or flags for a database, and a service has its own.
-	"TestCheck_WorksOnOtherSchemas", "TestPrinted_",
+	"TestCheck_WorksOnOtherSchemas", "TestPrinted_", "TestWorker_KeepsNoSessionIfItOnlyPolls",
 	// They look at the connections of the command, and those of a service stay.
 	"TestCommands_AreInterruptedWhileTheDatabaseIsBusy",
 	"TestWorker_IsInterruptedWhileTheDatabaseIsBusy",
