@@ -57,7 +57,12 @@ var parts embed.FS
 // stands for the words in braces:
 //
 //	-- include span_of_key: table=ready; key=named.key
-var includePattern = regexp.MustCompile(`(?m)^( *)-- include (\w+)(?:: (.+))?$`)
+//
+// The list goes on in the next line behind a semicolon that ends one.
+var includePattern = regexp.MustCompile(`(?m)^( *)-- include (\w+)(?:: ((?:.+;\n *--)*.+))?$`)
+
+// goesOnPattern finds where a list of words goes on in the next line.
+var goesOnPattern = regexp.MustCompile(`;\n *-- *`)
 
 // Whole puts the parts that a file includes into its text, as far in as the comments that stand for
 // them. A part may include others.
@@ -87,6 +92,7 @@ func readPart(name, words string) (string, error) {
 		}
 	}
 	part := strings.TrimSuffix(strings.Join(body, ""), "\n")
+	words = goesOnPattern.ReplaceAllString(words, "; ")
 	for given := range strings.SplitSeq(words, "; ") {
 		if word, is, ok := strings.Cut(given, "="); ok {
 			part = strings.ReplaceAll(part, "{"+word+"}", is)

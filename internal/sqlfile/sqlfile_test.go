@@ -29,7 +29,8 @@ func TestWhole_PutsInParts(t *testing.T) {
 	t.Parallel()
 	const file = `SELECT *
 FROM (
-    -- include span_of_key: table=ready; key=named.key
+    -- include span_of_key: table=ready;
+    --   key=named.key
 ) AS span
 `
 	const want = `SELECT *

@@ -14,7 +14,7 @@ WITH decided AS (
         SELECT edge.tid
         FROM unnest($1::bigint[]) AS named (key)
         CROSS JOIN LATERAL (
-            SELECT finished.cause, finished.result
+            SELECT finished.cause, coalesce(finished.result, '') AS result
             FROM stint.finished
             WHERE finished.lo = named.key
             OFFSET 0
@@ -25,11 +25,8 @@ WITH decided AS (
             WHERE edges.after = named.key AND edges.accepts IS NOT NULL
             OFFSET 0
         ) AS edge
-        WHERE edge.accepts & CASE ended.cause WHEN 0 /* completed */ THEN 1
-                                              WHEN 8 /* skipped */ THEN 4
-                                              ELSE 2 END <> 0
-          AND (ended.cause > 0 OR edge.results IS NULL
-               OR coalesce(ended.result, '') = ANY (edge.results))
+        WHERE
+            -- include condition_met: edge=edge; cause=ended.cause; result=ended.result
           AND ($1::bigint[])[width_bucket(edge.run, $1::bigint[])] IS DISTINCT FROM edge.run
     ) AS met
     WHERE edges.ctid = met.tid

@@ -8,9 +8,7 @@
 --   $3 keys   bigint[]: the tasks with conditions, each once
 --   $4 own    integer: further signals for each of them: 1 if it is opened again
 --
--- What the columns say is as in return_tasks, and as in settle_tasks of a skipped predecessor. A
--- predecessor that has left the store (7) leaves a condition that erase_tasks has found met (empty
--- results), or that is not met.
+-- What the columns say is as in return_tasks, and as in settle_tasks of a skipped predecessor.
 INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled, verdict)
 SELECT $1::bigint, $2::integer, named.key, count(before.after) + $4::integer,
        least(sum(CASE WHEN before.cause = 0 /* completed */
@@ -21,8 +19,9 @@ SELECT $1::bigint, $2::integer, named.key, count(before.after) + $4::integer,
            WHEN before.cause IN (7 /* gone */, 8 /* skipped */) THEN 0
            WHEN before.cause > 0 THEN 1
            -- Not met, of several: only tasks that were aborted themselves count.
-           WHEN before.accepts & 8 <> 0
-                AND (before.accepts & 1 = 0 OR '' <> ALL (before.results)) THEN 0
+           WHEN before.accepts & 8 <> 0 AND NOT
+                -- include condition_met: edge=before; cause=before.cause; result=before.result
+           THEN 0
            ELSE coalesce(stands_for.aborted, 0)
        END), 2147483647),
        bool_or(before.cause NOT IN (0 /* completed */, 7 /* gone */, 8 /* skipped */)
@@ -30,22 +29,16 @@ SELECT $1::bigint, $2::integer, named.key, count(before.after) + $4::integer,
        bit_or(CASE
            WHEN before.accepts IS NULL
            THEN (before.cause = 8 /* skipped */ AND task.on_abort = 0)::integer
-           WHEN CASE WHEN before.cause = 7 /* gone */ THEN coalesce(before.results = '{}', false)
-                     ELSE before.accepts & CASE before.cause WHEN 0 /* completed */ THEN 1
-                                                             WHEN 8 /* skipped */ THEN 4
-                                                             ELSE 2 END <> 0 END
-                AND (before.cause > 0 OR before.results IS NULL
-                     OR coalesce(before.result, '') = ANY (before.results))
-           THEN before.accepts & 8 >> 2
-           WHEN before.accepts & 8 <> 0 THEN 4
-           ELSE 1
+           ELSE
+               -- include verdict_of_condition: edge=before; cause=before.cause;
+               --   result=before.result
        END::smallint)
 FROM unnest($3::bigint[]) AS named (key)
 CROSS JOIN LATERAL (
     SELECT tasks.on_abort FROM stint.tasks WHERE tasks.key = named.key OFFSET 0
 ) AS task
 LEFT JOIN LATERAL (
-    SELECT edge.*, ended.cause, ended.result
+    SELECT edge.*, ended.cause, coalesce(ended.result, '') AS result
     FROM (
         SELECT edges.after, edges.accepts, edges.results
         FROM stint.edges

@@ -58,14 +58,14 @@ WITH named AS MATERIALIZED (
             SELECT (SELECT ARRAY[span.cause, CASE
                         WHEN edge.accepts IS NULL
                         THEN (span.cause = 0 /* completed */ OR edge.on_abort <> 0)::integer
-                        ELSE (edge.accepts & CASE span.cause WHEN 0 /* completed */ THEN 1
-                                                             WHEN 8 /* skipped */ THEN 4
-                                                             ELSE 2 END <> 0
-                              AND (span.cause > 0 OR edge.results IS NULL
-                                   OR coalesce(span.result, '') = ANY (edge.results)))::integer
+                        ELSE (
+                            -- include condition_met: edge=edge; cause=span.cause;
+                            --   result=span.result
+                        )::integer
                     END]
                     FROM (
-                        SELECT finished.hi, finished.cause, finished.result
+                        SELECT finished.hi, finished.cause,
+                               coalesce(finished.result, '') AS result
                         FROM stint.finished
                         WHERE finished.lo BETWEEN edge.after >> 10 << 10 AND edge.after
                         ORDER BY finished.lo DESC

@@ -169,22 +169,16 @@ WITH returned AS MATERIALIZED (
            count(*) FILTER (WHERE ended.cause = 0 /* completed */),
            count(*) FILTER (WHERE ended.cause > 0),
            bool_or(ended.cause > 0 AND coalesce(edge.accepts & 10, 0) = 0),
-           bit_or(CASE
-               WHEN edge.accepts IS NULL THEN NULL
-               WHEN edge.accepts & CASE ended.cause WHEN 0 /* completed */ THEN 1 ELSE 2 END <> 0
-                    AND (ended.cause > 0 OR edge.results IS NULL
+           bit_or(CASE WHEN edge.accepts IS NOT NULL THEN
 -- end
 -- unless return_final, return_large
-                         OR coalesce(ended.result, '') = ANY (edge.results))
+               -- include verdict_of_condition: edge=edge; cause=ended.cause;
+               --   result=coalesce(ended.result, '')
 -- end
-                         -- in return_large: OR coalesce(substring($16::bytea, ended.begins,
-                         -- in return_large:                       ended.size), '')
-                         -- in return_large:     = ANY (edge.results))
+       -- in return_large: -- include verdict_of_condition: edge=edge; cause=ended.cause;
+       -- in return_large: --   result=coalesce(substring($16::bytea, ended.begins, ended.size), '')
 -- unless return_final
-               THEN edge.accepts & 8 >> 2
-               WHEN edge.accepts & 8 <> 0 THEN 4
-               ELSE 1
-           END::smallint)
+           END)
     FROM ended
     CROSS JOIN LATERAL (
         SELECT edges.run, edges.accepts, edges.results

@@ -29,18 +29,15 @@ WITH RECURSIVE reached (key, fate, signals, verdict) AS (
                WHEN edge.accepts & 10 <> 0 THEN 0
                ELSE 1 /* aborted */
            END, 1,
-           CASE
-               WHEN edge.accepts & CASE settling.cause WHEN 0 /* completed */ THEN 1
-                                                       WHEN 8 /* skipped */ THEN 4
-                                                       WHEN 5 /* replaced */ THEN 0
-                                                       WHEN 7 /* deleted */ THEN 0
-                                                       ELSE 2 END <> 0 THEN edge.accepts & 8 >> 2
-               WHEN edge.accepts & 8 = 0 THEN 1
-               WHEN edge.accepts & 8 <> 0 THEN 4
-           END::smallint
+           CASE WHEN edge.accepts IS NOT NULL THEN
+               -- include verdict_of_condition: edge=edge; cause=settling.cause; result=''
+           END
     FROM stint.settling
     CROSS JOIN LATERAL (
-        SELECT edges.run, edges.accepts FROM stint.edges WHERE edges.after = settling.key OFFSET 0
+        SELECT edges.run, edges.accepts, edges.results
+        FROM stint.edges
+        WHERE edges.after = settling.key
+        OFFSET 0
     ) AS edge
     WHERE settling.batch = $1::bigint AND settling.round = $2::integer
       AND settling.cause IS NOT NULL
@@ -50,14 +47,9 @@ WITH RECURSIVE reached (key, fate, signals, verdict) AS (
     -- there. One that is not blocked has ended before.
     SELECT edge.run, CASE WHEN task.fate = 1 AND edge.accepts & 10 <> 0 THEN 0 ELSE task.fate END,
            1,
-           CASE
-               WHEN edge.accepts & CASE task.fate WHEN 0 /* completed */ THEN 1
-                                                  WHEN 8 /* skipped */ THEN 4
-                                                  WHEN 7 /* deleted */ THEN 0
-                                                  ELSE 2 END <> 0 THEN edge.accepts & 8 >> 2
-               WHEN edge.accepts & 8 = 0 THEN 1
-               WHEN edge.accepts & 8 <> 0 THEN 4
-           END::smallint
+           CASE WHEN edge.accepts IS NOT NULL THEN
+               -- include verdict_of_condition: edge=edge; cause=task.fate; result=''
+           END
     FROM reached
     CROSS JOIN LATERAL (
         SELECT CASE
@@ -86,7 +78,10 @@ WITH RECURSIVE reached (key, fate, signals, verdict) AS (
         OFFSET 0
     ) AS task
     CROSS JOIN LATERAL (
-        SELECT edges.run, edges.accepts FROM stint.edges WHERE edges.after = reached.key OFFSET 0
+        SELECT edges.run, edges.accepts, edges.results
+        FROM stint.edges
+        WHERE edges.after = reached.key
+        OFFSET 0
     ) AS edge
     WHERE task.fate IS NOT NULL
 )

@@ -192,8 +192,9 @@ WITH RECURSIVE due AS (
                                 THEN least(walk.had_completed::bigint + walk.completed, 2147483647)
                                 ELSE 0 END::integer,
                            CASE WHEN walk.cause = 0 /* completed */
-                                     AND edges.accepts & 8 <> 0
-                                     AND (edges.accepts & 1 = 0 OR '' <> ALL (edges.results))
+                                     AND edges.accepts & 8 <> 0 AND NOT
+                                     -- include condition_met: edge=edges; cause=walk.cause;
+                                     --   result=''
                                 THEN 0 -- not met: only tasks that were aborted themselves count
                                 WHEN walk.cause = 0 /* completed */
                                 THEN least(walk.had_aborted::bigint + walk.aborted, 2147483647)
@@ -209,16 +210,9 @@ WITH RECURSIVE due AS (
                                          FROM stint.tasks
                                          WHERE tasks.key = edges.run
                                      ) = 0)::integer
-                               WHEN edges.accepts & CASE walk.cause WHEN 0 /* completed */ THEN 1
-                                                                    WHEN 8 /* skipped */ THEN 4
-                                                                    WHEN 5 /* replaced */ THEN 0
-                                                                    WHEN 7 /* deleted */ THEN 0
-                                                                    ELSE 2 END <> 0
-                                    AND (walk.cause <> 0 OR edges.results IS NULL
-                                         OR '' = ANY (edges.results))
-                               THEN edges.accepts & 8 >> 2
-                               WHEN edges.accepts & 8 <> 0 THEN 4
-                               ELSE 1
+                               ELSE
+                                   -- include verdict_of_condition: edge=edges; cause=walk.cause;
+                                   --   result=''
                            END::smallint, 8
                     FROM stint.edges
                     WHERE edges.after = walk.key AND walk.cause IS NOT NULL

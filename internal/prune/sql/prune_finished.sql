@@ -178,17 +178,13 @@ WITH walked AS MATERIALIZED (
             OFFSET 0
         ) AS edge
         CROSS JOIN LATERAL (
-            SELECT finished.cause, finished.result
+            SELECT finished.cause, coalesce(finished.result, '') AS result
             FROM stint.finished
             WHERE finished.lo = locked.lo
             OFFSET 0
         ) AS ended
-        WHERE edge.accepts & CASE ended.cause WHEN 0 /* completed */ THEN 1
-                                              WHEN 5 /* replaced */ THEN 0
-                                              WHEN 8 /* skipped */ THEN 4
-                                              ELSE 2 END <> 0
-          AND (ended.cause > 0 OR edge.results IS NULL
-               OR coalesce(ended.result, '') = ANY (edge.results))
+        WHERE
+            -- include condition_met: edge=edge; cause=ended.cause; result=ended.result
           AND NOT EXISTS (
               SELECT FROM locked AS pruned WHERE edge.run BETWEEN pruned.lo AND pruned.hi
           )
