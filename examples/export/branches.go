@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,36 +14,6 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/examples/export/branch"
 )
-
-func (o *options) branchFlags(flags *flag.FlagSet) {
-	const commitsDefault, pauseDefault = 20, 50 * time.Millisecond
-	flags.IntVar(&o.branches, "branches", 0,
-		"make commits on `N` branches and export them, rather than copy a tree; their first\n"+
-			"commits have a few small files of -from, or made-up ones without it; without -to\n"+
-			"all is temporary")
-	flags.IntVar(&o.commits, "commits", commitsDefault, "make `N` commits on each of -branches")
-	flags.DurationVar(&o.pause, "pause", pauseDefault,
-		"make a commit on each of -branches `so often` on average")
-	flags.DurationVar(&o.kill, "kill", 0,
-		"kill a process of the workers of -branches `so often` on average; with -lease 1s\n"+
-			"their tasks pass on soon")
-	flags.BoolVar(&o.workersOnly, "workers-only", false,
-		"only perform tasks, with -branches, until the standard input ends")
-}
-
-func (o *options) checkBranchFlags() error {
-	switch {
-	case o.branches < 0:
-		return errors.New("-branches must not be negative")
-	case o.branches == 0 && (o.kill != 0 || o.workersOnly):
-		return errors.New("-kill and -workers-only are for -branches")
-	case o.commits < 1:
-		return errors.New("-commits must be positive")
-	case o.pause < 0 || o.kill < 0:
-		return errors.New("-pause and -kill must not be negative")
-	}
-	return nil
-}
 
 // exportBranches makes commits and exports them at the same time, and reports whether all is in the
 // destination, and came there as promised.
@@ -222,6 +191,7 @@ func (p *producer) change(head int64, tree branch.Tree) []branch.Change {
 }
 
 func (p *producer) waitForTasks(ctx context.Context) error {
+	const pause = 200 * time.Millisecond
 	unfinished := stint.Filter{Limit: 1, States: []stint.State{
 		stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress,
 	}}
@@ -230,7 +200,7 @@ func (p *producer) waitForTasks(ctx context.Context) error {
 		if err != nil || len(left.Tasks) == 0 {
 			return err
 		}
-		if err := sleep(ctx, idlePause); err != nil {
+		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -270,4 +240,13 @@ func printReports(
 	}
 	fmt.Fprintln(stdout, "the destinations equal the newest commits, byte for byte")
 	return true, nil
+}
+
+// processName is what the names of all workers of this process begin with, for people to see.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("export %s/%d/", host, os.Getpid())
 }

@@ -1,32 +1,15 @@
-// Command export copies a directory tree through the queue: one task for each file.
-//
-//	go run -C examples ./export -from DIR -to DIR
-//
-// It needs no database: it starts a private PostgreSQL of its own, unless -database-url names one.
-// Kill it at any moment, by Ctrl-C or by kill -9, and start it again with the same directories: it
-// goes on where it was. (After kill -9 the few files that it had begun come last, when their lease
-// has ended.) Start it twice, and both share the work.
-//
-// Regular files keep their permission bits and modification times, symbolic links stay links, and
-// empty directories are kept. Owners, hard links and extended attributes are not. Files that are in
-// the destination only are left alone.
-//
-// With -branches it does something else: it makes commits on so many branches, and exports the
-// newest commit of each as often as it can, one export of a branch at a time, and checks that.
+// Command export makes commits on a few branches, and exports the newest commit of each as often as
+// it can, one export of a branch at a time. At the end it checks that.
 //
 //	go run -C examples ./export -branches 3 -commits 20
 //
-// With -kill worker processes die at random meanwhile. Without -to it works in a temporary
-// directory and with a temporary server, which are gone at the end. The package branch below this
-// one is about it; branches.go and kill.go put it to work.
+// It needs no database: it starts a private PostgreSQL of its own, unless -database-url names one.
+// Without -to it works in a temporary directory and with a temporary server, which are gone at the
+// end. With -to it goes on where a run that was killed has stopped. With -kill worker processes die
+// at random meanwhile.
 //
-// Where to read about the copying of a tree:
-//
-//   - worker.go is the loop of every program that performs tasks: own, perform, return.
-//   - plan.go inserts the tasks, and explains what a second run does.
-//   - copy.go is the work itself; its point is that doing it twice does no harm.
-//   - progress.go counts, and prints.
-//   - queue.go opens the store.
+// The package branch below this one is what it is about; branches.go and kill.go put it to work,
+// and queue.go opens the store.
 package main
 
 import (
@@ -44,7 +27,7 @@ import (
 
 // The exit codes.
 const (
-	exitCopied      = 0 // All files are copied.
+	exitExported    = 0 // All branches are exported.
 	exitIncomplete  = 1
 	exitUsage       = 2
 	exitInterrupted = 130 // As of a program that Ctrl-C has ended.
@@ -61,21 +44,17 @@ func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) 
 	opts, err := parseOptions(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return exitCopied
+		return exitExported
 	case err != nil:
 		fmt.Fprintf(stderr, "export: %v (-help lists the flags)\n", err)
 		return exitUsage
 	}
 	context.AfterFunc(ctx, func() {
 		if !opts.workersOnly { // Ctrl-C also reaches who started it, and that one says so.
-			fmt.Fprintln(stderr, "\nexport: interrupted: finishing the files under way")
+			fmt.Fprintln(stderr, "\nexport: interrupted: finishing what is under way")
 		}
 	})
-	export := exportTree
-	if opts.branches > 0 {
-		export = exportBranches
-	}
-	complete, err := export(ctx, opts, stdout)
+	complete, err := exportBranches(ctx, opts, stdout)
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		fmt.Fprintf(stderr, "export: %v\n", err)
 	}
@@ -91,7 +70,7 @@ func run(ctx context.Context, args []string, stdout *os.File, stderr io.Writer) 
 	case err != nil || !complete:
 		return exitIncomplete
 	default:
-		return exitCopied
+		return exitExported
 	}
 }
 
@@ -101,8 +80,7 @@ type options struct {
 	databaseURL string
 	workers     int
 	lease       time.Duration
-
-	branches    int // 0: copy the tree.
+	branches    int
 	commits     int
 	pause       time.Duration
 	kill        time.Duration // 0: nobody.
@@ -110,19 +88,10 @@ type options struct {
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
-	const workersDefault, leaseDefault = 8, 10 * time.Second
 	var opts options
 	flags := flag.NewFlagSet("export", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&opts.from, "from", "", "copy the files in `DIR`")
-	flags.StringVar(&opts.to, "to", "", "copy them to `DIR`, which is made if it is missing")
-	flags.StringVar(&opts.databaseURL, "database-url", "",
-		"keep the tasks in the database at `URL` instead of a private one; processes that share\n"+
-			"a database and have the same two directories share the work")
-	flags.IntVar(&opts.workers, "workers", workersDefault, "copy `N` files at a time")
-	flags.DurationVar(&opts.lease, "lease", leaseDefault,
-		"give what this process had begun to others when it has been dead for so `long`")
-	opts.branchFlags(flags)
+	opts.register(flags)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			flags.SetOutput(stderr)
@@ -133,25 +102,51 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return opts, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case opts.branches == 0 && (opts.from == "" || opts.to == ""):
-		return opts, errors.New("-from and -to are needed")
 	case opts.to == "" && (opts.databaseURL != "" || opts.workersOnly):
 		return opts, errors.New("-to is needed")
 	case opts.workers < 1:
 		return opts, errors.New("-workers must be positive")
 	case opts.lease < time.Second:
 		return opts, errors.New("-lease must be a second at least")
-	}
-	if err := opts.checkBranchFlags(); err != nil {
-		return opts, err
+	case opts.branches < 1:
+		return opts, errors.New("-branches must be positive")
+	case opts.commits < 1:
+		return opts, errors.New("-commits must be positive")
+	case opts.pause < 0 || opts.kill < 0:
+		return opts, errors.New("-pause and -kill must not be negative")
 	}
 	opts.temporary = opts.to == ""
 	return opts, checkDirectories(&opts)
 }
 
+func (o *options) register(flags *flag.FlagSet) {
+	const (
+		workersDefault, leaseDefault    = 8, 10 * time.Second
+		branchesDefault, commitsDefault = 3, 20
+		pauseDefault                    = 50 * time.Millisecond
+	)
+	flags.IntVar(&o.branches, "branches", branchesDefault, "make commits on `N` branches")
+	flags.IntVar(&o.commits, "commits", commitsDefault, "make `N` commits on each branch")
+	flags.DurationVar(&o.pause, "pause", pauseDefault,
+		"make a commit on each branch `so often` on average")
+	flags.StringVar(&o.from, "from", "",
+		"let the first commits have a few small files of `DIR`; made-up ones without it")
+	flags.StringVar(&o.to, "to", "",
+		"export to `DIR`, which is made if it is missing; without it all is temporary")
+	flags.StringVar(&o.databaseURL, "database-url", "",
+		"keep the tasks in the database at `URL` instead of a private one")
+	flags.IntVar(&o.workers, "workers", workersDefault, "perform `N` tasks at a time")
+	flags.DurationVar(&o.lease, "lease", leaseDefault,
+		"give what this process had begun to others when it has been dead for so `long`")
+	flags.DurationVar(&o.kill, "kill", 0,
+		"kill a process of the workers `so often` on average; with -lease 1s their tasks pass on\n"+
+			"soon")
+	flags.BoolVar(&o.workersOnly, "workers-only", false,
+		"only perform tasks, until the standard input ends")
+}
+
 // checkDirectories resolves the two directories, so that their names identify the pair however they
-// are spelled, and refuses pairs of which one would be copied into itself. Branches have no need of
-// either.
+// are spelled, and refuses pairs of which one is inside the other.
 func checkDirectories(opts *options) (err error) {
 	if opts.from != "" {
 		from, err := os.Stat(opts.from)
@@ -214,44 +209,4 @@ func contains(dir, path string) bool {
 		}
 		path = parent
 	}
-}
-
-// exportTree copies the tree, and reports whether all of its files are copied.
-func exportTree(ctx context.Context, opts options, stdout *os.File) (complete bool, err error) {
-	queue, err := openQueue(ctx, opts, stdout)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, queue.close()) }()
-
-	job := newJob(opts.from, opts.to)
-	copier, err := newCopier(opts, job)
-	if err != nil {
-		return false, err
-	}
-	defer copier.close()
-
-	tree, err := walk(ctx, opts.from)
-	if err != nil {
-		return false, err
-	}
-	if err := copier.makeDirectories(tree.directories); err != nil {
-		return false, err
-	}
-	ledger, err := plan(ctx, queue.store, job, tree, copier)
-	if err != nil {
-		return false, err
-	}
-	fmt.Fprintln(stdout, ledger.opening())
-	stopPrinting := ledger.printProgress(stdout)
-	err = work(ctx, opts, worker{
-		store: queue.store, copier: copier, ledger: ledger,
-		actions: []string{job.action}, lease: opts.lease,
-	})
-	stopPrinting()
-	if err == nil && ctx.Err() == nil {
-		tree.problems = append(tree.problems, copier.finish(tree.directories)...)
-	}
-	fmt.Fprint(stdout, ledger.summary(tree))
-	return ledger.complete(tree), err
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed" // for lock_schemas.sql
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -43,15 +45,13 @@ func openQueue(ctx context.Context, opts options, stdout io.Writer) (_ *queue, e
 	if err != nil {
 		return q, fmt.Errorf("-database-url: %w", err)
 	}
-	// Workers spend most of their time copying, so that a great many can share these.
+	// Workers spend most of their time on files, so that a great many can share these.
 	const connectionsMax = 32
 	wanted := opts.workers + opts.branches + 2
 	config.MaxConns = int32(min(wanted, connectionsMax)) //nolint:gosec // it fits
 	config.ConnConfig.RuntimeParams["application_name"] = "export"
 	schemas := opts.schemas()
-	if schemas.application != "" {
-		config.ConnConfig.RuntimeParams["search_path"] = schemas.application
-	}
+	config.ConnConfig.RuntimeParams["search_path"] = schemas.application
 	if q.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return q, fmt.Errorf("connect: %w", err)
 	}
@@ -61,7 +61,7 @@ func openQueue(ctx context.Context, opts options, stdout io.Writer) (_ *queue, e
 	if err != nil {
 		return q, err
 	}
-	// The finished tasks are the memory of what was copied, so they stay.
+	// The report at the end is made from the finished tasks, so they stay.
 	q.store, err = stint.New(q.pool, stint.Options{
 		Schema:    schemas.tasks,
 		Retention: stint.Retention{Completed: stint.KeepForever, Aborted: stint.KeepForever},
@@ -83,16 +83,15 @@ func startServer(ctx context.Context, opts options, stdout io.Writer) (*localpg.
 	return localpg.Start(ctx, localpg.Config{Dir: dir})
 }
 
-// schemas are where the tables of the tasks are, and those of the application if it has any.
+// schemas are where the tables of the tasks are, and those of the application.
 type schemas struct{ tasks, application string }
 
-// schemas are the same for all runs of a job. One that exports branches has its own, so that a
-// database can hold several of them with the same names of branches.
+// schemas are the same for all runs with one destination, so that a database can hold several with
+// the same names of branches.
 func (o options) schemas() schemas {
-	if o.branches == 0 {
-		return schemas{tasks: migrations.DefaultSchema}
-	}
-	name := "export_" + newJob("", o.to).name()
+	const bytes = 8 // enough to tell apart the destinations of one database
+	sum := sha256.Sum256([]byte(o.to))
+	name := "export_" + hex.EncodeToString(sum[:bytes])
 	return schemas{tasks: name + "_tasks", application: name}
 }
 
@@ -100,7 +99,7 @@ func (o options) schemas() schemas {
 var lockSchemas string
 
 func (s schemas) migrate(ctx context.Context, conn *pgx.Conn) error {
-	if err := migrations.MigrateSchema(ctx, conn, s.tasks); err != nil || s.application == "" {
+	if err := migrations.MigrateSchema(ctx, conn, s.tasks); err != nil {
 		return err
 	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
