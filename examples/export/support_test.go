@@ -109,7 +109,10 @@ func (p *process) waitForOutput(t *testing.T, part string) {
 // A database is one that the program keeps its tasks in, and the test's look at it.
 type database struct{ pool *pgxpool.Pool }
 
-func newDatabase(t *testing.T) *database { return &database{testdb.NewEmpty(t)} }
+func newDatabase(t *testing.T) *database {
+	t.Helper()
+	return &database{testdb.NewEmpty(t)}
+}
 
 func (d *database) waitForNoSession(t *testing.T) {
 	t.Helper()
