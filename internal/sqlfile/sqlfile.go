@@ -56,7 +56,7 @@ var parts embed.FS
 // A part is text that several statements share. A comment in a file stands for it, and says what
 // stands for the words in braces:
 //
-//	-- include span_of_key: table=ready; key=named.key
+//	-- include span_of_key: table=ready; key=named.key; columns=ready.lo, ready.hi
 //
 // The list goes on in the next line behind a semicolon that ends one.
 var includePattern = regexp.MustCompile(`(?m)^( *)-- include (\w+)(?:: ((?:.+;\n *--)*.+))?$`)

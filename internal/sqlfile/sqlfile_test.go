@@ -30,7 +30,7 @@ func TestWhole_PutsInParts(t *testing.T) {
 	const file = `SELECT *
 FROM (
     -- include span_of_key: table=ready;
-    --   key=named.key
+    --   key=named.key; columns=ready.lo, ready.hi
 ) AS span
 `
 	const want = `SELECT *
@@ -56,8 +56,8 @@ FROM (
 
 func TestStatement_PutsInPartsAndFailsWithoutThem(t *testing.T) {
 	t.Parallel()
-	got := sqlfile.Statement("-- name: a\n-- include span_of_key: table=ready; key=named.key\n")
-	if !strings.HasPrefix(got, "-- name: a\nSELECT ready.lo") {
+	got := sqlfile.Statement("-- name: a\n-- include drop_deadlines\n")
+	if !strings.HasPrefix(got, "-- name: a\nDELETE FROM stint.deadlines") {
 		t.Errorf("Statement = %q, want the part in it", got)
 	}
 	if got := sqlfile.Statement("SELECT 1\n-- include nothing"); strings.Contains(got, "SELECT") {

@@ -22,11 +22,7 @@ SELECT leased.lo FROM (
         SELECT span.lo
         FROM target
         CROSS JOIN LATERAL (
-            SELECT leased.lo, leased.hi
-            FROM stint.leased
-            WHERE leased.lo BETWEEN target.key >> 10 << 10 AND target.key
-            ORDER BY leased.lo DESC
-            LIMIT 1
+            -- include span_of_key: table=leased; key=target.key; columns=leased.lo, leased.hi
         ) AS span
         WHERE span.hi >= target.key
     ))

@@ -97,10 +97,7 @@ UNION ALL
 SELECT named.key, 10 + span.cause, span.tries, NULL, NULL, NULL
 FROM unnest($1::bigint[]) AS named (key)
 CROSS JOIN LATERAL (
-    SELECT finished.lo, finished.hi, finished.tries, finished.cause
-    FROM stint.finished
-    WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
-    ORDER BY finished.lo DESC
-    LIMIT 1
+    -- include span_of_key: table=finished; key=named.key;
+    --   columns=finished.lo, finished.hi, finished.tries, finished.cause
 ) AS span
 WHERE span.hi >= named.key AND (span.lo = span.hi OR NOT $3::boolean)

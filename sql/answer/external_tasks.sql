@@ -9,22 +9,14 @@ SELECT task.key, task.id, task.action, task.post_result,
        coalesce(
            (SELECT span.hi >= task.key
             FROM (
-                SELECT ready.hi
-                FROM stint.ready
-                WHERE ready.lo BETWEEN task.key >> 10 << 10 AND task.key
-                ORDER BY ready.lo DESC
-                LIMIT 1
+                -- include span_of_key: table=ready; key=task.key; columns=ready.hi
             ) AS span),
            false
        ) AS ready,
        coalesce(
            (SELECT span.hi >= task.key
             FROM (
-                SELECT finished.hi
-                FROM stint.finished
-                WHERE finished.lo BETWEEN task.key >> 10 << 10 AND task.key
-                ORDER BY finished.lo DESC
-                LIMIT 1
+                -- include span_of_key: table=finished; key=task.key; columns=finished.hi
             ) AS span),
            false
        ) AS finished,

@@ -180,11 +180,7 @@ UNION ALL
 SELECT named.key, 2 /* ready */, NULL
 FROM unnest($1::bigint[]) AS named (key)
 CROSS JOIN LATERAL (
-    SELECT ready.lo, ready.hi
-    FROM stint.ready
-    WHERE ready.lo BETWEEN named.key >> 10 << 10 AND named.key
-    ORDER BY ready.lo DESC
-    LIMIT 1
+    -- include span_of_key: table=ready; key=named.key; columns=ready.lo, ready.hi
 ) AS span
 CROSS JOIN LATERAL (
     SELECT tasks.priority, tasks.limit_key, tasks.max_tries
@@ -205,22 +201,14 @@ UNION ALL
 SELECT named.key, 3 /* in progress */, NULL
 FROM unnest($1::bigint[]) AS named (key)
 CROSS JOIN LATERAL (
-    SELECT leased.hi
-    FROM stint.leased
-    WHERE leased.lo BETWEEN named.key >> 10 << 10 AND named.key
-    ORDER BY leased.lo DESC
-    LIMIT 1
+    -- include span_of_key: table=leased; key=named.key; columns=leased.hi
 ) AS span
 WHERE span.hi >= named.key
 UNION ALL
 SELECT named.key, (10 + span.cause)::smallint, NULL
 FROM unnest($1::bigint[]) AS named (key)
 CROSS JOIN LATERAL (
-    SELECT finished.hi, finished.cause
-    FROM stint.finished
-    WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
-    ORDER BY finished.lo DESC
-    LIMIT 1
+    -- include span_of_key: table=finished; key=named.key; columns=finished.hi, finished.cause
 ) AS span
 WHERE span.hi >= named.key
 UNION ALL

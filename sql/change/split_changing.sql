@@ -9,7 +9,7 @@ WITH cut AS MATERIALIZED (
     SELECT found.lo, array_agg(DISTINCT named.key ORDER BY named.key) AS keys
     FROM unnest($1::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
-        -- include span_of_key: table=ready; key=named.key
+        -- include span_of_key: table=ready; key=named.key; columns=ready.lo, ready.hi
     ) AS found
     CROSS JOIN LATERAL (
         SELECT tasks.priority, tasks.limit_key, tasks.max_tries

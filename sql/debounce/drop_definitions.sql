@@ -15,15 +15,4 @@ WITH definition AS (
 ), answerable AS (
     DELETE FROM stint.answer_keys WHERE answer_keys.key = ANY ($1::bigint[])
 )
-DELETE FROM stint.deadlines
-USING (
-    SELECT deadline.tid
-    FROM definition
-    CROSS JOIN LATERAL (
-        SELECT deadlines.ctid AS tid
-        FROM stint.deadlines
-        WHERE deadlines.deadline = definition.deadline AND deadlines.key = definition.key
-        OFFSET 0
-    ) AS deadline
-) AS limits
-WHERE deadlines.ctid = limits.tid
+-- include drop_deadlines

@@ -13,11 +13,7 @@ CROSS JOIN LATERAL (
     SELECT tasks.key FROM stint.tasks WHERE tasks.id = pair.ahead OFFSET 0
 ) AS running
 CROSS JOIN LATERAL (
-    SELECT leased.hi
-    FROM stint.leased
-    WHERE leased.lo BETWEEN running.key >> 10 << 10 AND running.key
-    ORDER BY leased.lo DESC
-    LIMIT 1
+    -- include span_of_key: table=leased; key=running.key; columns=leased.hi
 ) AS span
 CROSS JOIN LATERAL (
     SELECT tasks.key, tasks.id, tasks.inserted_at

@@ -26,11 +26,7 @@ WITH ended AS MATERIALIZED (
               WHEN (SELECT true FROM stint.scheduled WHERE scheduled.key = seen.key) THEN true
               ELSE (SELECT span.hi >= seen.key
                     FROM (
-                        SELECT ready.hi
-                        FROM stint.ready
-                        WHERE ready.lo BETWEEN seen.key >> 10 << 10 AND seen.key
-                        ORDER BY ready.lo DESC
-                        LIMIT 1
+                        -- include span_of_key: table=ready; key=seen.key; columns=ready.hi
                     ) AS span)
           END
 ), expired AS MATERIALIZED (
@@ -43,11 +39,7 @@ WITH ended AS MATERIALIZED (
                     WHERE tasks.key = seen.key) <= statement_timestamp()
               THEN (SELECT span.hi >= seen.key
                     FROM (
-                        SELECT finished.hi
-                        FROM stint.finished
-                        WHERE finished.lo BETWEEN seen.key >> 10 << 10 AND seen.key
-                        ORDER BY finished.lo DESC
-                        LIMIT 1
+                        -- include span_of_key: table=finished; key=seen.key; columns=finished.hi
                     ) AS span) IS NOT true
           END
 )

@@ -21,11 +21,7 @@ WITH RECURSIVE named AS MATERIALIZED (
            $2::integer = 3 OR $2::integer > 0 AND (
                SELECT span.hi >= named.key
                FROM (
-                   SELECT finished.hi
-                   FROM stint.finished
-                   WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
-                   ORDER BY finished.lo DESC
-                   LIMIT 1
+                   -- include span_of_key: table=finished; key=named.key; columns=finished.hi
                ) AS span
            ) IS NOT true
     FROM named
@@ -62,11 +58,8 @@ WITH RECURSIVE named AS MATERIALIZED (
     SELECT edge.after, (
                SELECT span.hi >= edge.after AND span.cause IN (0 /* completed */, 8 /* skipped */)
                FROM (
-                   SELECT finished.hi, finished.cause
-                   FROM stint.finished
-                   WHERE finished.lo BETWEEN edge.after >> 10 << 10 AND edge.after
-                   ORDER BY finished.lo DESC
-                   LIMIT 1
+                   -- include span_of_key: table=finished; key=edge.after;
+                   --   columns=finished.hi, finished.cause
                ) AS span
            ) IS true
     FROM above
@@ -91,11 +84,7 @@ WITH RECURSIVE named AS MATERIALIZED (
         SELECT DISTINCT reached.key FROM reached WHERE $2::integer = 3 AND reached.falls
     ) AS behind
     CROSS JOIN LATERAL (
-        SELECT finished.hi
-        FROM stint.finished
-        WHERE finished.lo BETWEEN behind.key >> 10 << 10 AND behind.key
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=behind.key; columns=finished.hi
     ) AS span
     CROSS JOIN LATERAL (
         SELECT edges.* FROM stint.edges WHERE edges.run = behind.key OFFSET 0

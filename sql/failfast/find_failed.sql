@@ -21,11 +21,8 @@ WITH looked AS MATERIALIZED (
            CASE WHEN span.hi >= looked.key THEN span.cause END AS cause, span.finished_at
     FROM looked
     LEFT JOIN LATERAL (
-        SELECT finished.hi, finished.cause, finished.finished_at
-        FROM stint.finished
-        WHERE finished.lo BETWEEN looked.key >> 10 << 10 AND looked.key
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=looked.key;
+        --   columns=finished.hi, finished.cause, finished.finished_at
     ) AS span ON true
 ), gone AS (
     DELETE FROM stint.fail_fast

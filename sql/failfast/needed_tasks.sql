@@ -12,11 +12,8 @@
 WITH RECURSIVE above (key, cause, finished_at) AS (
     SELECT $1::bigint, span.cause, span.finished_at
     FROM (
-        SELECT finished.hi, finished.cause, finished.finished_at
-        FROM stint.finished
-        WHERE finished.lo BETWEEN $1::bigint >> 10 << 10 AND $1::bigint
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=$1::bigint;
+        --   columns=finished.hi, finished.cause, finished.finished_at
     ) AS span
     WHERE span.hi >= $1::bigint
     UNION
@@ -26,11 +23,8 @@ WITH RECURSIVE above (key, cause, finished_at) AS (
         SELECT edges.after FROM stint.edges WHERE edges.run = above.key OFFSET 0
     ) AS edge
     LEFT JOIN LATERAL (
-        SELECT finished.hi, finished.cause, finished.finished_at
-        FROM stint.finished
-        WHERE finished.lo BETWEEN edge.after >> 10 << 10 AND edge.after
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=edge.after;
+        --   columns=finished.hi, finished.cause, finished.finished_at
     ) AS last ON true
     CROSS JOIN LATERAL (
         SELECT CASE WHEN last.hi >= edge.after THEN last.cause END AS cause,
@@ -71,11 +65,8 @@ SELECT unfinished.key, NULL, NULL,
            ) AS edge
            WHERE (SELECT last.cause <> 0 AND last.hi >= edge.run
                   FROM (
-                      SELECT finished.hi, finished.cause
-                      FROM stint.finished
-                      WHERE finished.lo BETWEEN edge.run >> 10 << 10 AND edge.run
-                      ORDER BY finished.lo DESC
-                      LIMIT 1
+                      -- include span_of_key: table=finished; key=edge.run;
+                      --   columns=finished.hi, finished.cause
                   ) AS last) IS NOT true
            UNION ALL
            SELECT unfinished.key WHERE unfinished.post_result

@@ -16,11 +16,8 @@ SELECT EXISTS (
     WHERE edge.run <> ALL ($1::bigint[])
       AND (SELECT last.cause <> 0 AND last.hi >= edge.run
            FROM (
-               SELECT finished.hi, finished.cause
-               FROM stint.finished
-               WHERE finished.lo BETWEEN edge.run >> 10 << 10 AND edge.run
-               ORDER BY finished.lo DESC
-               LIMIT 1
+               -- include span_of_key: table=finished; key=edge.run;
+               --   columns=finished.hi, finished.cause
            ) AS last) IS NOT true
 ) OR EXISTS (
     -- Debounce gives a task another definition under its key.
@@ -28,10 +25,7 @@ SELECT EXISTS (
 ) OR (
     SELECT last.cause <> 0 AND last.hi >= $2::bigint AND last.finished_at = $3::timestamptz
     FROM (
-        SELECT finished.hi, finished.cause, finished.finished_at
-        FROM stint.finished
-        WHERE finished.lo BETWEEN $2::bigint >> 10 << 10 AND $2::bigint
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=$2::bigint;
+        --   columns=finished.hi, finished.cause, finished.finished_at
     ) AS last
 ) IS NOT true AS needed

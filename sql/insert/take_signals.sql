@@ -46,11 +46,8 @@ LEFT JOIN LATERAL (
         OFFSET 0
     ) AS edge
     LEFT JOIN LATERAL (
-        SELECT finished.hi, finished.cause, finished.result
-        FROM stint.finished
-        WHERE finished.lo BETWEEN edge.after >> 10 << 10 AND edge.after
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=edge.after;
+        --   columns=finished.hi, finished.cause, finished.result
     ) AS span ON true
     CROSS JOIN LATERAL (
         SELECT CASE WHEN span.hi >= edge.after AND span.cause <> 5 /* replaced */ THEN span.cause

@@ -27,17 +27,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
         OFFSET 0
     ) AS limits
     CROSS JOIN LATERAL (
-        -- What was brought back before, and not fetched.
-        SELECT coalesce(sum(CASE WHEN head.position = 0 THEN head.hi - head.lo + 1 END), 0)::bigint
-                   AS tasks
-        FROM (
-            SELECT ready.position, ready.lo, ready.hi
-            FROM stint.ready
-            WHERE ready.action = limits.action AND ready.rank >= 0
-              AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
-            ORDER BY ready.action, ready.rank, ready.hi
-            LIMIT $2::integer
-        ) AS head
+        -- include brought_back
     ) AS ready
     CROSS JOIN LATERAL (
         -- The weight of the next keys, up to as many as share $2 by turns of 32.

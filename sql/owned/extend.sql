@@ -20,11 +20,7 @@ FOR NO KEY UPDATE
 --   $2 claim  bigint
 SELECT $1::bigint, span.claim
 FROM (
-    SELECT leased.hi, leased.claim
-    FROM stint.leased
-    WHERE leased.lo BETWEEN $1::bigint >> 10 << 10 AND $1::bigint
-    ORDER BY leased.lo DESC
-    LIMIT 1
+    -- include span_of_key: table=leased; key=$1::bigint; columns=leased.hi, leased.claim
 ) AS span
 WHERE span.hi >= $1::bigint AND span.claim = $2::bigint
 

@@ -39,11 +39,8 @@ FROM (
         SELECT tasks.id, tasks.action FROM stint.tasks WHERE tasks.key = behind.after OFFSET 0
     ) AS task
     CROSS JOIN LATERAL (
-        SELECT finished.hi, finished.cause, finished.status, finished.result
-        FROM stint.finished
-        WHERE finished.lo BETWEEN behind.after >> 10 << 10 AND behind.after
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=behind.after;
+        --   columns=finished.hi, finished.cause, finished.status, finished.result
     ) AS ended
     WHERE behind.after >= $2::bigint
       AND ended.hi >= behind.after

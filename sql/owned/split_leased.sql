@@ -20,7 +20,7 @@ WITH cut AS MATERIALIZED (
         SELECT span.lo
         FROM (VALUES (named.lo), (named.hi)) AS border (key)
         CROSS JOIN LATERAL (
-            -- include span_of_key: table=leased; key=border.key
+            -- include span_of_key: table=leased; key=border.key; columns=leased.lo, leased.hi
         ) AS span
         WHERE span.hi >= border.key AND (span.lo < named.lo OR span.hi > named.hi)
         GROUP BY span.lo

@@ -10,11 +10,7 @@ CROSS JOIN LATERAL (
     SELECT tasks.key FROM stint.tasks WHERE tasks.id = named.id OFFSET 0
 ) AS task
 CROSS JOIN LATERAL (
-    SELECT leased.lo, leased.hi
-    FROM stint.leased
-    WHERE leased.lo BETWEEN task.key >> 10 << 10 AND task.key
-    ORDER BY leased.lo DESC
-    LIMIT 1
+    -- include span_of_key: table=leased; key=task.key; columns=leased.lo, leased.hi
 ) AS span
 WHERE span.hi >= task.key AND span.lo < span.hi
 ORDER BY task.key

@@ -9,11 +9,7 @@ SELECT named.key, named.claim
 FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
 WHERE (SELECT span.claim
        FROM (
-           SELECT leased.hi, leased.claim
-           FROM stint.leased
-           WHERE leased.lo BETWEEN named.key >> 10 << 10 AND named.key
-           ORDER BY leased.lo DESC
-           LIMIT 1
+           -- include span_of_key: table=leased; key=named.key; columns=leased.hi, leased.claim
        ) AS span
        WHERE span.hi >= named.key) = named.claim
    OR (SELECT ready.claim

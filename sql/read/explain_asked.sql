@@ -12,11 +12,8 @@ WITH task AS MATERIALIZED (
     SELECT tasks.action,
            (SELECT actors.attendant
             FROM (
-                SELECT leased.hi, leased.claim, leased.part
-                FROM stint.leased
-                WHERE leased.lo BETWEEN tasks.key >> 10 << 10 AND tasks.key
-                ORDER BY leased.lo DESC
-                LIMIT 1
+                -- include span_of_key: table=leased; key=tasks.key;
+                --   columns=leased.hi, leased.claim, leased.part
             ) AS leased
             CROSS JOIN LATERAL (
                 SELECT leases.session, leases.actor
@@ -53,10 +50,7 @@ WITH task AS MATERIALIZED (
     SELECT concerned.owns, concerned.waits, concerned.actors,
            concerned.gone_at IS NULL
            AND (pg_is_in_recovery() OR concerned.id IN (
-               SELECT classid::bigint << 32 | objid::bigint
-               FROM pg_locks
-               WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+               -- include living_sessions
            )) AS lives
     FROM concerned
 )

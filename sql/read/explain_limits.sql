@@ -22,11 +22,8 @@ FROM (
            32767 - span.priority AS tier
     FROM stint.tasks
     CROSS JOIN LATERAL (
-        SELECT ready.hi, ready.position, ready.priority
-        FROM stint.ready
-        WHERE ready.lo BETWEEN tasks.key >> 10 << 10 AND tasks.key
-        ORDER BY ready.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=ready; key=tasks.key;
+        --   columns=ready.hi, ready.position, ready.priority
     ) AS span
     WHERE tasks.id = $1::text AND span.hi >= tasks.key
     OFFSET 0

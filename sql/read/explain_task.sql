@@ -11,26 +11,18 @@
 --   $2 tasks  integer
 WITH named AS MATERIALIZED (
     -- waits says that the task is blocked, fell that it was aborted because of a predecessor, or
-    -- skipped. The span of a key is the last that begins in the key's block of 1,024, at the key or
-    -- ahead of it.
+    -- skipped.
     SELECT tasks.key, tasks.action, tasks.limit_key,
            (SELECT span.hi >= tasks.key
             FROM (
-                SELECT ready.hi
-                FROM stint.ready
-                WHERE ready.lo BETWEEN tasks.key >> 10 << 10 AND tasks.key
-                ORDER BY ready.lo DESC
-                LIMIT 1
+                -- include span_of_key: table=ready; key=tasks.key; columns=ready.hi
             ) AS span) AS is_ready,
            (SELECT true FROM stint.blocked WHERE blocked.key = tasks.key) AS waits,
            tasks.on_abort,
            (SELECT span.cause IN (3 /* a predecessor */, 8 /* skipped */) AND span.hi >= tasks.key
             FROM (
-                SELECT finished.hi, finished.cause
-                FROM stint.finished
-                WHERE finished.lo BETWEEN tasks.key >> 10 << 10 AND tasks.key
-                ORDER BY finished.lo DESC
-                LIMIT 1
+                -- include span_of_key: table=finished; key=tasks.key;
+                --   columns=finished.hi, finished.cause
             ) AS span) AS fell
     FROM stint.tasks
     WHERE tasks.id = $1::text
@@ -92,11 +84,7 @@ WITH named AS MATERIALIZED (
             OFFSET 0
         ) AS slot
         CROSS JOIN LATERAL (
-            SELECT leased.hi, leased.claim
-            FROM stint.leased
-            WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
-            ORDER BY leased.lo DESC
-            LIMIT 1
+            -- include span_of_key: table=leased; key=slot.key; columns=leased.hi, leased.claim
         ) AS leased
         WHERE leased.hi >= slot.key AND leased.claim = slot.claim
         UNION

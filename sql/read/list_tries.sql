@@ -19,11 +19,7 @@ WITH task AS MATERIALIZED (
            END::smallint AS outcome
     FROM task
     CROSS JOIN LATERAL (
-        SELECT finished.*
-        FROM stint.finished
-        WHERE finished.lo BETWEEN task.key >> 10 << 10 AND task.key
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=task.key; columns=finished.*
     ) AS span
     WHERE span.hi >= task.key AND span.actor IS NOT NULL
 ), kept AS MATERIALIZED (

@@ -7,21 +7,7 @@
 --   $1 tasks  integer
 WITH watched AS MATERIALIZED (
     SELECT actors.session, actors.actor
-    FROM stint.actors
-    CROSS JOIN LATERAL (
-        SELECT sessions.id, sessions.gone_at
-        FROM stint.sessions
-        WHERE sessions.id = actors.attendant
-        OFFSET 0
-    ) AS session
-    WHERE session.gone_at IS NULL
-      -- The lock shows whether a session lives. A standby does not know the locks.
-      AND (pg_is_in_recovery() OR session.id IN (
-          SELECT classid::bigint << 32 | objid::bigint
-          FROM pg_locks
-          WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-      ))
+    -- include attended_actors
 ), chosen AS MATERIALIZED (
     SELECT span.key, row_number() OVER (ORDER BY lease.deadline DESC, span.key) AS place
     FROM (

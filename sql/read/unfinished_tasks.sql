@@ -11,11 +11,7 @@ WITH unfinished AS MATERIALIZED (
         SELECT tasks.key, tasks.id FROM stint.tasks WHERE tasks.id = named.id OFFSET 0
     ) AS task
     LEFT JOIN LATERAL (
-        SELECT finished.hi
-        FROM stint.finished
-        WHERE finished.lo BETWEEN task.key >> 10 << 10 AND task.key
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=task.key; columns=finished.hi
     ) AS finished ON true
     WHERE (finished.hi >= task.key) IS NOT TRUE
 ), keys AS (

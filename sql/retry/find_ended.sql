@@ -9,11 +9,7 @@ WITH RECURSIVE reached (key, cause) AS (
     SELECT named.key, span.cause
     FROM unnest($1::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
-        SELECT finished.hi, finished.cause
-        FROM stint.finished
-        WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=named.key; columns=finished.hi, finished.cause
     ) AS span
     WHERE span.hi >= named.key
     UNION

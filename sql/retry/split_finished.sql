@@ -10,7 +10,7 @@ WITH cut AS MATERIALIZED (
     SELECT span.lo, array_agg(named.key ORDER BY named.key) AS keys
     FROM unnest($1::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
-        -- include span_of_key: table=finished; key=named.key
+        -- include span_of_key: table=finished; key=named.key; columns=finished.lo, finished.hi
     ) AS span
     WHERE span.hi >= named.key AND span.lo < span.hi
     GROUP BY span.lo

@@ -15,11 +15,8 @@ SELECT named.place,
        -- How the performance ended the task, null if it did not.
        (SELECT span.cause
         FROM (
-            SELECT finished.hi, finished.claim, finished.cause
-            FROM stint.finished
-            WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
-            ORDER BY finished.lo DESC
-            LIMIT 1
+            -- include span_of_key: table=finished; key=named.key;
+            --   columns=finished.hi, finished.claim, finished.cause
         ) AS span
         WHERE span.hi >= named.key AND span.claim = named.claim
           AND (SELECT true FROM stint.tasks WHERE tasks.key = named.key)
@@ -42,11 +39,8 @@ SELECT named.place,
        coalesce(
            (SELECT true
             FROM (
-                SELECT leased.hi, leased.claim
-                FROM stint.leased
-                WHERE leased.lo BETWEEN named.key >> 10 << 10 AND named.key
-                ORDER BY leased.lo DESC
-                LIMIT 1
+                -- include span_of_key: table=leased; key=named.key;
+                --   columns=leased.hi, leased.claim
             ) AS span
             WHERE span.hi >= named.key AND span.claim = named.claim),
            false

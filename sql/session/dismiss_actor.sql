@@ -20,30 +20,6 @@ WITH dismissed AS (
     WHERE (SELECT true
            FROM stint.actors
            WHERE actors.session = $1::bigint AND actors.actor = $2::text) IS NULL
-), held AS MATERIALIZED (
-    SELECT lease.tid
-    FROM lost
-    CROSS JOIN LATERAL (
-        SELECT leases.ctid AS tid
-        FROM stint.leases
-        WHERE leases.session = lost.session AND leases.actor = $2::text
-          AND leases.deadline + interval '0' > statement_timestamp() -- not along leases_order
-        FOR NO KEY UPDATE SKIP LOCKED
-    ) AS lease
-), expired AS (
-    UPDATE stint.leases
-    SET deadline = statement_timestamp()
-    FROM held
-    WHERE leases.ctid = held.tid -- a lease that was just extended has left it
-    RETURNING leases.claim
-)
-SELECT (SELECT count(*)
-        FROM lost
-        CROSS JOIN LATERAL (
-            SELECT leases.deadline
-            FROM stint.leases
-            WHERE leases.session = lost.session AND leases.actor = $2::text
-            OFFSET 0
-        ) AS lease
-        WHERE lease.deadline > statement_timestamp())
-       - (SELECT count(*) FROM expired) AS passed
+),
+-- include end_leases: session=lost.session
+SELECT passed.leases AS passed FROM passed

@@ -12,34 +12,9 @@ WITH lost AS MATERIALIZED (
     SELECT sessions.id
     FROM stint.sessions
     WHERE sessions.id = $1::bigint AND pg_try_advisory_xact_lock($1::bigint)
-), held AS MATERIALIZED (
-    SELECT lease.tid
-    FROM lost
-    CROSS JOIN LATERAL (
-        SELECT leases.ctid AS tid
-        FROM stint.leases
-        WHERE leases.session = lost.id AND leases.actor = $2::text
-          AND leases.deadline + interval '0' > statement_timestamp() -- not along leases_order
-        FOR NO KEY UPDATE SKIP LOCKED
-    ) AS lease
-), expired AS (
-    UPDATE stint.leases
-    SET deadline = statement_timestamp()
-    FROM held
-    WHERE leases.ctid = held.tid -- a lease that was just extended has left it
-    RETURNING leases.claim
-), passed AS MATERIALIZED (
-    SELECT (SELECT count(*)
-            FROM lost
-            CROSS JOIN LATERAL (
-                SELECT leases.deadline
-                FROM stint.leases
-                WHERE leases.session = lost.id AND leases.actor = $2::text
-                OFFSET 0
-            ) AS lease
-            WHERE lease.deadline > statement_timestamp())
-           - (SELECT count(*) FROM expired) AS leases
-), unregistered AS (
+),
+-- include end_leases: session=lost.id
+, unregistered AS (
     -- The actor stays registered as long as leases were passed over, so that they are found again.
     DELETE FROM stint.actors
     USING lost, passed

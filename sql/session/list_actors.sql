@@ -19,20 +19,5 @@ SELECT actors.actor, actors.actions,
               AND leased.claim = lease.claim AND leased.part = lease.part
         ) AS part) AS tasks,
        actors.since
-FROM stint.actors
-CROSS JOIN LATERAL (
-    SELECT sessions.id, sessions.gone_at
-    FROM stint.sessions
-    WHERE sessions.id = actors.attendant
-    OFFSET 0
-) AS session
-WHERE session.gone_at IS NULL
-  -- Where nobody maintains, nobody notes that a session is gone, but its lock is. A standby does
-  -- not know the locks.
-  AND (pg_is_in_recovery() OR session.id IN (
-      SELECT classid::bigint << 32 | objid::bigint
-      FROM pg_locks
-      WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-  ))
+-- include attended_actors
 ORDER BY actors.actor, actors.since

@@ -10,11 +10,7 @@ WITH ended AS MATERIALIZED (
     SELECT true AS found
     FROM unnest($1::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
-        SELECT finished.hi
-        FROM stint.finished
-        WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=named.key; columns=finished.hi
     ) AS span
     WHERE span.hi >= named.key
     LIMIT 1

@@ -23,16 +23,11 @@ WITH named AS MATERIALIZED (
     ORDER BY named.key
 ), queued AS MATERIALIZED (
     -- A task that shall wait must be alone in its span. One that became ready behind split_ready,
-    -- in a span with others, is left out of the answer. The span of a key is the last that begins
-    -- in the key's block of 1,024, at the key or ahead of it.
+    -- in a span with others, is left out of the answer.
     SELECT named.key, named.is_after, named.is_run, ready.lo, ready.late
     FROM named
     CROSS JOIN LATERAL (
-        SELECT ready.lo
-        FROM stint.ready
-        WHERE ready.lo BETWEEN named.key >> 10 << 10 AND named.key
-        ORDER BY ready.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=ready; key=named.key; columns=ready.lo
     ) AS span
     CROSS JOIN LATERAL (
         SELECT ready.lo, ready.late
@@ -45,11 +40,7 @@ WITH named AS MATERIALIZED (
     SELECT named.key, named.is_after, leased.lo
     FROM named
     CROSS JOIN LATERAL (
-        SELECT leased.lo
-        FROM stint.leased
-        WHERE leased.lo BETWEEN named.key >> 10 << 10 AND named.key
-        ORDER BY leased.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=leased; key=named.key; columns=leased.lo
     ) AS span
     CROSS JOIN LATERAL (
         SELECT leased.lo
@@ -109,11 +100,7 @@ UNION ALL
 SELECT named.key, (10 + span.cause)::smallint, false, joined.completed, joined.aborted, false
 FROM named
 CROSS JOIN LATERAL (
-    SELECT finished.hi, finished.cause
-    FROM stint.finished
-    WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
-    ORDER BY finished.lo DESC
-    LIMIT 1
+    -- include span_of_key: table=finished; key=named.key; columns=finished.hi, finished.cause
 ) AS span
 LEFT JOIN LATERAL (
     SELECT joined.completed, joined.aborted

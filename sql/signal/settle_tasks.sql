@@ -313,18 +313,7 @@ WITH RECURSIVE due AS (
     WHERE tasks.key = ANY (ARRAY(SELECT ended.key FROM ended WHERE ended.cause = 7 /* deleted */))
     RETURNING tasks.key, tasks.deadline
 ), limited AS (
-    DELETE FROM stint.deadlines
-    USING (
-        SELECT deadline.tid
-        FROM definition
-        CROSS JOIN LATERAL (
-            SELECT deadlines.ctid AS tid
-            FROM stint.deadlines
-            WHERE deadlines.deadline = definition.deadline AND deadlines.key = definition.key
-            OFFSET 0
-        ) AS deadline
-    ) AS limits
-    WHERE deadlines.ctid = limits.tid
+    -- include drop_deadlines
 ), counted AS MATERIALIZED (
     -- The tasks that have got signals and did not end in the walk, with all their signals together.
     SELECT target.key, max(target.claim) AS claim, max(target.tries) AS tries,

@@ -10,7 +10,7 @@ WITH cut AS MATERIALIZED (
     SELECT found.lo, array_agg(DISTINCT named.key ORDER BY named.key) AS keys
     FROM unnest($1::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
-        -- include span_of_key: table=ready; key=named.key
+        -- include span_of_key: table=ready; key=named.key; columns=ready.lo, ready.hi
     ) AS found
     WHERE found.lo < found.hi AND found.hi >= named.key
     GROUP BY found.lo

@@ -28,10 +28,7 @@ WHERE (action_stats.asked_at IS NULL
              ))
         -- Where nobody maintains, nobody notes that a session is gone, but its lock is.
         AND sessions.id IN (
-            SELECT classid::bigint << 32 | objid::bigint
-            FROM pg_locks
-            WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            -- include living_sessions
         )
   )
 ORDER BY waiting.oldest DESC

@@ -20,11 +20,7 @@ WITH seen AS MATERIALIZED (
     SELECT slot.tid
     FROM seen
     LEFT JOIN LATERAL (
-        SELECT leased.hi, leased.claim
-        FROM stint.leased
-        WHERE leased.lo BETWEEN seen.key >> 10 << 10 AND seen.key
-        ORDER BY leased.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=leased; key=seen.key; columns=leased.hi, leased.claim
     ) AS leased ON true
     CROSS JOIN LATERAL (
         SELECT slots.ctid AS tid

@@ -54,16 +54,11 @@ WITH walked AS MATERIALIZED (
     ) AS counted
     WHERE counted.before < $6::integer
 ), named AS MATERIALIZED (
-    -- The span of a key is the last that begins in the key's block of 1,024, at the key or ahead of
-    -- it.
     SELECT DISTINCT span.lo, span.hi, span.finished_at, span.cause
     FROM unnest($7::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
-        SELECT finished.lo, finished.hi, finished.finished_at, finished.cause
-        FROM stint.finished
-        WHERE finished.lo BETWEEN named.key >> 10 << 10 AND named.key
-        ORDER BY finished.lo DESC
-        LIMIT 1
+        -- include span_of_key: table=finished; key=named.key;
+        --   columns=finished.lo, finished.hi, finished.finished_at, finished.cause
     ) AS span
     WHERE span.hi >= named.key
 ), judged AS MATERIALIZED (

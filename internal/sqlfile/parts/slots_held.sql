@@ -11,10 +11,6 @@ FROM (
     OFFSET 0
 ) AS slot
 CROSS JOIN LATERAL (
-    SELECT leased.hi, leased.claim
-    FROM stint.leased
-    WHERE leased.lo BETWEEN slot.key >> 10 << 10 AND slot.key
-    ORDER BY leased.lo DESC
-    LIMIT 1
+    -- include span_of_key: table=leased; key=slot.key; columns=leased.hi, leased.claim
 ) AS leased
 WHERE leased.hi >= slot.key AND leased.claim = slot.claim
