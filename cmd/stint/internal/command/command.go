@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"runtime/debug"
 	"strings"
 
@@ -148,12 +147,4 @@ func (p *program) checkFlags(cmd *cobra.Command) error {
 	}
 	p.parsed = true
 	return nil
-}
-
-const wantURL = "must have the form postgres://user@host/database"
-
-// isDatabaseURL reports whether a text has one of the forms that pgx knows: a URL, or keywords with
-// values.
-func isDatabaseURL(text string) bool {
-	return regexp.MustCompile(`^(postgres(ql)?://|\s*\w+\s*=)`).MatchString(text)
 }

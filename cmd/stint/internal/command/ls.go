@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -96,4 +98,38 @@ func (p *program) list(ctx context.Context, filter stint.Filter) error {
 		}
 		return p.printTasks(page, now)
 	})
+}
+
+func (p *program) printTasks(page stint.TaskPage, now time.Time) error {
+	tasks := page.Tasks
+	if len(tasks) == 0 {
+		if page.Next == "" {
+			fmt.Fprintln(p.stderr, "no tasks")
+		}
+		return p.printMore(page)
+	}
+	paint := p.painter()
+	rows := [][]string{{"ID", "ACTION", paint.State("STATE"), "TRIES", "WHEN", "ACTOR", "STATUS"}}
+	for i := range tasks {
+		task := &tasks[i]
+		rows = append(rows, []string{
+			display.Text(string(task.ID)), display.Text(task.Action),
+			paint.State(string(task.State)), display.Tries(task), display.When(task, now),
+			display.Text(string(task.Actor)), display.FirstWords(task.Status),
+		})
+	}
+	if err := p.printTable(rows); err != nil {
+		return err
+	}
+	return p.printMore(page)
+}
+
+// printMore says how to get the next page, if there may be one.
+func (p *program) printMore(page stint.TaskPage) error {
+	if page.Next == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(p.stderr, "looked at %s, there may be more: --after %s\n",
+		display.Count(int64(page.Looked), "task"), display.Quote(string(page.Next)))
+	return err
 }

@@ -257,10 +257,3 @@ func (p *program) migrateStatus(ctx context.Context) error {
 		return err
 	})
 }
-
-// withConn calls work with a connection to the database, whatever its schema.
-func (p *program) withConn(ctx context.Context, work func(conn *pgxpool.Conn) error) error {
-	return p.withDatabase(ctx, func(ctx context.Context, db *database) error {
-		return db.pool.AcquireFunc(ctx, work)
-	})
-}

@@ -5,15 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"golang.org/x/term"
 
-	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 )
 
@@ -132,50 +129,4 @@ func (p *program) printNone(ctx context.Context, db *database, text string) {
 		}
 	}
 	fmt.Fprintln(p.stderr, text)
-}
-
-func (p *program) printTasks(page stint.TaskPage, now time.Time) error {
-	tasks := page.Tasks
-	if len(tasks) == 0 {
-		if page.Next == "" {
-			fmt.Fprintln(p.stderr, "no tasks")
-		}
-		return p.printMore(page)
-	}
-	paint := p.painter()
-	rows := [][]string{{"ID", "ACTION", paint.State("STATE"), "TRIES", "WHEN", "ACTOR", "STATUS"}}
-	for i := range tasks {
-		task := &tasks[i]
-		rows = append(rows, []string{
-			display.Text(string(task.ID)), display.Text(task.Action),
-			paint.State(string(task.State)), display.Tries(task), display.When(task, now),
-			display.Text(string(task.Actor)), display.FirstWords(task.Status),
-		})
-	}
-	if err := p.printTable(rows); err != nil {
-		return err
-	}
-	return p.printMore(page)
-}
-
-// shownURL is a database URL as a word of a command line, or dots if it may hold a password.
-func shownURL(text string) string {
-	parsed, err := url.Parse(text)
-	if err != nil || strings.Contains(text, "password") {
-		return "..."
-	}
-	if _, secret := parsed.User.Password(); secret {
-		return "..."
-	}
-	return display.Quote(text)
-}
-
-// printMore says how to get the next page, if there may be one.
-func (p *program) printMore(page stint.TaskPage) error {
-	if page.Next == "" {
-		return nil
-	}
-	_, err := fmt.Fprintf(p.stderr, "looked at %s, there may be more: --after %s\n",
-		display.Count(int64(page.Looked), "task"), display.Quote(string(page.Next)))
-	return err
 }

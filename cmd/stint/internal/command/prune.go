@@ -157,3 +157,14 @@ func (db *database) pruneDry(ctx context.Context) (pruned int64, err error) {
 	}
 	return pruned, err
 }
+
+// prune deletes tasks that finished long ago, or only says how many there are.
+func (db *database) prune(ctx context.Context, keep stint.Retention, dryRun bool) (int64, error) {
+	switch {
+	case db.client != nil:
+		return db.client.PruneTasks(ctx, keep, dryRun)
+	case dryRun:
+		return db.pruneDry(ctx)
+	}
+	return db.direct.Prune(ctx) // whose retention it is
+}

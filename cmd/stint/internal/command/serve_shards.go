@@ -94,17 +94,6 @@ func (s *shardSetup) open(own *stint.Store, logger *slog.Logger) (*shards.Cluste
 	})
 }
 
-// serviceAt returns the address of a service that a topology names, or false for a database.
-func serviceAt(url string) (address string, ok bool) {
-	switch {
-	case strings.HasPrefix(url, "postgres"):
-		return "", false
-	case !strings.Contains(url, "://"): // host:port, as enq has it
-		url = "http://" + url
-	}
-	return url, true
-}
-
 // openFiles reads the files that services of other shards are called with.
 func (s *shardSetup) openFiles(logger *slog.Logger) (err error) {
 	if s.tokenFile != "" {

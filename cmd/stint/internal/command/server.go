@@ -89,66 +89,14 @@ func isAddress(text string) bool {
 		at.User == nil && at.RawQuery == "" && at.Fragment == ""
 }
 
-// onService reports whether the command line, or else the environment, names a service to work on.
-func (p *program) onService() (bool, error) {
-	r := &p.remote
-	switch {
-	case p.topology != "":
-		return false, p.refuseTopology()
-	case r.address != "" && p.databaseURL != "": // one flag alone would have won
-		return false, said(errInput, "%s and %s are both set: unset one of them, or give --server "+
-			"or --database-url", serverVariable, urlVariable)
-	case r.address == "" && len(r.given) > 0:
-		return false, said(errInput, "--%s needs --server or %s", r.given[0], serverVariable)
-	case r.address == "":
-		return false, nil
-	case !isAddress(r.address): // the flag was looked at before
-		return false, said(errInput, "invalid %s %s: %s", serverVariable, shownURL(r.address),
-			wantAddress)
-	case r.schemaGiven:
-		return false, said(errInput, "--schema is for a database; a service has its own")
-	}
-	return true, nil
-}
-
-// onDatabase refuses a service, for what needs the database itself.
-func (p *program) onDatabase() error {
-	remote, err := p.onService()
-	if err != nil || !remote {
-		return err
-	}
-	named := "--server"
-	if !p.remote.asked {
-		named = serverVariable
-	}
-	return said(errInput, "this needs the database itself, not a service: instead of %s, use "+
-		"--database-url or %s", named, urlVariable)
-}
-
-// withService calls work with a client of the service.
-func (p *program) withService(
-	ctx context.Context, logger *slog.Logger,
-	work func(ctx context.Context, db *database) error,
-) (err error) {
-	c, err := p.newClient(p.remote.address, logger)
-	if err != nil {
-		return err
-	}
-	db := &database{client: c, store: patient{c}, address: p.remote.address}
-	defer func() { err = errors.Join(err, db.close(ctx)) }()
-	if _, err := c.ServiceInfo(ctx); err != nil { // it is told at once that there is none
-		return fmt.Errorf("%s: %w", db.name(), err)
-	}
-	return work(ctx, db)
-}
-
-func (p *program) newClient(address string, logger *slog.Logger) (*client.Client, error) {
+// newClient returns a client of the service at an address.
+func (r *remote) newClient(address string, logger *slog.Logger) (*client.Client, error) {
 	options := client.Options{Logger: logger}
-	from, err := p.remote.readToken(&options)
+	from, err := r.readToken(&options)
 	if err != nil {
 		return nil, err
 	}
-	if options.TLS, err = p.remote.tls(address, logger); err != nil {
+	if options.TLS, err = r.tls(address, logger); err != nil {
 		return nil, err
 	}
 	c, err := client.New(address, options)
@@ -222,4 +170,15 @@ func (p patient) WaitForTasks(
 			return infos, err
 		}
 	}
+}
+
+// serviceAt returns the address of a service that a topology names, or false for a database.
+func serviceAt(url string) (address string, ok bool) {
+	switch {
+	case strings.HasPrefix(url, "postgres"):
+		return "", false
+	case !strings.Contains(url, "://"): // host:port, as enq has it
+		url = "http://" + url
+	}
+	return url, true
 }

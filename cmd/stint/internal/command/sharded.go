@@ -213,3 +213,12 @@ func (s *sharded) noteSilent(err error) error {
 		return away
 	})...)
 }
+
+// name names the shards, for people.
+func (s *sharded) name() string {
+	names := s.Cluster().Topology().Names()
+	if len(names) == 0 {
+		return "the shards of a pattern"
+	}
+	return fmt.Sprintf("the shards %s", strings.Join(names, ", "))
+}

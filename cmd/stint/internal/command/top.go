@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,18 +102,4 @@ func (s shardedSource) Read(ctx context.Context, prefix string) (top.Snapshot, e
 	snapshot, err := s.Source.Read(ctx, prefix)
 	snapshot.Away = s.shards.takeAway()
 	return snapshot, err
-}
-
-// name names the database, or the service, for people.
-func (db *database) name() string {
-	switch {
-	case db.shards != nil:
-		return db.shards.name()
-	case db.client != nil:
-		return "the service at " + db.address
-	case db.server != nil:
-		return "the private PostgreSQL"
-	}
-	config := db.pool.Config().ConnConfig
-	return fmt.Sprintf("%s on %s", config.Database, config.Host)
 }
