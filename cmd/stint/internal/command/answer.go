@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"os"
-	"os/user"
 
 	"github.com/spf13/cobra"
 
@@ -95,12 +94,4 @@ func (p *program) answer(cmd *cobra.Command, id stint.TaskID, flags *answerFlags
 		}
 		return p.printf("%s\n", answer.Code)
 	})
-}
-
-// userName is the name of the user who has started the command, or another one if he has none.
-func userName(otherwise string) string {
-	if who, err := user.Current(); err == nil && who.Username != "" {
-		return who.Username
-	}
-	return otherwise
 }

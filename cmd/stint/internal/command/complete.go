@@ -126,23 +126,6 @@ func (p *program) actorNames(
 	return offered, cobra.ShellCompDirectiveNoFileComp
 }
 
-// stateList offers the states that a list may go on with.
-func stateList(
-	_ *cobra.Command, _ []string, begun string,
-) ([]cobra.Completion, cobra.ShellCompDirective) {
-	given, last := "", begun
-	if comma := strings.LastIndex(begun, ","); comma >= 0 {
-		given, last = begun[:comma+1], begun[comma+1:]
-	}
-	var offered []cobra.Completion
-	for _, state := range stateNames() {
-		if strings.HasPrefix(state, last) && !slices.Contains(strings.Split(given, ","), state) {
-			offered = append(offered, given+state)
-		}
-	}
-	return offered, cobra.ShellCompDirectiveNoFileComp
-}
-
 // lookUp calls look with a store, for a shell that completes a word while its user waits. It gives
 // up soon, starts no server, and says nothing of what goes wrong.
 func (p *program) lookUp(

@@ -103,3 +103,20 @@ func stateNames() []string {
 	}
 	return names
 }
+
+// stateList offers the states that a list may go on with.
+func stateList(
+	_ *cobra.Command, _ []string, begun string,
+) ([]cobra.Completion, cobra.ShellCompDirective) {
+	given, last := "", begun
+	if comma := strings.LastIndex(begun, ","); comma >= 0 {
+		given, last = begun[:comma+1], begun[comma+1:]
+	}
+	var offered []cobra.Completion
+	for _, state := range stateNames() {
+		if strings.HasPrefix(state, last) && !slices.Contains(strings.Split(given, ","), state) {
+			offered = append(offered, given+state)
+		}
+	}
+	return offered, cobra.ShellCompDirectiveNoFileComp
+}

@@ -280,19 +280,6 @@ func (p *program) insert(ctx context.Context, ensure bool) error {
 	return p.printInserted(done)
 }
 
-// refusedField says what is wrong with a field of a task. It names the field as the input does.
-func refusedField(refused *stint.ArgumentError) string {
-	names := strings.NewReplacer(
-		"Task.ID", "id", "Task.Action", "action", "Task.Key", "key",
-		"Task.Body", "body", "Task.Headers", "headers", "Task.MaxTries", "max_tries",
-		"Task.OnAbort", "on_abort", "Task.NotBefore", "not_before", "Task.Deadline", "deadline",
-		"Task.After", "after", "Task.ToSignalAfter", "to_signal_after", "Task.WhenAny", "when_any",
-		"Task.When", "when", "Condition.After", "after of a condition",
-		"Condition.States", "states of a condition", "Condition.Results", "results of a condition",
-	)
-	return names.Replace(refused.Argument + ": " + refused.Problem)
-}
-
 func (p *program) printInserted(done insertion) error {
 	if p.json {
 		printed := struct {

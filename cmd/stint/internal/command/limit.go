@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -142,29 +140,6 @@ func (p *program) printLimit(ctx context.Context, db *database, action string) e
 	return p.printJSON(document)
 }
 
-// flagsOf names arguments that were refused as the flags do.
-func flagsOf(err error) error {
-	var refused *stint.ArgumentError
-	if !errors.As(err, &refused) {
-		return err
-	}
-	names := strings.NewReplacer(
-		"Limits.ConcurrencyPerKey", "--per-key", "Limits.Concurrency", "--concurrency",
-		"Limits.FairGroup", "--fair-group", "needs Fair", "needs --fair",
-		"Limits.Fair", "--fair", "Ordered", "--ordered",
-		"Limits.RatePerKey.Burst", "--burst-per-key", "Limits.Rate.Burst", "--burst",
-		"Limits.RatePerKey.Tasks", "--rate-per-key", "Limits.Rate.Tasks", "--rate",
-		"Limits.RatePerKey.Per", "--rate-per-key", "Limits.Rate.Per", "--rate",
-		"Task.ID", "the ID", "Task.Action", "--action", "Task.Key", "--key", "Task.Body", "--body",
-		"quiet", "--quiet", "atMost", "--at-most",
-	)
-	name := names.Replace(refused.Argument)
-	if name == refused.Argument {
-		return err
-	}
-	return said(errInput, "%s %s", name, names.Replace(refused.Problem))
-}
-
 // toldAll is an error of a command that was interrupted, if it says more than that.
 func toldAll(err error) error {
 	if errors.Is(err, context.Canceled) {
@@ -216,73 +191,6 @@ func (f *limitFlags) change(limits *stint.Limits, given func(string) bool) error
 	}
 	return nil
 }
-
-// A rateFlag is a flag whose value is a rate.
-type rateFlag struct{ rate stint.Rate }
-
-var errRate = errors.New("must be a rate such as 1000/s, 5/m or 10/15m, or 0 for none")
-
-// Set reads a number of tasks, a slash, and a time: a unit, or a duration as Go writes it.
-func (f *rateFlag) Set(text string) error {
-	if text == "0" {
-		*f = rateFlag{}
-		return nil
-	}
-	number, per, found := strings.Cut(text, "/")
-	tasks, err := strconv.Atoi(number)
-	if err != nil || !found || tasks < 1 {
-		return errRate
-	}
-	for unit, length := range rateUnits() {
-		if per == unit {
-			*f = rateFlag{stint.Rate{Tasks: tasks, Per: length}}
-			return nil
-		}
-	}
-	length, err := time.ParseDuration(per)
-	if err != nil || length <= 0 {
-		return errRate
-	}
-	*f = rateFlag{stint.Rate{Tasks: tasks, Per: length}}
-	return nil
-}
-
-// rateUnits are the times that have a name in a rate.
-func rateUnits() map[string]time.Duration {
-	const day = 24 * time.Hour
-	return map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": day}
-}
-
-// String is empty for a rate that was not given.
-func (f *rateFlag) String() string {
-	if f.rate == (stint.Rate{}) {
-		return ""
-	}
-	return f.text()
-}
-
-func (f rateFlag) text() string {
-	per := f.rate.Per.String()
-	for unit, length := range rateUnits() {
-		if f.rate.Per == length {
-			per = unit
-		}
-	}
-	return fmt.Sprintf("%d/%s", f.rate.Tasks, withoutZeros(per))
-}
-
-// withoutZeros leaves the zeros at the end of a duration out: 1h0m0s is 1h.
-func withoutZeros(span string) string {
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(span, zero) {
-			span = span[:len(span)-len("0s")]
-		}
-	}
-	return span
-}
-
-// Type is for the help.
-func (f *rateFlag) Type() string { return "rate" }
 
 func (p *program) weightCommand() *cobra.Command {
 	return &cobra.Command{

@@ -3,75 +3,17 @@ package command
 import (
 	"context"
 	_ "embed" // for the statement
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/bulk"
-	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/doctor"
 	"github.com/stint-tasks/stint/internal/sqlfile"
 )
 
 //go:embed sql/networks.sql
 var networksFile string
-
-// batchTasksMax is how many tasks that a filter has found are changed in one transaction, unless
-// more of them hang together.
-const batchTasksMax = 10_000
-
-// cut cuts the tasks of a change into batches, each of which is one transaction. What a change does
-// to a task depends on which others are changed with it, and a change reaches other tasks along
-// dependencies. So tasks that can be reached from one another, or that reach the same task, are in
-// one batch, however many they are. A service does not tell what hangs together: it is sent all in
-// one request.
-func (c *change) cut(
-	ctx context.Context, db *database, tasks []bulk.Task,
-) (batches [][]bulk.Task, err error) {
-	switch {
-	case c.separate:
-		return slices.Collect(slices.Chunk(tasks, c.batchMax)), nil
-	case db.client != nil:
-		return [][]bulk.Task{tasks}, db.checkRequest(ctx, c, tasks)
-	case len(tasks) <= c.batchMax:
-		return [][]bulk.Task{tasks}, nil
-	}
-	networks, err := db.networks(ctx, tasks)
-	if err != nil {
-		return nil, err
-	}
-	var batch []bulk.Task
-	for _, network := range networks {
-		if len(batch) > 0 && len(batch)+len(network) > c.batchMax {
-			batches, batch = append(batches, batch), nil
-		}
-		batch = append(batch, network...)
-	}
-	return append(batches, batch), nil
-}
-
-// checkRequest refuses a change that is too large for one request to the service.
-func (db *database) checkRequest(ctx context.Context, c *change, tasks []bulk.Task) error {
-	info, err := db.client.ServiceInfo(ctx)
-	if err != nil || info.RequestBytesMax == 0 {
-		return err
-	}
-	const (
-		names      = 2  // the ID comes in the list of the verb, and with what was seen of the task
-		bytesOther = 48 // at most, for what else was seen
-	)
-	bytes := int64(0)
-	for i := range tasks {
-		bytes += names*int64(len(tasks[i].ID)) + bytesOther
-	}
-	if bytes <= info.RequestBytesMax {
-		return nil
-	}
-	return said(errInput, "the filters choose %s, more than one request to the service can name: "+
-		"%s fewer at a time, with narrower filters, or give --database-url",
-		display.Count(int64(len(tasks)), "task"), c.verb)
-}
 
 // networks returns the tasks, those together that hang together, in the order of their first ones.
 // Tasks that are gone meanwhile are alone.

@@ -5,11 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"text/tabwriter"
-
-	"golang.org/x/term"
 
 	"github.com/stint-tasks/stint/internal/display"
 )
@@ -82,43 +79,6 @@ func (p *program) printTable(rows [][]string) error {
 		}
 	}
 	return nil
-}
-
-// painter returns a painter that colours text on terminals, unless NO_COLOR is set
-// (https://no-color.org).
-func (p *program) painter() display.Painter {
-	return display.Painter(os.Getenv("NO_COLOR") == "" && isDrawable(p.stdout))
-}
-
-// prompt asks the user of a terminal to type what; otherwise the command would seem to hang.
-func (p *program) prompt(what string) {
-	if isTerminal(p.stdin) {
-		fmt.Fprintf(p.stderr, "type %s, and Ctrl-D at the end\n", what)
-	}
-}
-
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-// isDrawable reports whether a stream is a terminal that can show more than lines of text.
-func isDrawable(stream any) bool {
-	return isTerminal(stream) && os.Getenv("TERM") != "dumb"
-}
-
-// terminalSize returns the size of a terminal. It is zero if the stream is no terminal or does not
-// tell its size.
-func terminalSize(stream any) (columns, rows int) {
-	file, ok := stream.(*os.File)
-	if !ok {
-		return 0, 0
-	}
-	columns, rows, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		return 0, 0
-	}
-	return columns, rows
 }
 
 // printNone says that a list is empty, as far as the caller may see it.

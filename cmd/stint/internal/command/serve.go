@@ -202,22 +202,6 @@ func durabilities() []string {
 	return []string{stint.Strict: "strict", stint.Opportunistic: "opportunistic"}
 }
 
-// hostOfFlag returns the host of an address to listen at, which a flag gives.
-func hostOfFlag(flag, address string) (string, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		err = said(errInput, "invalid --%s %q: must have the form host:port, or :port for all "+
-			"addresses of this machine", flag, address)
-	}
-	return host, err
-}
-
-// isLoopback reports whether a host is this machine for itself.
-func isLoopback(host string) bool {
-	address := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || address != nil && address.IsLoopback()
-}
-
 // serve serves until ctx ends.
 func (p *program) serve(ctx context.Context, s serveSetup) error {
 	options, err := s.keep.options()
@@ -340,13 +324,4 @@ func (s *serveSetup) sayServing(ctx context.Context, db *database) {
 		s.logger.LogAttrs(ctx, slog.LevelWarn, "tokens and tasks travel in plain text beyond this "+
 			"machine, unless something in front of this service speaks TLS; see --tls-cert")
 	}
-}
-
-// hostOf is an address without its port, if it has one.
-func hostOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return host
 }

@@ -60,17 +60,3 @@ func answering(answers, next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
-
-// fromThisMachine refuses requests for a host that is not this machine: a page in a browser may
-// have the name of its host resolved to this machine, and so call a service that asks nobody who he
-// is. The advice says how to have it answer others.
-func fromThisMachine(next http.Handler, advice string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLoopback(hostOf(r.Host)) {
-			http.Error(w, "this service asks nobody who he is, so it answers only requests for "+
-				"localhost, 127.0.0.1 or [::1]; "+advice, http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -162,40 +160,6 @@ func (p *program) submit(ctx context.Context, s submission) error {
 
 // source names the file in an error.
 func (s submission) source() string { return sourceOf(s.file) }
-
-func sourceOf(file string) string {
-	if file == "-" {
-		return "standard input"
-	}
-	return display.Text(file)
-}
-
-// read reads a file in a goroutine, so that Ctrl-C need not wait for it.
-func (p *program) read(ctx context.Context, name, what string) ([]byte, error) {
-	if name == "-" {
-		p.prompt(what)
-	}
-	var text []byte
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if name == "-" {
-			text, err = io.ReadAll(p.stdin)
-		} else {
-			text, err = os.ReadFile(name) //nolint:gosec // which one is the user's choice
-		}
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errInput, err)
-	}
-	return text, nil
-}
 
 // problems returns the errors that are joined in err as one, each on a line of its own if there are
 // several.
