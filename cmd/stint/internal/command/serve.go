@@ -278,8 +278,11 @@ func (s *serveSetup) serve(ctx context.Context, db *database, schema string) (er
 	probes := health.New(of.Ready)
 	server := service.NewServer(of)
 	server.TLSConfig = s.tls
-	server.Handler = s.handler(of, groups, probes, s.newServedUI(of, db), calls,
-		stintprom.NewCollector(db.direct))
+	pages := newServedUI(of, db, s.identify != nil, s.logger)
+	server.Handler = routes(of, groups, probes, pages, calls, stintprom.NewCollector(db.direct))
+	if s.identify == nil && !s.insecure {
+		server.Handler = fromThisMachine(server.Handler, "stint help serve says how to have it ask")
+	}
 	server.ErrorLog = slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)
 	ended := make(chan error, 1)
 	go func() {

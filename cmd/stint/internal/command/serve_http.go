@@ -15,8 +15,8 @@ import (
 	"github.com/stint-tasks/stint/taskstore"
 )
 
-// handler returns what serves all paths.
-func (s *serveSetup) handler(
+// routes returns what serves all paths.
+func routes(
 	of *service.Service, groups *taskstore.Store, probes, pages http.Handler,
 	collectors ...prometheus.Collector,
 ) http.Handler {
@@ -26,7 +26,7 @@ func (s *serveSetup) handler(
 	stored := of.Guard(access.TaskStore, taskstore.Handler(groups))
 	described := openapi.Handler()
 	// No ServeMux: it redirects paths that have two slashes in a row, as names of groups may.
-	all := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
 		case strings.HasPrefix(path, "/stint.v1."):
 			of.ServeHTTP(w, r)
@@ -41,12 +41,8 @@ func (s *serveSetup) handler(
 		default:
 			stored.ServeHTTP(w, r)
 		}
-	}))
-	all = answering(of.Answers(), http.NewCrossOriginProtection().Handler(all))
-	if s.identify == nil && !s.insecure {
-		all = fromThisMachine(all, "stint help serve says how to have it ask")
-	}
-	return all
+	})
+	return answering(of.Answers(), http.NewCrossOriginProtection().Handler(all))
 }
 
 // answering passes the requests of those who answer tasks on. Their key is their only credential,

@@ -47,18 +47,20 @@ type principalUI struct {
 // principalsMax is of how many principals the pages are kept, with what they have asked for lately.
 const principalsMax = 100
 
-// newServedUI returns a handler of pages.
-func (s *serveSetup) newServedUI(of *service.Service, db *database) http.Handler {
+// newServedUI returns a handler of pages. Asks says that the service asks who calls.
+func newServedUI(
+	of *service.Service, db *database, asks bool, logger *slog.Logger,
+) http.Handler {
 	options := ui.Options{
-		Title: "Stint, " + db.name(), Clock: db.now, Logger: s.logger, CommandFlags: serverFlags,
+		Title: "Stint, " + db.name(), Clock: db.now, Logger: logger, CommandFlags: serverFlags,
 	}
-	if s.identify == nil {
+	if !asks {
 		options.Check = func(ctx context.Context) ([]ui.Finding, error) {
 			return findingsFor(db.check(ctx))
 		}
 		return http.StripPrefix(uiPath, ui.New(db.direct, options))
 	}
-	served := http.StripPrefix(uiPath, &servedUI{of: of, options: options, logger: s.logger})
+	served := http.StripPrefix(uiPath, &servedUI{of: of, options: options, logger: logger})
 	return asBasic(of.Guard(access.Read, served))
 }
 

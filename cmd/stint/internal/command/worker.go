@@ -29,8 +29,7 @@ type workerSetup struct {
 	retryBase, retryMax   time.Duration
 	keep                  keepFlags
 	logLevel              string
-	metrics               string
-	insecure              bool
+	metrics               metricsFlags
 	pollOnly              bool
 }
 
@@ -161,11 +160,8 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 		"log records of this `level` and above: "+strings.Join(logLevels(), ", "))
 	completeWith(cmd, "log-level", logLevels())
 	s.keep.add(cmd)
-	flags.StringVar(&s.metrics, "metrics", "",
-		"serve metrics to Prometheus at this `address`: host:port (default: not)")
+	s.metrics.add(cmd)
 	addPollOnly(cmd, &s.pollOnly)
-	flags.BoolVar(&s.insecure, "insecure", false,
-		"serve the metrics also beyond this machine, to whoever asks")
 	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
 }
 
@@ -202,7 +198,7 @@ func (s *workerSetup) check(cmd *cobra.Command) error {
 		s.concurrency = runtime.GOMAXPROCS(0)
 	}
 	s.grace = max(s.grace, 1) // for the worker, 0 means its default
-	return cmp.Or(s.checkMetrics(), checkTimeout(cmd, s.timeout))
+	return cmp.Or(s.metrics.check(), checkTimeout(cmd, s.timeout))
 }
 
 // checkKeep refuses flags that are about pruning where the worker prunes nothing.
@@ -260,8 +256,8 @@ func (s *workerSetup) work(
 		StopGrace: s.grace, Logger: logger,
 		Retry: worker.Retry{Base: s.retryBase, Max: s.retryMax},
 	}
-	if s.metrics != "" {
-		metrics, stop, err := s.serveMetrics(ctx, logger, db)
+	if s.metrics.address != "" {
+		metrics, stop, err := s.metrics.serve(ctx, logger, db)
 		if err != nil {
 			return err
 		}

@@ -11,36 +11,51 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint/stintprom"
 )
 
-// checkMetrics refuses an address that cannot be, or that strangers reach.
-func (s *workerSetup) checkMetrics() error {
-	if s.metrics == "" {
-		if s.insecure {
+// metricsFlags say where a worker serves its metrics.
+type metricsFlags struct {
+	address  string // empty: nowhere
+	insecure bool
+}
+
+func (m *metricsFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&m.address, "metrics", "",
+		"serve metrics to Prometheus at this `address`: host:port (default: not)")
+	flags.BoolVar(&m.insecure, "insecure", false,
+		"serve the metrics also beyond this machine, to whoever asks")
+}
+
+// check refuses an address that cannot be, or that strangers reach.
+func (m *metricsFlags) check() error {
+	if m.address == "" {
+		if m.insecure {
 			return said(errInput, "--insecure is about --metrics, which is missing")
 		}
 		return nil
 	}
-	host, err := hostOfFlag("metrics", s.metrics)
+	host, err := hostOfFlag("metrics", m.address)
 	switch {
 	case err != nil:
 		return err
-	case !isLoopback(host) && !s.insecure:
+	case !isLoopback(host) && !m.insecure:
 		return said(errInput, "--metrics %s reaches beyond this machine, and nobody is asked who "+
-			"he is: to serve the metrics to whoever asks, give --insecure", s.metrics)
+			"he is: to serve the metrics to whoever asks, give --insecure", m.address)
 	}
 	return nil
 }
 
-// serveMetrics serves the metrics of the worker to Prometheus, with those of the store if the
+// serve serves the metrics of the worker to Prometheus, with those of the store if the
 // worker has one, until the returned function is called.
-func (s *workerSetup) serveMetrics(
+func (m *metricsFlags) serve(
 	ctx context.Context, logger *slog.Logger, db *database,
 ) (*stintprom.WorkerMetrics, func() error, error) {
 	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", s.metrics)
+	listener, err := listening.Listen(ctx, "tcp", m.address)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w; another --metrics may be free", err)
 	}
@@ -59,7 +74,7 @@ func (s *workerSetup) serveMetrics(
 		Handler: mux, ReadHeaderTimeout: headersMax,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
-	if !s.insecure {
+	if !m.insecure {
 		server.Handler = fromThisMachine(mux, "stint worker --insecure answers others, too")
 	}
 	ended := make(chan error, 1)
