@@ -62,33 +62,6 @@ others (how many tasks changed with them), detail (what was set).`,
 	return cmd
 }
 
-// A changeJSON is a change as --json prints it.
-type changeJSON struct {
-	At     time.Time `json:"at"`
-	By     string    `json:"by"`
-	Reason string    `json:"reason,omitzero"`
-	Verb   string    `json:"verb"`
-	Action string    `json:"action,omitzero"`
-	Items  int       `json:"items"`
-	Names  []string  `json:"names,omitempty"`
-	Others int       `json:"others,omitzero"`
-	Detail string    `json:"detail,omitzero"`
-}
-
-func newChangeJSON(c *stint.Change) changeJSON {
-	return changeJSON{
-		utc(c.At), c.By, c.Reason, c.Verb, c.Action, c.Items, c.Names, c.Others, c.Detail,
-	}
-}
-
-func changesJSON(changed []stint.Change) []changeJSON {
-	documents := make([]changeJSON, len(changed))
-	for i := range changed {
-		documents[i] = newChangeJSON(&changed[i])
-	}
-	return documents
-}
-
 func (p *program) changes(ctx context.Context, filter stint.ChangeFilter) error {
 	if filter.Limit < 1 {
 		return said(errInput, "invalid --limit %d: must be 1 to 1,000", filter.Limit)

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,65 +42,6 @@ all tasks of the action).`,
 			return p.explain(cmd.Context(), stint.TaskID(args[0]))
 		},
 	}
-}
-
-type explanationJSON struct {
-	Task      taskJSON   `json:"task"`
-	Missing   int        `json:"missing"`
-	WaitsFor  []taskJSON `json:"waits_for"`
-	AnyOf     bool       `json:"any_of,omitzero"`
-	BecauseOf []taskJSON `json:"because_of,omitempty"`
-	TriesLeft *int       `json:"tries_left,omitempty"`
-	AskedAt   time.Time  `json:"asked_at,omitzero"`
-	Actors    int        `json:"actors"`
-	Presence  string     `json:"presence,omitzero"`
-	Now       time.Time  `json:"now"`
-
-	Limits *taskLimitsJSON `json:"limits,omitempty"`
-}
-
-type taskLimitsJSON struct {
-	Limits         *limitJSON `json:"limits,omitempty"`
-	PausedSince    time.Time  `json:"paused_since,omitzero"`
-	KeyPausedSince time.Time  `json:"key_paused_since,omitzero"`
-	InProgress     *int       `json:"in_progress,omitempty"`
-	Owned          []taskJSON `json:"owned,omitempty"`
-	KeyInProgress  *int       `json:"key_in_progress,omitempty"`
-	KeyOwned       []taskJSON `json:"key_owned,omitempty"`
-	NextAt         time.Time  `json:"next_at,omitzero"`
-	KeyNextAt      time.Time  `json:"key_next_at,omitzero"`
-	KeyWaiting     int        `json:"key_waiting"`
-	WaitsForTurn   bool       `json:"waits_for_turn"`
-	TurnsAhead     *int       `json:"turns_ahead,omitempty"`
-	Parked         bool       `json:"parked"`
-	Hidden         bool       `json:"hidden,omitzero"`
-}
-
-func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
-	if l == nil {
-		return nil
-	}
-	document := &taskLimitsJSON{
-		Limits: newLimitJSON(l.Limits), PausedSince: utc(l.PausedSince),
-		KeyPausedSince: utc(l.KeyPausedSince), NextAt: utc(l.NextAt),
-		KeyNextAt: utc(l.KeyNextAt), KeyWaiting: l.KeyWaiting, WaitsForTurn: l.WaitsForTurn,
-		Parked: l.Parked, Hidden: l.Hidden,
-		Owned: p.tasksJSON(l.Owned), KeyOwned: p.tasksJSON(l.KeyOwned),
-	}
-	for _, count := range []struct {
-		applies bool
-		from    *int
-		into    **int
-	}{
-		{l.Limits.Concurrency > 0, &l.InProgress, &document.InProgress},
-		{l.Limits.ConcurrencyPerKey > 0, &l.KeyInProgress, &document.KeyInProgress},
-		{l.WaitsForTurn, &l.TurnsAhead, &document.TurnsAhead},
-	} {
-		if count.applies {
-			*count.into = count.from
-		}
-	}
-	return document
 }
 
 func (p *program) explain(ctx context.Context, id stint.TaskID) error {

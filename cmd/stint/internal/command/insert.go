@@ -265,7 +265,7 @@ func (p *program) insert(ctx context.Context, ensure bool) error {
 			return done.insert(ctx, db, gathered)
 		}
 		var err error
-		done.inserted, err = db.store.InsertTasksFrom(ctx, rest(ctx, gathered, input))
+		done.inserted, err = db.store.InsertTasksFrom(ctx, tasksFrom(ctx, gathered, input))
 		return err
 	})
 	var refused *stint.ArgumentError
@@ -352,8 +352,8 @@ func gather(ctx context.Context, input <-chan inputTask) ([]stint.Task, bool, er
 	return tasks, false, nil
 }
 
-// rest yields the tasks gathered and then the rest of the input.
-func rest(
+// tasksFrom yields the tasks gathered and then the rest of the input.
+func tasksFrom(
 	ctx context.Context, gathered []stint.Task, input <-chan inputTask,
 ) iter.Seq2[stint.Task, error] {
 	return func(yield func(stint.Task, error) bool) {

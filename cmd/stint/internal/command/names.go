@@ -31,7 +31,7 @@ func unknownActions(ctx context.Context, db *database, nearOnly bool, actions ..
 	if len(actions) == 0 {
 		return nil
 	}
-	return unknown(ctx, db, func(
+	return unknownNames(ctx, db, func(
 		ctx context.Context, store names.Store,
 	) ([]names.Unknown, error) {
 		return names.UnknownActions(ctx, store, nearOnly, actions...)
@@ -40,14 +40,14 @@ func unknownActions(ctx context.Context, db *database, nearOnly bool, actions ..
 
 // unknownKeys says of which keys of an action nothing was found, as unknownActions does.
 func unknownKeys(ctx context.Context, db *database, action string, keys ...string) []string {
-	return unknown(ctx, db, func(
+	return unknownNames(ctx, db, func(
 		ctx context.Context, store names.Store,
 	) ([]names.Unknown, error) {
 		return names.UnknownKeys(ctx, store, action, keys...)
 	})
 }
 
-func unknown(
+func unknownNames(
 	ctx context.Context, db *database,
 	look func(ctx context.Context, store names.Store) ([]names.Unknown, error),
 ) (lines []string) {

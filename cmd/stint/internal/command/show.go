@@ -57,14 +57,14 @@ stint changes prints, the newest first; left out if there are none.`,
 					return err
 				}
 				return p.printTask(ctx, db,
-					&shown{task, neighboursOf(graph, task.ID), history, changed})
+					&shownTask{task, neighboursOf(graph, task.ID), history, changed})
 			})
 		},
 	}
 }
 
-// A shown is what show tells of a task.
-type shown struct {
+// A shownTask is what show tells of a task.
+type shownTask struct {
 	task    stint.TaskInfo
 	around  neighbours
 	history stint.History
@@ -140,7 +140,7 @@ type shownJSON struct {
 	Changes      []changeJSON `json:"changes,omitempty"`
 }
 
-func (p *program) printTask(ctx context.Context, db *database, s *shown) error {
+func (p *program) printTask(ctx context.Context, db *database, s *shownTask) error {
 	if p.json {
 		return p.printJSON(shownJSON{
 			p.newTaskJSON(&s.task), p.tasksJSON(s.around.predecessors),

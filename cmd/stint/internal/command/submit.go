@@ -260,7 +260,7 @@ func (p *program) waitForTree(
 	if err != nil {
 		return err
 	}
-	return aborted(plan, infos)
+	return abortedError(plan, infos)
 }
 
 func (p *program) printResults(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
@@ -280,8 +280,8 @@ func (p *program) printResults(plan *tasktree.Plan, infos map[string]stint.TaskI
 	return p.printTable(rows)
 }
 
-// aborted returns an error that names the aborted tasks, or nil if there are none.
-func aborted(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
+// abortedError returns an error that names the aborted tasks, or nil if there are none.
+func abortedError(plan *tasktree.Plan, infos map[string]stint.TaskInfo) error {
 	names := slices.DeleteFunc(slices.Clone(plan.Names), func(name string) bool {
 		return infos[name].StatusCode != stint.StatusAborted
 	})

@@ -63,7 +63,7 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		if err != nil {
 			return err
 		}
-		if err := p.printTask(ctx, db, &shown{task: task}); err != nil {
+		if err := p.printTask(ctx, db, &shownTask{task: task}); err != nil {
 			return err
 		}
 		if task.StatusCode == stint.StatusAborted {

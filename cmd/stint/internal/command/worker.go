@@ -286,7 +286,7 @@ func runWorker(ctx context.Context, w *worker.Worker, directory *programs.Direct
 	ended, killed := make(chan struct{}), false
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		if killed = twice(signals, ended); killed {
+		if killed = signalledTwice(signals, ended); killed {
 			signal.Reset(os.Interrupt, syscall.SIGTERM) // a third one ends the command on the spot
 			directory.Close()
 		}
@@ -301,9 +301,10 @@ func runWorker(ctx context.Context, w *worker.Worker, directory *programs.Direct
 	return err
 }
 
-// twice reports whether a signal and then Ctrl-C came before ended was closed. A second SIGTERM
-// does not count: some senders, such as timeout(1), send it to the process and then to its group.
-func twice(signals <-chan os.Signal, ended <-chan struct{}) bool {
+// signalledTwice reports whether a signal and then Ctrl-C came before ended was closed. A second
+// SIGTERM does not count: some senders, such as timeout(1), send it to the process and then to its
+// group.
+func signalledTwice(signals <-chan os.Signal, ended <-chan struct{}) bool {
 	for first := true; ; first = false {
 		select {
 		case s := <-signals:
