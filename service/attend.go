@@ -32,8 +32,8 @@ const (
 	partMax = 5 * time.Second
 )
 
-// A stream is a connection of an actor that shows that the actor lives.
-type stream struct {
+// An attendance is a stream of an actor that shows that the actor lives.
+type attendance struct {
 	*Service
 	remote  stint.RemoteActor
 	actions []string
@@ -47,7 +47,7 @@ type stream struct {
 }
 
 // Attend keeps a stream until it breaks, the actor leaves, or the service drains.
-func (o *owners) Attend(
+func (o *workerService) Attend(
 	ctx context.Context, wire *connect.BidiStream[stintv1.AttendRequest, stintv1.AttendResponse],
 ) error {
 	if !o.begin() {
@@ -70,7 +70,7 @@ func (o *owners) Attend(
 	hello := first.GetHello()
 	remote := callerOf(ctx).remote(hello.GetActor(), hello.GetSession())
 	remote.Epoch = hello.GetEpoch()
-	s := &stream{
+	s := &attendance{
 		Service: o.Service, wire: wire, actions: hello.GetActions(), remote: remote,
 		held: map[stint.Token]stint.TaskID{}, told: make(chan struct{}, 1),
 	}
@@ -93,7 +93,7 @@ func (o *owners) Attend(
 }
 
 // firstMessage waits for the first message of a stream, for a while at most.
-func (o *owners) firstMessage(
+func (o *workerService) firstMessage(
 	ctx context.Context, wire *connect.BidiStream[stintv1.AttendRequest, stintv1.AttendResponse],
 ) (*stintv1.AttendRequest, error) {
 	control := callerOf(ctx).control
@@ -107,7 +107,7 @@ func (o *owners) firstMessage(
 
 // stillMay returns an error if the caller may no longer attend the actor: the token may have been
 // removed since the stream began, and so may the grant.
-func (s *stream) stillMay(ctx context.Context) error {
+func (s *attendance) stillMay(ctx context.Context) error {
 	by := callerOf(ctx)
 	if by.again == nil {
 		return nil
@@ -125,7 +125,7 @@ func errSuperseded() error {
 }
 
 // serve passes on what either side has to tell.
-func (s *stream) serve(ctx context.Context) error {
+func (s *attendance) serve(ctx context.Context) error {
 	received := make(chan error, 1)
 	go func() { received <- s.receive() }()
 	again := time.NewTicker(attendEvery - rand.N(attendEvery/4)) //nolint:gosec,mnd // spreads load
@@ -156,7 +156,7 @@ func (s *stream) serve(ctx context.Context) error {
 }
 
 // receive notes what the actor tells until the stream ends.
-func (s *stream) receive() error {
+func (s *attendance) receive() error {
 	for {
 		message, err := s.wire.Receive()
 		if err != nil {
@@ -168,7 +168,7 @@ func (s *stream) receive() error {
 	}
 }
 
-func (s *stream) note(message *stintv1.AttendRequest) error {
+func (s *attendance) note(message *stintv1.AttendRequest) error {
 	held, err := wire.ToPerformances(message.GetHeld())
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (s *stream) note(message *stintv1.AttendRequest) error {
 }
 
 // owned returns the tasks that the actor holds.
-func (s *stream) owned() []stint.OwnedTask {
+func (s *attendance) owned() []stint.OwnedTask {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	owned := make([]stint.OwnedTask, 0, len(s.held))
@@ -213,7 +213,7 @@ func (s *stream) owned() []stint.OwnedTask {
 }
 
 // lose notes that the actor has lost a task. It is told soon.
-func (s *stream) lose(task stint.OwnedTask, cause error) {
+func (s *attendance) lose(task stint.OwnedTask, cause error) {
 	if !errors.Is(cause, stint.ErrInvalidToken) {
 		return // the store is closed, which is nothing to the actor
 	}
@@ -230,7 +230,7 @@ func (s *stream) lose(task stint.OwnedTask, cause error) {
 	}
 }
 
-func (s *stream) takeLost() []string {
+func (s *attendance) takeLost() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	lost := s.lost
@@ -240,7 +240,7 @@ func (s *stream) takeLost() []string {
 
 // end hands the actor's tasks on unless it comes back in time. An actor that has left keeps them
 // until their leases expire, and so does one whose service ends.
-func (s *stream) end(ctx context.Context) {
+func (s *attendance) end(ctx context.Context) {
 	if s.hasLeft() {
 		s.part(ctx, s.store.Remote().ForgetActor)
 		return
@@ -254,14 +254,14 @@ func (s *stream) end(ctx context.Context) {
 	})
 }
 
-func (s *stream) hasLeft() bool {
+func (s *attendance) hasLeft() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.left
 }
 
 // part tells the store that the actor is gone.
-func (s *stream) part(
+func (s *attendance) part(
 	ctx context.Context, tell func(ctx context.Context, remote stint.RemoteActor) error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, partMax)

@@ -3,31 +3,17 @@ package service
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"errors"
-	"io"
-	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"connectrpc.com/connect"
-	"google.golang.org/protobuf/proto"
 )
 
 const (
-	// bytesDefault is four of the largest requests.
-	bytesDefault = 256 << 20
-
 	// smallBytes is the size of messages that are not counted: 1,000 of them are 32 MiB.
 	smallBytes = 32 << 10
 
 	// roomMax is how long a call waits for room at most.
 	roomMax = 30 * time.Second
-
-	// prefixBytes begin a message of gRPC: a byte, and the size of the message.
-	prefixBytes = 5
 )
 
 // A budget bounds the bytes of all messages that a service holds: a call takes room for its
@@ -172,126 +158,4 @@ func (r *room) leave() {
 	r.over = true
 	r.mutex.Unlock()
 	r.suffices(0)
-}
-
-// weighed takes room for requests ahead of reading them, and gives back the room of calls.
-func (s *Service) weighed(next http.Handler) http.Handler {
-	streams := streamingProcedures()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		by := callerOf(r.Context())
-		defer by.room.leave()
-		switch {
-		case streams[r.URL.Path]: // their messages are weighed one by one
-		case r.ContentLength >= 0:
-			if err := by.room.hold(r.Context(), r.ContentLength); err != nil {
-				s.refuse(w, r, err)
-				return
-			}
-			if r.ContentLength > smallBytes { // the wait was not the sender's
-				_ = by.control.SetReadDeadline(now().Add(s.limits.TransferTime))
-			}
-		default:
-			r.Body = &weighedBody{
-				ReadCloser: r.Body, ctx: r.Context(), room: by.room, most: s.limits.RequestBytes,
-				framed: strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc"),
-				again: func() { // the wait was not the sender's
-					_ = by.control.SetReadDeadline(now().Add(s.limits.TransferTime))
-				},
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// A weighedBody is that of a request that does not say how large it is. It takes room for the size
-// at the beginning of its message, or for the largest one as soon as it is not small.
-type weighedBody struct {
-	io.ReadCloser
-
-	ctx    context.Context //nolint:containedctx // of the request
-	room   *room
-	most   int
-	framed bool // as gRPC frames messages
-	again  func()
-
-	prefix []byte
-	read   int64
-	asked  bool
-}
-
-func (b *weighedBody) Read(into []byte) (int, error) {
-	if !b.asked && b.read >= prefixBytes && b.framed || !b.asked && b.read > smallBytes {
-		b.asked = true
-		size := int64(b.most)
-		if b.framed {
-			size = min(size, int64(binary.BigEndian.Uint32(b.prefix[1:])))
-		}
-		if err := b.room.hold(b.ctx, size); err != nil {
-			return 0, err
-		}
-		if size > smallBytes {
-			b.again()
-		}
-	}
-	if !b.asked {
-		into = into[:min(len(into), smallBytes)]
-	}
-	n, err := b.ReadCloser.Read(into)
-	b.prefix = append(b.prefix, into[:min(n, prefixBytes-len(b.prefix))]...)
-	b.read += int64(n)
-	if errors.Is(err, io.EOF) {
-		_ = b.room.hold(b.ctx, min(b.room.bytes, b.read)) // less, for which nobody waits
-	}
-	return n, err
-}
-
-// A weigher takes room for answers ahead of writing them.
-type weigher struct{}
-
-func (weigher) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
-		response, err := next(ctx, request)
-		if err != nil {
-			return response, err
-		}
-		message, ok := response.Any().(proto.Message)
-		if !ok {
-			return response, nil
-		}
-		err = callerOf(ctx).room.hold(ctx, int64(proto.Size(message)))
-		if err != nil && request.Spec().IdempotencyLevel == connect.IdempotencyNoSideEffects {
-			return nil, err
-		}
-		return response, nil // what was done is told in any case
-	}
-}
-
-func (weigher) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
-	return next
-}
-
-func (weigher) WrapStreamingHandler(
-	next connect.StreamingHandlerFunc,
-) connect.StreamingHandlerFunc {
-	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
-		return next(ctx, &weighedStream{stream, callerOf(ctx).room, ctx})
-	}
-}
-
-// A weighedStream takes room for each message that it has received, until the next one.
-type weighedStream struct {
-	connect.StreamingHandlerConn
-	room *room
-	ctx  context.Context //nolint:containedctx // of the stream
-}
-
-func (s *weighedStream) Receive(message any) error {
-	if err := s.StreamingHandlerConn.Receive(message); err != nil {
-		return err
-	}
-	of, ok := message.(proto.Message)
-	if !ok {
-		return nil
-	}
-	return s.room.hold(s.ctx, int64(proto.Size(of)))
 }

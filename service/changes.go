@@ -2,40 +2,13 @@ package service
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 	"slices"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
-	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service/access"
 )
-
-// authored returns a context that names the author of changes, if the request says that they are to
-// be noted: the caller, and whom he makes them for.
-func authored(ctx context.Context, header http.Header, caller string) context.Context {
-	said := func(name string) string {
-		text := header.Get(name)
-		if decoded, err := url.PathUnescape(text); err == nil {
-			return decoded
-		}
-		return text
-	}
-	author := changes.Author{
-		Name: said(wire.AuthorHeader), Reason: said(wire.ReasonHeader),
-	}
-	switch {
-	case author == changes.Author{}:
-		return ctx
-	case caller != "" && author.Name != "" && author.Name != caller:
-		author.Name = caller + " for " + author.Name
-	case caller != "":
-		author.Name = caller
-	}
-	return changes.With(ctx, author)
-}
 
 // mayListChanges returns an error unless the principal may read the tasks that changes are of. What
 // became of one task depends on the action that it had, which the answer leaves out if need be.
@@ -52,7 +25,7 @@ func (a *asking) mayListChanges(r *stintv1.ListChangesRequest) error {
 	return nil
 }
 
-func (t *tasks) ListChanges(
+func (t *taskService) ListChanges(
 	ctx context.Context, r *stintv1.ListChangesRequest,
 ) (*stintv1.ListChangesResponse, error) {
 	filter := stint.ChangeFilter{
@@ -73,10 +46,10 @@ func (t *tasks) ListChanges(
 // listHiddenChanges lists a page of changes for a caller who must not learn of some tasks. It says
 // nothing of the others that changed with tasks, and its cursor not how many changes there are. Of
 // one task it has as many changes as one answer of the store, which are the newest.
-func (t *tasks) listHiddenChanges(
+func (t *taskService) listHiddenChanges(
 	ctx context.Context, filter stint.ChangeFilter,
 ) (page stint.ChangePage, err error) {
-	if filter.After, err = t.opened(ctx, filter.After); err != nil {
+	if filter.After, err = t.seal.opened(ctx, filter.After); err != nil {
 		return page, err
 	}
 	by, id, most := callerOf(ctx).principal, string(filter.ID), filter.Limit
@@ -92,7 +65,7 @@ func (t *tasks) listHiddenChanges(
 	}
 	if filter.ID == "" {
 		if page.Next != "" {
-			page.Next, err = t.sealed(ctx, page.Next)
+			page.Next, err = t.seal.sealed(ctx, page.Next)
 		}
 		return page, err
 	}

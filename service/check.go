@@ -7,7 +7,7 @@ import (
 	"github.com/stint-tasks/stint/internal/doctor"
 )
 
-func (t *tasks) CheckStore(
+func (t *taskService) CheckStore(
 	ctx context.Context, _ *stintv1.CheckStoreRequest,
 ) (*stintv1.CheckStoreResponse, error) {
 	ctx, stop, err := t.untilDrained(ctx)

@@ -38,11 +38,6 @@ func (a *asking) addAbsent(answer any, err error) error {
 	return err
 }
 
-func uniqueIDs[ID ~string](ids []ID) []ID {
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
 // unnamed says in an error that it does not name everything.
 const unnamed = ", and others that the caller may not read"
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stint-tasks/stint/service/access"
 )
 
-func (t *tasks) GetServiceInfo(
+func (t *taskService) GetServiceInfo(
 	ctx context.Context, _ *stintv1.GetServiceInfoRequest,
 ) (*stintv1.GetServiceInfoResponse, error) {
 	var now time.Time

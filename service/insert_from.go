@@ -23,7 +23,7 @@ import (
 const silenceMax = 30 * time.Second
 
 // InsertTasksFrom inserts the tasks of a stream in one transaction, which no drain ends.
-func (t *tasks) InsertTasksFrom(
+func (t *taskService) InsertTasksFrom(
 	ctx context.Context, stream *connect.ClientStream[stintv1.InsertTasksFromRequest],
 ) (*stintv1.InsertTasksFromResponse, error) {
 	if !stream.Receive() {
@@ -43,7 +43,7 @@ func (t *tasks) InsertTasksFrom(
 
 // streamed yields the tasks of a stream, whose first message has come, up to its last message, and
 // an error if it ends before.
-func (t *tasks) streamed(
+func (t *taskService) streamed(
 	stream *connect.ClientStream[stintv1.InsertTasksFromRequest],
 ) iter.Seq2[stint.Task, error] {
 	return func(yield func(stint.Task, error) bool) {
@@ -81,7 +81,7 @@ func behind(err error, earlier int) error {
 }
 
 // brokenOff is the error of a stream without a last message.
-func (t *tasks) brokenOff(err error) error {
+func (t *taskService) brokenOff(err error) error {
 	switch {
 	case err == nil:
 		return connect.NewError(connect.CodeInvalidArgument, errors.New(

@@ -10,7 +10,7 @@ import (
 )
 
 // SetLimits may wait for others for long, so the end of the service ends it. It may be repeated.
-func (t *tasks) SetLimits(
+func (t *taskService) SetLimits(
 	ctx context.Context, r *stintv1.SetLimitsRequest,
 ) (*stintv1.SetLimitsResponse, error) {
 	ctx, stop, err := t.untilDrained(ctx)
@@ -25,7 +25,7 @@ func (t *tasks) SetLimits(
 	return &stintv1.SetLimitsResponse{}, err
 }
 
-func (t *tasks) ListLimits(
+func (t *taskService) ListLimits(
 	ctx context.Context, r *stintv1.ListLimitsRequest,
 ) (*stintv1.ListLimitsResponse, error) {
 	list, err := t.store.ListLimits(ctx, r.GetActions()...)
@@ -35,31 +35,31 @@ func (t *tasks) ListLimits(
 	return &stintv1.ListLimitsResponse{Limits: wire.FromActionLimits(list)}, nil
 }
 
-func (t *tasks) Pause(
+func (t *taskService) Pause(
 	ctx context.Context, r *stintv1.PauseRequest,
 ) (*stintv1.PauseResponse, error) {
 	return &stintv1.PauseResponse{}, t.store.Pause(ctx, r.GetActions()...)
 }
 
-func (t *tasks) Resume(
+func (t *taskService) Resume(
 	ctx context.Context, r *stintv1.ResumeRequest,
 ) (*stintv1.ResumeResponse, error) {
 	return &stintv1.ResumeResponse{}, t.store.Resume(ctx, r.GetActions()...)
 }
 
-func (t *tasks) PauseKeys(
+func (t *taskService) PauseKeys(
 	ctx context.Context, r *stintv1.PauseKeysRequest,
 ) (*stintv1.PauseKeysResponse, error) {
 	return &stintv1.PauseKeysResponse{}, t.store.PauseKeys(ctx, r.GetAction(), r.GetKeys()...)
 }
 
-func (t *tasks) ResumeKeys(
+func (t *taskService) ResumeKeys(
 	ctx context.Context, r *stintv1.ResumeKeysRequest,
 ) (*stintv1.ResumeKeysResponse, error) {
 	return &stintv1.ResumeKeysResponse{}, t.store.ResumeKeys(ctx, r.GetAction(), r.GetKeys()...)
 }
 
-func (t *tasks) SetWeights(
+func (t *taskService) SetWeights(
 	ctx context.Context, r *stintv1.SetWeightsRequest,
 ) (*stintv1.SetWeightsResponse, error) {
 	err := t.store.SetWeights(ctx, r.GetAction(), wire.ToWeights(r.GetWeights()))

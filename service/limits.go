@@ -51,6 +51,9 @@ const (
 	transferTimeDefault = time.Minute
 	streamTimeDefault   = time.Hour
 
+	// bytesDefault is four of the largest requests.
+	bytesDefault = 256 << 20
+
 	// connsPerStream is for how many connections of the pool there may be one stream of tasks, so
 	// that other calls find some, and streamsShare for how many of all streams there may be one of
 	// a principal, unless its Limits say so.

@@ -10,10 +10,10 @@ import (
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
-// owners are the verbs of stint.v1.WorkerService.
-type owners struct{ *Service }
+// workerService has the verbs of stint.v1.WorkerService.
+type workerService struct{ *Service }
 
-func (o *owners) OwnTasks(
+func (o *workerService) OwnTasks(
 	ctx context.Context, r *stintv1.OwnTasksRequest,
 ) (*stintv1.OwnTasksResponse, error) {
 	by := callerOf(ctx)
@@ -66,7 +66,7 @@ func (o *owners) OwnTasks(
 // into an answer.
 const ownedMax = 1000
 
-func (o *owners) ReleaseClaim(
+func (o *workerService) ReleaseClaim(
 	ctx context.Context, r *stintv1.ReleaseClaimRequest,
 ) (*stintv1.ReleaseClaimResponse, error) {
 	claim := stint.Claim{Number: callerOf(ctx).numberOf(r.GetActor(), r.GetClaim())}
@@ -74,7 +74,7 @@ func (o *owners) ReleaseClaim(
 		o.store.Remote().ReleaseClaim(ctx, claim, stint.ActorID(r.GetActor()))
 }
 
-func (o *owners) ExtendTasksOwnership(
+func (o *workerService) ExtendTasksOwnership(
 	ctx context.Context, r *stintv1.ExtendTasksOwnershipRequest,
 ) (*stintv1.ExtendTasksOwnershipResponse, error) {
 	owned, err := wire.ToPerformances(r.GetTasks())
@@ -87,7 +87,7 @@ func (o *owners) ExtendTasksOwnership(
 	return &stintv1.ExtendTasksOwnershipResponse{Kept: kept}, err
 }
 
-func (o *owners) ReturnTasks(
+func (o *workerService) ReturnTasks(
 	ctx context.Context, r *stintv1.ReturnTasksRequest,
 ) (*stintv1.ReturnTasksResponse, error) {
 	returns, err := wire.ToReturns(r.GetReturns())
@@ -111,7 +111,7 @@ func (o *owners) ReturnTasks(
 	return &stintv1.ReturnTasksResponse{Verdicts: wire.FromVerdicts(verdicts)}, nil
 }
 
-func (o *owners) SetStatus(
+func (o *workerService) SetStatus(
 	ctx context.Context, r *stintv1.SetStatusRequest,
 ) (*stintv1.SetStatusResponse, error) {
 	owned, err := wire.ToPerformance(r)
@@ -122,7 +122,7 @@ func (o *owners) SetStatus(
 		o.store.SetStatus(ctx, owned, r.GetStatus(), r.GetProgress())
 }
 
-func (o *owners) GetInputs(
+func (o *workerService) GetInputs(
 	ctx context.Context, r *stintv1.GetInputsRequest,
 ) (*stintv1.GetInputsResponse, error) {
 	owned, err := wire.ToPerformance(r)
@@ -153,7 +153,7 @@ func (o *owners) GetInputs(
 	}, nil
 }
 
-func (o *owners) RecordStep(
+func (o *workerService) RecordStep(
 	ctx context.Context, r *stintv1.RecordStepRequest,
 ) (*stintv1.RecordStepResponse, error) {
 	owned, err := wire.ToPerformance(r)
@@ -167,7 +167,7 @@ func (o *owners) RecordStep(
 	return wire.FromStepResult(kept, r.GetText()), nil
 }
 
-func (o *owners) ListSteps(
+func (o *workerService) ListSteps(
 	ctx context.Context, r *stintv1.ListStepsRequest,
 ) (*stintv1.ListStepsResponse, error) {
 	owned, err := wire.ToPerformance(r)

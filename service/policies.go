@@ -273,7 +273,7 @@ func clusterPolicies() map[string]policy {
 	}
 }
 
-// workerPolicies are those of the verbs of owners.
+// workerPolicies are those of the verbs of workerService.
 func workerPolicies() map[string]policy {
 	return map[string]policy{
 		stintv1connect.WorkerServiceOwnTasksProcedure: {

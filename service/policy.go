@@ -6,7 +6,6 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stint-tasks/stint"
@@ -525,76 +524,7 @@ func (a *asking) trimGraph(graph *stintv1.GetGraphResponse) {
 		})
 }
 
-// A guard asks the policies whether calls may be made.
-type guard struct{ service *Service }
-
-func (g *guard) asks(ctx context.Context) *asking {
-	return &asking{ctx: ctx, principal: callerOf(ctx).principal, store: g.service.store}
-}
-
-// may asks the policy of a procedure. It does not ask about callers that may do everything.
-func (g *guard) may(asks *asking, procedure string, request any) error {
-	rule := g.service.policies[procedure]
-	switch {
-	case rule.may == nil:
-		return connect.NewError(connect.CodeUnimplemented,
-			fmt.Errorf("%s has no policy", procedure))
-	case asks.principal == nil:
-		return nil
-	}
-	return rule.may(asks, request)
-}
-
-func (g *guard) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
-		procedure, asks := request.Spec().Procedure, g.asks(ctx)
-		ctx = withKey(ctx, request.Header(), callerOf(ctx).name(), procedure)
-		// What the call has done may be why it may not be made any more.
-		if err := g.may(asks, procedure, request.Any()); err != nil && !g.service.isAnswered(ctx) {
-			return nil, asks.redacted(err, request.Any())
-		}
-		response, err := next(ctx, request)
-		if asks.principal == nil {
-			return response, err
-		}
-		var answer any
-		if trim := g.service.policies[procedure].trim; err == nil {
-			answer = response.Any()
-			if trim != nil {
-				trim(asks, answer)
-			}
-		}
-		err = asks.redacted(err, request.Any())
-		if err = asks.addAbsent(answer, err); err != nil {
-			return nil, err
-		}
-		return response, nil
-	}
-}
-
-func (*guard) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
-	return next
-}
-
-func (g *guard) WrapStreamingHandler(
-	next connect.StreamingHandlerFunc,
-) connect.StreamingHandlerFunc {
-	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
-		asks := g.asks(ctx)
-		return asks.redacted(next(ctx, &guarded{stream, g, asks}), nil)
-	}
-}
-
-// A guarded stream asks about each message that it receives.
-type guarded struct {
-	connect.StreamingHandlerConn
-	guard *guard
-	asks  *asking
-}
-
-func (s *guarded) Receive(message any) error {
-	if err := s.StreamingHandlerConn.Receive(message); err != nil {
-		return err
-	}
-	return s.guard.may(s.asks, s.Spec().Procedure, message)
+func uniqueIDs[ID ~string](ids []ID) []ID {
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // PruneTasks prunes by a store of its own: that of the service has another retention.
-func (t *tasks) PruneTasks(
+func (t *taskService) PruneTasks(
 	ctx context.Context, r *stintv1.PruneTasksRequest,
 ) (_ *stintv1.PruneTasksResponse, err error) {
 	ctx, stop, err := t.untilDrained(ctx)
@@ -43,7 +43,7 @@ func (t *tasks) PruneTasks(
 	return &stintv1.PruneTasksResponse{Pruned: pruned, Finished: true}, err
 }
 
-func (t *tasks) pruneDry(ctx context.Context, store *stint.Store) (pruned int64, err error) {
+func (t *taskService) pruneDry(ctx context.Context, store *stint.Store) (pruned int64, err error) {
 	err = pgx.BeginFunc(ctx, t.pool, func(tx pgx.Tx) (err error) {
 		if pruned, err = store.WithTx(tx).Prune(ctx); err != nil {
 			return err

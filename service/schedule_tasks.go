@@ -11,7 +11,7 @@ import (
 	"github.com/stint-tasks/stint/shards"
 )
 
-func (t *tasks) PutSchedules(
+func (t *taskService) PutSchedules(
 	ctx context.Context, r *stintv1.PutSchedulesRequest,
 ) (*stintv1.PutSchedulesResponse, error) {
 	schedules, err := wire.ToSchedules(r.GetSchedules())
@@ -21,7 +21,7 @@ func (t *tasks) PutSchedules(
 	return &stintv1.PutSchedulesResponse{}, t.store.PutSchedules(ctx, schedules)
 }
 
-func (t *tasks) EnsureSchedules(
+func (t *taskService) EnsureSchedules(
 	ctx context.Context, r *stintv1.EnsureSchedulesRequest,
 ) (*stintv1.EnsureSchedulesResponse, error) {
 	schedules, err := wire.ToSchedules(r.GetSchedules())
@@ -31,7 +31,7 @@ func (t *tasks) EnsureSchedules(
 	return &stintv1.EnsureSchedulesResponse{}, t.store.EnsureSchedules(ctx, schedules)
 }
 
-func (t *tasks) ListSchedules(
+func (t *taskService) ListSchedules(
 	ctx context.Context, r *stintv1.ListSchedulesRequest,
 ) (*stintv1.ListSchedulesResponse, error) {
 	found, err := listSchedules(ctx, t.store, r.GetNames())
@@ -43,7 +43,7 @@ func (t *tasks) ListSchedules(
 	}, nil
 }
 
-func (t *tasks) PauseSchedules(
+func (t *taskService) PauseSchedules(
 	ctx context.Context, r *stintv1.PauseSchedulesRequest,
 ) (*stintv1.PauseSchedulesResponse, error) {
 	if err := schedulesFit(ctx, t.store, r.GetNames()); err != nil {
@@ -52,7 +52,7 @@ func (t *tasks) PauseSchedules(
 	return &stintv1.PauseSchedulesResponse{}, t.store.PauseSchedules(ctx, r.GetNames()...)
 }
 
-func (t *tasks) ResumeSchedules(
+func (t *taskService) ResumeSchedules(
 	ctx context.Context, r *stintv1.ResumeSchedulesRequest,
 ) (*stintv1.ResumeSchedulesResponse, error) {
 	if err := schedulesFit(ctx, t.store, r.GetNames()); err != nil {
@@ -61,7 +61,7 @@ func (t *tasks) ResumeSchedules(
 	return &stintv1.ResumeSchedulesResponse{}, t.store.ResumeSchedules(ctx, r.GetNames()...)
 }
 
-func (t *tasks) DeleteSchedules(
+func (t *taskService) DeleteSchedules(
 	ctx context.Context, r *stintv1.DeleteSchedulesRequest,
 ) (*stintv1.DeleteSchedulesResponse, error) {
 	if err := schedulesFit(ctx, t.store, r.GetNames()); err != nil {
@@ -72,7 +72,7 @@ func (t *tasks) DeleteSchedules(
 	})
 }
 
-func (t *tasks) TriggerSchedule(
+func (t *taskService) TriggerSchedule(
 	ctx context.Context, r *stintv1.TriggerScheduleRequest,
 ) (*stintv1.TriggerScheduleResponse, error) {
 	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.TriggerScheduleResponse, error) {

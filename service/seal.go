@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/doctor"
@@ -23,6 +24,9 @@ import (
 // A seal hides in cursors where a page ends: the place of a task among all tasks tells how many
 // others there are, and may be that of a task of others.
 type seal struct {
+	pool   *pgxpool.Pool
+	schema string
+
 	mutex sync.Mutex
 	key   []byte // nil as long as it is not known
 }
@@ -37,14 +41,14 @@ const (
 
 // keyOf returns a key that all services before a database have, and nobody else: the server's own
 // number is in it. Where a role may not ask for that, each process has a key of its own.
-func (s *seal) keyOf(ctx context.Context, service *Service) ([]byte, error) {
+func (s *seal) keyOf(ctx context.Context) ([]byte, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.key != nil {
 		return s.key, nil
 	}
 	var number int64
-	err := doctor.InTx(ctx, service.pool, func(tx pgx.Tx) (err error) {
+	err := doctor.InTx(ctx, s.pool, func(tx pgx.Tx) (err error) {
 		number, err = doctor.SystemIdentifier(ctx, tx)
 		return err
 	})
@@ -58,14 +62,14 @@ func (s *seal) keyOf(ctx context.Context, service *Service) ([]byte, error) {
 		return nil, err
 	}
 	text := binary.BigEndian.AppendUint64(nil, uint64(number)) //nolint:gosec // the bits count
-	sum := sha256.Sum256(append(text, service.store.Schema()...))
+	sum := sha256.Sum256(append(text, s.schema...))
 	s.key = sum[:]
 	return s.key, nil
 }
 
 // box returns what seals the cursors of a caller.
-func (s *Service) box(ctx context.Context) (box cipher.AEAD, key, whose []byte, err error) {
-	if key, err = s.seal.keyOf(ctx, s); err != nil {
+func (s *seal) box(ctx context.Context) (box cipher.AEAD, key, whose []byte, err error) {
+	if key, err = s.keyOf(ctx); err != nil {
 		return nil, nil, nil, err
 	}
 	block, err := aes.NewCipher(key)
@@ -78,7 +82,7 @@ func (s *Service) box(ctx context.Context) (box cipher.AEAD, key, whose []byte, 
 
 // sealed returns a cursor that only its caller can use, and nobody can read. The same one looks the
 // same each time.
-func (s *Service) sealed(ctx context.Context, cursor stint.Cursor) (stint.Cursor, error) {
+func (s *seal) sealed(ctx context.Context, cursor stint.Cursor) (stint.Cursor, error) {
 	box, key, whose, err := s.box(ctx)
 	if err != nil {
 		return "", err
@@ -96,7 +100,7 @@ func (s *Service) sealed(ctx context.Context, cursor stint.Cursor) (stint.Cursor
 func isSealed(cursor stint.Cursor) bool { return strings.HasPrefix(string(cursor), sealMark) }
 
 // opened undoes sealed. It refuses what the caller was not given.
-func (s *Service) opened(ctx context.Context, cursor stint.Cursor) (stint.Cursor, error) {
+func (s *seal) opened(ctx context.Context, cursor stint.Cursor) (stint.Cursor, error) {
 	if cursor == "" {
 		return "", nil
 	}

@@ -24,59 +24,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/outage"
-	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/service/access"
 	"github.com/stint-tasks/stint/shards"
 )
 
-// Options adjust a [Service]. The zero value is a good default.
-type Options struct {
-	// Grace is how long a remote actor may be without a stream before its tasks are handed on.
-	// Default: 750 ms.
-	Grace time.Duration
-
-	// Authenticate finds out who has sent a request. Its errors are told to whoever has, so they
-	// must not say too much of credentials. One with a code of Connect keeps it, such as
-	// CodeUnavailable if the caller is to try again; others are CodeUnauthenticated. Default:
-	// nobody is asked who he is, and everybody who can reach the service may do everything.
-	Authenticate func(r *http.Request) (*access.Principal, error)
-
-	// Limits bound what each principal may ask for at a time.
-	Limits Limits
-
-	// Cluster has the shards of which the store of the service is one: then the service inserts
-	// tasks on all of them. The caller runs it ([shards.Cluster.Run]) and closes it. Default: none.
-	Cluster *shards.Cluster
-
-	// Shard is the name of the store's shard in Cluster.
-	Shard string
-
-	// Metrics receives the calls, for example stintprom.ServiceMetrics, which counts and times them
-	// for Prometheus. Default: none.
-	Metrics Metrics
-
-	// AccessLog gets a record of each call at level Info when it has ended: its procedure, the name
-	// of the principal, the code of Connect or "ok", how long it took, and how many bytes of the
-	// request were read, but nothing that is in them. Default: none.
-	AccessLog *slog.Logger
-
-	// Interceptors are called outside of those of the service, the first one outermost: so they see
-	// the errors that are sent, and no requests of callers who are not known. For spans, take
-	// connectrpc.com/otelconnect.
-	Interceptors []connect.Interceptor
-
-	// Logger gets a warning of calls that fail for a reason that their callers cannot know, such as
-	// a database that is away: the first at once, then once a minute with how many there were. Each
-	// by itself is logged at the level Debug. Default: [slog.Default].
-	Logger *slog.Logger
-}
-
 const (
-	// graceDefault is longer than an actor takes to open another stream.
-	graceDefault = 750 * time.Millisecond
-
 	// waitMax is how long a call waits for tasks at most: proxies cut connections off that are
 	// silent for longer.
 	waitMax = 25 * time.Second
@@ -127,98 +80,9 @@ type Service struct {
 	attending sync.WaitGroup
 }
 
-// New returns a service of store, which uses pool for transactions of several verbs. Both stay the
-// caller's, and must be open for longer than the service.
-func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, error) {
-	switch {
-	case pool == nil || store == nil:
-		return nil, errors.New("new service: pool and store must not be nil")
-	case options.Grace < 0:
-		return nil, errors.New("new service: Options.Grace must not be negative")
-	case options.Limits.negative():
-		return nil, errors.New("new service: Options.Limits must not be negative")
-	case options.Grace == 0:
-		options.Grace = graceDefault
-	}
-	s := &Service{
-		pool: pool, store: store, logger: safely.LoggerOr(options.Logger), grace: options.Grace,
-		authenticate: options.Authenticate, policies: newPolicies(),
-		cluster: options.Cluster, shard: options.Shard,
-		limits: newLimits(options.Limits, pool.Config().MaxConns), silence: silenceMax,
-		metrics: options.Metrics, accessLog: options.AccessLog,
-	}
-	s.failures = outage.NewTallies(s.logger)
-	s.budget = newBudget(s.limits.Bytes, max(s.limits.RequestBytes, answerBytesMax),
-		s.authenticate != nil)
-	s.unready = outage.New(s.logger, "the service is not ready")
-	s.draining, s.drain = context.WithCancel(context.Background())
-	handlerOptions := []connect.HandlerOption{
-		connect.WithReadMaxBytes(s.limits.RequestBytes), strictCodecs(),
-		connect.WithCodec(boundedBinary{}),
-		// To compress answers takes a third of the time of a large fetch, and what a small
-		// request makes when it is decompressed takes as long as its sender likes.
-		connect.WithCompression("gzip", nil, nil),
-		connect.WithInterceptors(recorder{}),
-		connect.WithInterceptors(options.Interceptors...),
-		connect.WithInterceptors(&translator{s}, weigher{}, &guard{s}),
-	}
-	s.refusals = connect.NewErrorWriter(handlerOptions...)
-	mux := http.NewServeMux()
-	path, handler := stintv1connect.NewTaskServiceHandler(&tasks{s}, handlerOptions...)
-	mux.Handle(path, handler)
-	mux.Handle(stintv1connect.TaskServiceInsertTasksFromProcedure, s.impatient(handler))
-	mux.Handle(stintv1connect.NewWorkerServiceHandler(&owners{s}, handlerOptions...))
-	mux.Handle(stintv1connect.NewClusterServiceHandler(&sharded{s}, handlerOptions...))
-	s.handler = s.observed(posted(s.timed(s.admitted(s.sized(s.weighed(mux))))))
-	return s, nil
-}
-
 // ServeHTTP answers a request.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
-}
-
-// Guard returns a handler that passes on the requests of principals that may do something which is
-// no verb of this service, such as [access.TaskStore], within their limits.
-func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
-	next = s.weighed(next)
-	return s.timed(s.admitted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if principal := Principal(r.Context()); !principal.Has(verb) {
-			http.Error(w, stint.ErrRefused.Error()+": it needs a grant of "+string(verb),
-				http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})))
-}
-
-// posted refuses requests by another method than POST. Connect would take GET for procedures
-// without side effects, which any page in a browser can send.
-func posted(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost {
-			w.Header().Set("Allow", http.MethodPost)
-			http.Error(w, "the method must be POST", http.StatusMethodNotAllowed)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// sized refuses requests that say that they are too large: Connect would read them, and ask the
-// client to try again.
-func (s *Service) sized(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		bytesMax := s.limits.RequestBytes
-		if r.ContentLength <= int64(bytesMax) || !s.refusals.IsSupported(r) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		s.refuse(w, r, s.translated(r.Context(), r.URL.Path, &stint.ArgumentError{
-			Argument: "request bytes", Index: -1, Err: stint.ErrTooLarge,
-			Problem: fmt.Sprintf("%d exceeds the limit of %d", r.ContentLength, bytesMax),
-		}))
-	})
 }
 
 // Drain ends the calls that wait, with empty answers, and the streams of actors, which open others
@@ -276,4 +140,46 @@ func (s *Service) waiting(
 	defer context.AfterFunc(s.draining, cancel)()
 	err = work(waiting)
 	return ctx.Err() == nil && waiting.Err() != nil && errors.Is(err, waiting.Err()), err
+}
+
+// Options adjust a [Service]. The zero value is a good default.
+type Options struct {
+	// Grace is how long a remote actor may be without a stream before its tasks are handed on.
+	// Default: 750 ms.
+	Grace time.Duration
+
+	// Authenticate finds out who has sent a request. Its errors are told to whoever has, so they
+	// must not say too much of credentials. One with a code of Connect keeps it, such as
+	// CodeUnavailable if the caller is to try again; others are CodeUnauthenticated. Default:
+	// nobody is asked who he is, and everybody who can reach the service may do everything.
+	Authenticate func(r *http.Request) (*access.Principal, error)
+
+	// Limits bound what each principal may ask for at a time.
+	Limits Limits
+
+	// Cluster has the shards of which the store of the service is one: then the service inserts
+	// tasks on all of them. The caller runs it ([shards.Cluster.Run]) and closes it. Default: none.
+	Cluster *shards.Cluster
+
+	// Shard is the name of the store's shard in Cluster.
+	Shard string
+
+	// Metrics receives the calls, for example stintprom.ServiceMetrics, which counts and times them
+	// for Prometheus. Default: none.
+	Metrics Metrics
+
+	// AccessLog gets a record of each call at level Info when it has ended: its procedure, the name
+	// of the principal, the code of Connect or "ok", how long it took, and how many bytes of the
+	// request were read, but nothing that is in them. Default: none.
+	AccessLog *slog.Logger
+
+	// Interceptors are called outside of those of the service, the first one outermost: so they see
+	// the errors that are sent, and no requests of callers who are not known. For spans, take
+	// connectrpc.com/otelconnect.
+	Interceptors []connect.Interceptor
+
+	// Logger gets a warning of calls that fail for a reason that their callers cannot know, such as
+	// a database that is away: the first at once, then once a minute with how many there were. Each
+	// by itself is logged at the level Debug. Default: [slog.Default].
+	Logger *slog.Logger
 }

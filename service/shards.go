@@ -16,10 +16,10 @@ import (
 	"github.com/stint-tasks/stint/shards"
 )
 
-// sharded are the verbs of stint.v1.ClusterService.
-type sharded struct{ *Service }
+// clusterService has the verbs of stint.v1.ClusterService.
+type clusterService struct{ *Service }
 
-func (s *sharded) InsertShardTasks(
+func (s *clusterService) InsertShardTasks(
 	ctx context.Context, r *stintv1.InsertShardTasksRequest,
 ) (*stintv1.InsertShardTasksResponse, error) {
 	if s.cluster == nil {
@@ -47,7 +47,7 @@ func (s *sharded) InsertShardTasks(
 	return &stintv1.InsertShardTasksResponse{Ids: ids}, nil
 }
 
-func (s *sharded) GetShardTasks(
+func (s *clusterService) GetShardTasks(
 	ctx context.Context, r *stintv1.GetShardTasksRequest,
 ) (*stintv1.GetShardTasksResponse, error) {
 	if s.cluster == nil {
@@ -70,7 +70,7 @@ func errNoCluster() error {
 
 // failed gives the errors of package shards the kinds and codes of those of a store. What prevents
 // the service from calling another shard is no matter of its caller: the text of that is logged.
-func (s *sharded) failed(ctx context.Context, procedure string, err error) error {
+func (s *clusterService) failed(ctx context.Context, procedure string, err error) error {
 	var at *shards.ShardError
 	var called *connect.Error
 	switch {

@@ -22,8 +22,8 @@ import (
 	"github.com/stint-tasks/stint/verbs"
 )
 
-// tasks are the verbs of stint.v1.TaskService.
-type tasks struct{ *Service }
+// taskService has the verbs of stint.v1.TaskService.
+type taskService struct{ *Service }
 
 // insertable returns tasks to insert, with random IDs where they have none.
 func insertable(messages []*stintv1.Task) ([]stint.Task, []string, error) {
@@ -45,7 +45,7 @@ func insertable(messages []*stintv1.Task) ([]stint.Task, []string, error) {
 	return inserted, ids, nil
 }
 
-func (t *tasks) InsertTasks(
+func (t *taskService) InsertTasks(
 	ctx context.Context, r *stintv1.InsertTasksRequest,
 ) (*stintv1.InsertTasksResponse, error) {
 	inserted, ids, err := insertable(r.GetTasks())
@@ -71,13 +71,13 @@ func (t *tasks) InsertTasks(
 // isInserted reports whether an attempt before this one is likely to have inserted a task. To keep
 // the response of each call would keep calls with one task from sharing statements, so a task that
 // is the same, and was inserted lately, is taken for that of the call.
-func (t *tasks) isInserted(ctx context.Context, task stint.Task) bool {
+func (t *taskService) isInserted(ctx context.Context, task stint.Task) bool {
 	inserted, err := responses.IsInserted(
 		ctx, pg.Of(t.store), string(task.ID), task.Action, task.Key, task.Body)
 	return err == nil && inserted // or the call fails as it has
 }
 
-func (t *tasks) EnsureTasks(
+func (t *taskService) EnsureTasks(
 	ctx context.Context, r *stintv1.EnsureTasksRequest,
 ) (*stintv1.EnsureTasksResponse, error) {
 	ensured, ids, err := insertable(r.GetTasks())
@@ -122,7 +122,7 @@ func ensure(
 	return existing, err
 }
 
-func (t *tasks) ReplaceTasks(
+func (t *taskService) ReplaceTasks(
 	ctx context.Context, r *stintv1.ReplaceTasksRequest,
 ) (*stintv1.ReplaceTasksResponse, error) {
 	replacing, err := wire.ToTasks(r.GetTasks())
@@ -134,7 +134,7 @@ func (t *tasks) ReplaceTasks(
 	})
 }
 
-func (t *tasks) Debounce(
+func (t *taskService) Debounce(
 	ctx context.Context, r *stintv1.DebounceRequest,
 ) (*stintv1.DebounceResponse, error) {
 	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.DebounceResponse, error) {
@@ -150,7 +150,7 @@ func debounce(ctx context.Context, store *stint.Store, r *stintv1.DebounceReques
 	return store.Debounce(ctx, given[0], r.GetQuiet().AsDuration(), r.GetAtMost().AsDuration())
 }
 
-func (t *tasks) AddDependencies(
+func (t *taskService) AddDependencies(
 	ctx context.Context, r *stintv1.AddDependenciesRequest,
 ) (*stintv1.AddDependenciesResponse, error) {
 	added := wire.ToDependencies(r.GetDependencies())
@@ -161,7 +161,7 @@ func (t *tasks) AddDependencies(
 
 // change changes tasks, or only says what that would do.
 func change[M proto.Message](
-	ctx context.Context, t *tasks, dryRun bool, verb func(by verbs.Changer) (M, error),
+	ctx context.Context, t *taskService, dryRun bool, verb func(by verbs.Changer) (M, error),
 ) (M, error) {
 	if dryRun {
 		return verb(t.store.DryRun())
@@ -169,7 +169,7 @@ func change[M proto.Message](
 	return once(ctx, t.Service, func(store *stint.Store) (M, error) { return verb(store) })
 }
 
-func (t *tasks) AbortTasks(
+func (t *taskService) AbortTasks(
 	ctx context.Context, r *stintv1.AbortTasksRequest,
 ) (*stintv1.AbortTasksResponse, error) {
 	type response = *stintv1.AbortTasksResponse
@@ -179,7 +179,7 @@ func (t *tasks) AbortTasks(
 	})
 }
 
-func (t *tasks) AnswerTasks(
+func (t *taskService) AnswerTasks(
 	ctx context.Context, r *stintv1.AnswerTasksRequest,
 ) (*stintv1.AnswerTasksResponse, error) {
 	answers := wire.ToAnswers(r.GetAnswers())
@@ -189,7 +189,7 @@ func (t *tasks) AnswerTasks(
 	})
 }
 
-func (t *tasks) RetryTasks(
+func (t *taskService) RetryTasks(
 	ctx context.Context, r *stintv1.RetryTasksRequest,
 ) (*stintv1.RetryTasksResponse, error) {
 	type response = *stintv1.RetryTasksResponse
@@ -199,7 +199,7 @@ func (t *tasks) RetryTasks(
 	})
 }
 
-func (t *tasks) DeleteTasks(
+func (t *taskService) DeleteTasks(
 	ctx context.Context, r *stintv1.DeleteTasksRequest,
 ) (*stintv1.DeleteTasksResponse, error) {
 	type response = *stintv1.DeleteTasksResponse
@@ -209,7 +209,7 @@ func (t *tasks) DeleteTasks(
 	})
 }
 
-func (t *tasks) ChangeTasks(
+func (t *taskService) ChangeTasks(
 	ctx context.Context, r *stintv1.ChangeTasksRequest,
 ) (*stintv1.ChangeTasksResponse, error) {
 	to, err := wire.ToTaskChanges(r.GetTo())
@@ -238,7 +238,7 @@ const aroundBytes = 2 << 10
 
 // willFit is fits for tasks that have not been read yet, unless there is only one: the same task
 // may be asked for many times.
-func (t *tasks) willFit(ctx context.Context, ids []stint.TaskID) error {
+func (t *taskService) willFit(ctx context.Context, ids []stint.TaskID) error {
 	if len(ids) <= 1 {
 		return nil
 	}
@@ -257,7 +257,7 @@ func sizeFits(argument string, size int64) error {
 	return nil
 }
 
-func (t *tasks) GetTasks(
+func (t *taskService) GetTasks(
 	ctx context.Context, r *stintv1.GetTasksRequest,
 ) (*stintv1.GetTasksResponse, error) {
 	ids := wire.ToIDs(r.GetIds())
@@ -285,7 +285,7 @@ func (t *tasks) GetTasks(
 func smallOf(ids []stint.TaskID) int { return smallBytes / max(len(ids), 1) }
 
 // holdFor takes room for tasks of which so many bytes are yet to be read.
-func (t *tasks) holdFor(ctx context.Context, found []stint.TaskInfo, left int64) error {
+func (t *taskService) holdFor(ctx context.Context, found []stint.TaskInfo, left int64) error {
 	if len(found) > 1 { // one task fits in any case
 		if err := sizeFits("ids", left); err != nil {
 			return err
@@ -294,7 +294,7 @@ func (t *tasks) holdFor(ctx context.Context, found []stint.TaskInfo, left int64)
 	return callerOf(ctx).room.hold(ctx, left+aroundBytes*int64(len(found)))
 }
 
-func (t *tasks) ListTasks(
+func (t *taskService) ListTasks(
 	ctx context.Context, r *stintv1.ListTasksRequest,
 ) (*stintv1.ListTasksResponse, error) {
 	filter := stint.Filter{
@@ -317,7 +317,7 @@ func (t *tasks) ListTasks(
 	}, err
 }
 
-func (t *tasks) ExplainTask(
+func (t *taskService) ExplainTask(
 	ctx context.Context, r *stintv1.ExplainTaskRequest,
 ) (*stintv1.ExplainTaskResponse, error) {
 	why, err := t.store.Explain(ctx, stint.TaskID(r.GetId()))
@@ -340,7 +340,7 @@ func (t *tasks) ExplainTask(
 	return response, nil
 }
 
-func (t *tasks) GetHistory(
+func (t *taskService) GetHistory(
 	ctx context.Context, r *stintv1.GetHistoryRequest,
 ) (*stintv1.GetHistoryResponse, error) {
 	history, err := t.store.History(ctx, stint.TaskID(r.GetId()))
@@ -350,7 +350,7 @@ func (t *tasks) GetHistory(
 	return wire.FromHistory(history), nil
 }
 
-func (t *tasks) GetGraph(
+func (t *taskService) GetGraph(
 	ctx context.Context, r *stintv1.GetGraphRequest,
 ) (*stintv1.GetGraphResponse, error) {
 	graph, err := t.store.Graph(ctx, stint.TaskID(r.GetId()))
@@ -364,7 +364,7 @@ func (t *tasks) GetGraph(
 	}, nil
 }
 
-func (t *tasks) GetStats(
+func (t *taskService) GetStats(
 	ctx context.Context, _ *stintv1.GetStatsRequest,
 ) (*stintv1.GetStatsResponse, error) {
 	stats, err := t.store.Stats(ctx)
@@ -391,7 +391,7 @@ func (t *tasks) GetStats(
 	return response, nil
 }
 
-func (t *tasks) ListProblems(
+func (t *taskService) ListProblems(
 	ctx context.Context, r *stintv1.ListProblemsRequest,
 ) (*stintv1.ListProblemsResponse, error) {
 	problems, err := t.store.Problems(ctx, int(r.GetLimit()))
@@ -413,7 +413,7 @@ func (t *tasks) ListProblems(
 	return response, nil
 }
 
-func (t *tasks) ListActors(
+func (t *taskService) ListActors(
 	ctx context.Context, _ *stintv1.ListActorsRequest,
 ) (*stintv1.ListActorsResponse, error) {
 	actors, err := t.store.ListActors(ctx)

@@ -50,7 +50,7 @@ func newTransaction(r *stintv1.TransactRequest) (*transaction, error) {
 }
 
 // Transact does several verbs in one commit.
-func (t *tasks) Transact(
+func (t *taskService) Transact(
 	ctx context.Context, r *stintv1.TransactRequest,
 ) (*stintv1.TransactResponse, error) {
 	parts, err := newTransaction(r)
@@ -83,7 +83,7 @@ func (t *tasks) Transact(
 
 // isDone reports whether a transaction that is repeated has committed before. Its returns tell,
 // since they have tokens; tasks may have been inserted by others.
-func (t *tasks) isDone(ctx context.Context, parts *transaction) (bool, error) {
+func (t *taskService) isDone(ctx context.Context, parts *transaction) (bool, error) {
 	if len(parts.returns) == 0 {
 		if len(parts.ids) == 0 {
 			return false, nil

@@ -33,7 +33,7 @@ func waitOf(asked *durationpb.Duration, byDefault time.Duration) (time.Duration,
 	return wait, nil
 }
 
-func (t *tasks) WaitForTasks(
+func (t *taskService) WaitForTasks(
 	ctx context.Context, r *stintv1.WaitForTasksRequest,
 ) (*stintv1.WaitForTasksResponse, error) {
 	wait, err := waitOf(r.GetWait(), waitMax)
@@ -68,7 +68,7 @@ func (t *tasks) WaitForTasks(
 
 // readWaited reads what was left out of tasks that have finished. It reports whether they still
 // have: they may have been retried since. A replaced one has no body any more.
-func (t *tasks) readWaited(
+func (t *taskService) readWaited(
 	ctx context.Context, ids []stint.TaskID, ended []stint.TaskInfo, left int64,
 ) (finished bool, err error) {
 	if err := t.holdFor(ctx, ended, left); err != nil {
@@ -102,7 +102,7 @@ func waited(
 
 // lookAtWaited returns tasks without waiting for them, and whether all have finished. The errors
 // are those of a wait.
-func (t *tasks) lookAtWaited(
+func (t *taskService) lookAtWaited(
 	ctx context.Context, ids []stint.TaskID,
 ) (found []stint.TaskInfo, finished bool, err error) {
 	found, left, err := t.store.Remote().GetSmallTasks(ctx, ids, smallOf(ids))
