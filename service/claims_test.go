@@ -78,7 +78,8 @@ func TestOwnTasks_ThatCannotCutItsAnswerIsRepeated(t *testing.T) {
 }
 
 // others are calls of whoever owns tasks with another action, as whatever actor, and knows
-// everything of a fetch but its tokens. Each procedure of workerService that is no stream must be here.
+// everything of a fetch but its tokens. Each procedure of workerService that is no stream must be
+// here.
 var others = map[string][]string{
 	"OwnTasks": {
 		`{"actor":"w","session":"5","claim":"7","max_tasks":9,"actions":["bill"],"lease":"60s"}`,
