@@ -28,7 +28,7 @@ type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many tasks may be in progress at once.
 	Concurrency int32 `protobuf:"varint,1,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
-	// How many of each key: at most 1,000.
+	// How many tasks of each key may be: at most 1,000.
 	ConcurrencyPerKey int32 `protobuf:"varint,2,opt,name=concurrency_per_key,json=concurrencyPerKey,proto3" json:"concurrency_per_key,omitempty"`
 	Rate              *Rate `protobuf:"bytes,3,opt,name=rate,proto3" json:"rate,omitempty"`
 	RatePerKey        *Rate `protobuf:"bytes,4,opt,name=rate_per_key,json=ratePerKey,proto3" json:"rate_per_key,omitempty"`
@@ -123,13 +123,14 @@ func (x *Limits) GetOrdered() bool {
 	return false
 }
 
-// A Rate is so many tasks in a time. If fewer were fetched for a while, as many as burst may be
-// fetched at once. Its default is what comes in a second, at least 1.
+// A Rate is so many tasks in a time.
 type Rate struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tasks         int32                  `protobuf:"varint,1,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	Per           *durationpb.Duration   `protobuf:"bytes,2,opt,name=per,proto3" json:"per,omitempty"`
-	Burst         int32                  `protobuf:"varint,3,opt,name=burst,proto3" json:"burst,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tasks int32                  `protobuf:"varint,1,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Per   *durationpb.Duration   `protobuf:"bytes,2,opt,name=per,proto3" json:"per,omitempty"`
+	// If fewer were fetched for a while, so many may be fetched at once. Default: what comes in a
+	// second, at least 1.
+	Burst         int32 `protobuf:"varint,3,opt,name=burst,proto3" json:"burst,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -197,16 +198,18 @@ type ActionLimits struct {
 	// Counted where concurrency or concurrency_per_key is set.
 	InProgress int64 `protobuf:"varint,5,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
 	// How many ready tasks wait for capacity below a limit of their key, for the end of its pause, or for
-	// its turn: 100,000 if there may be more.
+	// its turn: 100,000 if parked_or_more.
 	Parked       int64 `protobuf:"varint,6,opt,name=parked,proto3" json:"parked,omitempty"`
 	ParkedOrMore bool  `protobuf:"varint,7,opt,name=parked_or_more,json=parkedOrMore,proto3" json:"parked_or_more,omitempty"`
-	// What there is of the rate, and when the next token comes; missing if there is one.
-	Tokens float64                `protobuf:"fixed64,8,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// What there is of the rate.
+	Tokens float64 `protobuf:"fixed64,8,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// When the next token comes; missing if there is one.
 	NextAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
-	// The keys that are paused or have another weight than 1, and whether there may be more. All
-	// actions of an answer together have 10,000 at most.
-	Keys          []*LimitedKey `protobuf:"bytes,10,rep,name=keys,proto3" json:"keys,omitempty"`
-	KeysOrMore    bool          `protobuf:"varint,11,opt,name=keys_or_more,json=keysOrMore,proto3" json:"keys_or_more,omitempty"`
+	// The keys that are paused or have another weight than 1; not all if keys_or_more. All actions of
+	// an answer together have 10,000 at most.
+	Keys []*LimitedKey `protobuf:"bytes,10,rep,name=keys,proto3" json:"keys,omitempty"`
+	// There may be more keys that are paused or have another weight than 1.
+	KeysOrMore    bool `protobuf:"varint,11,opt,name=keys_or_more,json=keysOrMore,proto3" json:"keys_or_more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

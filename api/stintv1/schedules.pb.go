@@ -49,9 +49,10 @@ type Schedule struct {
 	Overlap string `protobuf:"bytes,7,opt,name=overlap,proto3" json:"overlap,omitempty"`
 	// The tasks of an occurrence start up to this time later. At most 24 hours.
 	Jitter *durationpb.Duration `protobuf:"bytes,8,opt,name=jitter,proto3" json:"jitter,omitempty"`
-	// The first and the last moment at which the schedule may occur. Default: no bounds.
+	// The first moment at which the schedule may occur. Default: no bound.
 	From *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=from,proto3" json:"from,omitempty"`
-	To   *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=to,proto3" json:"to,omitempty"`
+	// The last moment at which the schedule may occur. Default: no bound.
+	To *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=to,proto3" json:"to,omitempty"`
 	// The next occurrence is the deadline of the tasks.
 	Expire        bool `protobuf:"varint,11,opt,name=expire,proto3" json:"expire,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -171,16 +172,18 @@ type ScheduleInfo struct {
 	Schedule *Schedule              `protobuf:"bytes,1,opt,name=schedule,proto3" json:"schedule,omitempty"`
 	// The next occurrence; missing if there is none, or the schedule is paused.
 	NextAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
-	// The last occurrence of which tasks were inserted, and their IDs.
-	LastAt  *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=last_at,json=lastAt,proto3" json:"last_at,omitempty"`
-	LastIds []string               `protobuf:"bytes,4,rep,name=last_ids,json=lastIds,proto3" json:"last_ids,omitempty"`
-	// How many occurrences were left out because of catch_up, and because of overlap.
-	Missed  int64 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The last occurrence of which tasks were inserted.
+	LastAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=last_at,json=lastAt,proto3" json:"last_at,omitempty"`
+	// The IDs of these tasks.
+	LastIds []string `protobuf:"bytes,4,rep,name=last_ids,json=lastIds,proto3" json:"last_ids,omitempty"`
+	// How many occurrences were left out because of catch_up.
+	Missed int64 `protobuf:"varint,5,opt,name=missed,proto3" json:"missed,omitempty"`
+	// How many occurrences were left out because of overlap.
 	Skipped int64 `protobuf:"varint,6,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	// Missing if the schedule is not paused.
 	PausedSince *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=paused_since,json=pausedSince,proto3" json:"paused_since,omitempty"`
 	ChangedAt   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed_at,json=changedAt,proto3" json:"changed_at,omitempty"`
-	// The bodies of some of its tasks are left out: the caller may not read them.
+	// The service has left out the bodies of some of its tasks: the caller may not read them.
 	Hidden        bool `protobuf:"varint,9,opt,name=hidden,proto3" json:"hidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -23,32 +23,36 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// A Task is what a caller inserts. Action is required.
+// A Task is what a caller inserts.
 type Task struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name of the task: 1 to 512 bytes of UTF-8. Default: a random one, which the answer tells. A
 	// caller that repeats a call whose answer was lost needs an ID of its own.
-	Id     string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// What is to be done: workers choose tasks by it. It is required.
 	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
-	// The parameters of the action, at most 64 MiB, which nobody interprets. In JSON, body is in
-	// base64, text is as it is.
+	// The parameters of the action, at most 64 MiB, which nobody interprets.
 	//
 	// Types that are valid to be assigned to Content:
 	//
 	//	*Task_Body
 	//	*Task_Text
-	Content  isTask_Content `protobuf_oneof:"content"`
-	Priority int32          `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
+	Content isTask_Content `protobuf_oneof:"content"`
+	// Tasks with a higher one start first.
+	Priority int32 `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
 	// How often the task is fetched at most. Default: 25; -1 is no limit.
-	MaxTries  int32                  `protobuf:"varint,6,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
+	MaxTries int32 `protobuf:"varint,6,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
+	// The task does not start earlier.
 	NotBefore *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
-	Deadline  *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// The task is aborted if it has not finished by then.
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Makes it possible to wait for the task.
 	PostResult bool `protobuf:"varint,9,opt,name=post_result,json=postResult,proto3" json:"post_result,omitempty"`
 	// "abort-too", the default, or "run-anyway": what happens when a predecessor is aborted.
 	OnAbort string `protobuf:"bytes,10,opt,name=on_abort,json=onAbort,proto3" json:"on_abort,omitempty"`
-	// The tasks that this one waits for, and those that wait for this one.
-	After         []string `protobuf:"bytes,11,rep,name=after,proto3" json:"after,omitempty"`
+	// The tasks that this one waits for.
+	After []string `protobuf:"bytes,11,rep,name=after,proto3" json:"after,omitempty"`
+	// The tasks that wait for this one.
 	ToSignalAfter []string `protobuf:"bytes,12,rep,name=to_signal_after,json=toSignalAfter,proto3" json:"to_signal_after,omitempty"`
 	// Groups tasks of an action, such as by customer: limits per key and fair shares count by it. 1 to
 	// 255 bytes of UTF-8. Default: none; limits per key do not apply to the task then.
@@ -246,6 +250,7 @@ type isTask_Content interface {
 }
 
 type Task_Body struct {
+	// In JSON in base64.
 	Body []byte `protobuf:"bytes,3,opt,name=body,proto3,oneof"`
 }
 
@@ -260,12 +265,14 @@ func (*Task_Text) isTask_Content() {}
 // A Condition is a task that another waits for, and how it must end for the other one to start.
 type Condition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	After string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
-	// "completed", the default, "aborted" or "skipped".
+	// The task that is waited for.
+	After string `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	// How it must end: "completed", the default, "aborted" or "skipped".
 	States []string `protobuf:"bytes,2,rep,name=states,proto3" json:"states,omitempty"`
-	// The results of which a completed task must have one, byte by byte: at most 32 of 255 bytes each,
-	// as text or, in JSON in base64, as bytes. Default: any result.
-	Results       []string `protobuf:"bytes,3,rep,name=results,proto3" json:"results,omitempty"`
+	// The results of which a completed task must have one, byte by byte: at most 32 of 255 bytes each.
+	// Default: any result.
+	Results []string `protobuf:"bytes,3,rep,name=results,proto3" json:"results,omitempty"`
+	// More of them, which need be no text; in JSON in base64.
 	ResultBytes   [][]byte `protobuf:"bytes,4,rep,name=result_bytes,json=resultBytes,proto3" json:"result_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -406,30 +413,40 @@ type TaskInfo struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Id     string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Action string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	// Missing in a list, and if there is none.
+	//
 	// Types that are valid to be assigned to Content:
 	//
 	//	*TaskInfo_Body
 	//	*TaskInfo_Text
-	Content    isTaskInfo_Content     `protobuf_oneof:"content"`
-	Priority   int32                  `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
-	MaxTries   int32                  `protobuf:"varint,6,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"` // -1: no limit
+	Content  isTaskInfo_Content `protobuf_oneof:"content"`
+	Priority int32              `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
+	// -1 is no limit.
+	MaxTries   int32                  `protobuf:"varint,6,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
 	Deadline   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	PostResult bool                   `protobuf:"varint,8,opt,name=post_result,json=postResult,proto3" json:"post_result,omitempty"`
 	OnAbort    string                 `protobuf:"bytes,9,opt,name=on_abort,json=onAbort,proto3" json:"on_abort,omitempty"`
 	// "pending", "in-progress", "completed", "aborted" or "skipped".
 	StatusCode string `protobuf:"bytes,10,opt,name=status_code,json=statusCode,proto3" json:"status_code,omitempty"`
 	// The same, more finely: "blocked", "scheduled" and "ready" are pending.
-	State      string                 `protobuf:"bytes,11,opt,name=state,proto3" json:"state,omitempty"`
+	State string `protobuf:"bytes,11,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it was aborted.
 	AbortCause string                 `protobuf:"bytes,12,opt,name=abort_cause,json=abortCause,proto3" json:"abort_cause,omitempty"`
 	InsertedAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=inserted_at,json=insertedAt,proto3" json:"inserted_at,omitempty"`
 	NotBefore  *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
 	FinishedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=finished_at,json=finishedAt,proto3" json:"finished_at,omitempty"`
-	Tries      int32                  `protobuf:"varint,16,opt,name=tries,proto3" json:"tries,omitempty"`
+	// How often it was fetched.
+	Tries int32 `protobuf:"varint,16,opt,name=tries,proto3" json:"tries,omitempty"`
+	// Who has owned it last.
 	Actor      string                 `protobuf:"bytes,17,opt,name=actor,proto3" json:"actor,omitempty"`
 	OwnedAt    *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=owned_at,json=ownedAt,proto3" json:"owned_at,omitempty"`
 	LeaseUntil *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
-	Status     string                 `protobuf:"bytes,20,opt,name=status,proto3" json:"status,omitempty"`
-	Progress   float64                `protobuf:"fixed64,21,opt,name=progress,proto3" json:"progress,omitempty"`
+	// A text for people.
+	Status string `protobuf:"bytes,20,opt,name=status,proto3" json:"status,omitempty"`
+	// From 0 to 1.
+	Progress float64 `protobuf:"fixed64,21,opt,name=progress,proto3" json:"progress,omitempty"`
+	// Missing in a list, and if there is none.
+	//
 	// Types that are valid to be assigned to Outcome:
 	//
 	//	*TaskInfo_Result
@@ -437,8 +454,8 @@ type TaskInfo struct {
 	Outcome isTaskInfo_Outcome `protobuf_oneof:"outcome"`
 	Key     string             `protobuf:"bytes,24,opt,name=key,proto3" json:"key,omitempty"`
 	Headers map[string]string  `protobuf:"bytes,25,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The body and the result are left out, whether there are any or not: the caller may not read
-	// them.
+	// The service has left out the body and the result, whether there are any or not: the caller may
+	// not read them.
 	Hidden        bool `protobuf:"varint,26,opt,name=hidden,proto3" json:"hidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -774,17 +791,21 @@ type OwnedTask struct {
 	//
 	//	*OwnedTask_Body
 	//	*OwnedTask_Text
-	Content  isOwnedTask_Content `protobuf_oneof:"content"`
-	Try      int32               `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
-	MaxTries int32               `protobuf:"varint,7,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"` // -1: no limit
-	// How many of the tasks that this one waited for were completed and aborted.
+	Content isOwnedTask_Content `protobuf_oneof:"content"`
+	// The number of this try, from 1.
+	Try int32 `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
+	// -1 is no limit.
+	MaxTries int32 `protobuf:"varint,7,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
+	// How many of the tasks that this one waited for were completed.
 	Completed int32 `protobuf:"varint,8,opt,name=completed,proto3" json:"completed,omitempty"`
-	Aborted   int32 `protobuf:"varint,9,opt,name=aborted,proto3" json:"aborted,omitempty"`
-	// When the lease expires unless it is extended; absent if it does not.
+	// How many of the tasks that this one waited for were aborted.
+	Aborted int32 `protobuf:"varint,9,opt,name=aborted,proto3" json:"aborted,omitempty"`
+	// When the lease expires on the database's clock unless it is extended; missing if it does not.
 	LeaseUntil *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
 	// Empty if the task has none.
-	Key           string                 `protobuf:"bytes,11,opt,name=key,proto3" json:"key,omitempty"`
-	Headers       map[string]string      `protobuf:"bytes,12,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Key     string            `protobuf:"bytes,11,opt,name=key,proto3" json:"key,omitempty"`
+	Headers map[string]string `protobuf:"bytes,12,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// When the task was inserted, on the database's clock.
 	InsertedAt    *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=inserted_at,json=insertedAt,proto3" json:"inserted_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -997,8 +1018,11 @@ type Return struct {
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Token string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
 	// "completed", "aborted", or "pending" for another try.
-	Code   string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// A text for people.
 	Status string `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
+	// What the task leaves for those that wait for it.
+	//
 	// Types that are valid to be assigned to Outcome:
 	//
 	//	*Return_Result
@@ -1139,8 +1163,11 @@ type Answer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// "completed", "aborted" or "skipped".
-	Code   string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	// A text for people.
 	Status string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	// What the task leaves for those that wait for it.
+	//
 	// Types that are valid to be assigned to Outcome:
 	//
 	//	*Answer_Result
@@ -1311,13 +1338,13 @@ type Affected struct {
 	Others int64                  `protobuf:"varint,2,opt,name=others,proto3" json:"others,omitempty"`
 	// How many of the tasks were in progress when they were aborted.
 	InProgress int64 `protobuf:"varint,3,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
-	// The rest is told by a dry run only. How many other tasks wait for no others any more then, and
-	// begin, at once or at their time.
+	// Only of a dry run: how many other tasks wait for no others any more then, and begin, at once or
+	// at their time.
 	Started int64 `protobuf:"varint,4,opt,name=started,proto3" json:"started,omitempty"`
-	// How many end skipped, also of those that a retry opens.
+	// Only of a dry run: how many end skipped, also of those that a retry opens.
 	Skipped int64 `protobuf:"varint,5,opt,name=skipped,proto3" json:"skipped,omitempty"`
-	// How many more are aborted within about a second: what only aborted tasks need that fail fast,
-	// and what a retry opens after its deadline.
+	// Only of a dry run: how many more are aborted within about a second: what only aborted tasks need
+	// that fail fast, and what a retry opens after its deadline.
 	Later         int64 `protobuf:"varint,6,opt,name=later,proto3" json:"later,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -255,6 +255,7 @@ func (x *EnsureTasksRequest) GetTasks() []*Task {
 	return nil
 }
 
+// The IDs of the tasks of a call, and of those that were there before.
 type EnsureTasksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The IDs in the order of the call.
@@ -389,6 +390,7 @@ func (*ReplaceTasksResponse) Descriptor() ([]byte, []int) {
 	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{7}
 }
 
+// A call of Debounce: the task starts quiet after it, but at most at_most after the first.
 type DebounceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// It has an ID of at most 511 bytes; not_before, after, to_signal_after, when and when_any must be
@@ -930,15 +932,17 @@ func (x *ChangeTasksRequest) GetDryRun() bool {
 	return false
 }
 
-// What is missing stays as it is. At most one of the first three is set.
+// How tasks that wait are changed. What is missing stays as it is. At most one of not_before,
+// start_after and start_now is set.
 type TaskChanges struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tasks start then, or at once if it has passed.
 	NotBefore *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
 	// So long after the call.
 	StartAfter *durationpb.Duration `protobuf:"bytes,2,opt,name=start_after,json=startAfter,proto3" json:"start_after,omitempty"`
-	StartNow   bool                 `protobuf:"varint,3,opt,name=start_now,json=startNow,proto3" json:"start_now,omitempty"`
-	Priority   *int32               `protobuf:"varint,4,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	// The tasks start at once.
+	StartNow bool   `protobuf:"varint,3,opt,name=start_now,json=startNow,proto3" json:"start_now,omitempty"`
+	Priority *int32 `protobuf:"varint,4,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	// Empty: none.
 	Key *string `protobuf:"bytes,5,opt,name=key,proto3,oneof" json:"key,omitempty"`
 	// It counts the tries that a task has had; -1: no limit.
@@ -1161,20 +1165,21 @@ func (x *DeleteTasksResponse) GetDeleted() *Affected {
 	return nil
 }
 
-// The parts of a transaction take place in the order of the fields.
+// What a transaction does, in the order of the fields, but for debounce and change.
 type TransactRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Tasks that the caller must still own at the commit.
 	Hold []*Performance `protobuf:"bytes,1,rep,name=hold,proto3" json:"hold,omitempty"`
 	// Tasks that must be in the store.
-	MustExist   []string      `protobuf:"bytes,2,rep,name=must_exist,json=mustExist,proto3" json:"must_exist,omitempty"`
-	Insert      []*Task       `protobuf:"bytes,3,rep,name=insert,proto3" json:"insert,omitempty"`
-	Replace     []*Task       `protobuf:"bytes,4,rep,name=replace,proto3" json:"replace,omitempty"`
-	Depend      []*Dependency `protobuf:"bytes,5,rep,name=depend,proto3" json:"depend,omitempty"`
-	Retry       []string      `protobuf:"bytes,6,rep,name=retry,proto3" json:"retry,omitempty"`
-	Abort       []string      `protobuf:"bytes,7,rep,name=abort,proto3" json:"abort,omitempty"`
-	AbortStatus string        `protobuf:"bytes,8,opt,name=abort_status,json=abortStatus,proto3" json:"abort_status,omitempty"`
-	Delete      []string      `protobuf:"bytes,9,rep,name=delete,proto3" json:"delete,omitempty"`
+	MustExist []string      `protobuf:"bytes,2,rep,name=must_exist,json=mustExist,proto3" json:"must_exist,omitempty"`
+	Insert    []*Task       `protobuf:"bytes,3,rep,name=insert,proto3" json:"insert,omitempty"`
+	Replace   []*Task       `protobuf:"bytes,4,rep,name=replace,proto3" json:"replace,omitempty"`
+	Depend    []*Dependency `protobuf:"bytes,5,rep,name=depend,proto3" json:"depend,omitempty"`
+	Retry     []string      `protobuf:"bytes,6,rep,name=retry,proto3" json:"retry,omitempty"`
+	Abort     []string      `protobuf:"bytes,7,rep,name=abort,proto3" json:"abort,omitempty"`
+	// Why, for people to read.
+	AbortStatus string   `protobuf:"bytes,8,opt,name=abort_status,json=abortStatus,proto3" json:"abort_status,omitempty"`
+	Delete      []string `protobuf:"bytes,9,rep,name=delete,proto3" json:"delete,omitempty"`
 	// A return that is refused undoes the whole.
 	Return []*Return `protobuf:"bytes,10,rep,name=return,proto3" json:"return,omitempty"`
 	// The caller has sent this before and got no answer: if all returns were made, or without returns
@@ -1451,6 +1456,7 @@ func (x *SeenTask) GetState() string {
 	return ""
 }
 
+// What a transaction did.
 type TransactResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The IDs of insert, in its order.
@@ -1644,6 +1650,7 @@ func (x *GetTasksResponse) GetMissing() []string {
 	return nil
 }
 
+// Which tasks are listed.
 type ListTasksRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Actions     []string               `protobuf:"bytes,1,rep,name=actions,proto3" json:"actions,omitempty"`
@@ -1880,19 +1887,25 @@ func (x *ExplainTaskRequest) GetId() string {
 	return ""
 }
 
+// Why a task does not run, or because of which others it was aborted or skipped.
 type ExplainTaskResponse struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Task      *TaskInfo              `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
-	Missing   int32                  `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
-	WaitsFor  []*TaskInfo            `protobuf:"bytes,3,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
-	BecauseOf []*TaskInfo            `protobuf:"bytes,4,rep,name=because_of,json=becauseOf,proto3" json:"because_of,omitempty"`
-	TriesLeft int32                  `protobuf:"varint,5,opt,name=tries_left,json=triesLeft,proto3" json:"tries_left,omitempty"` // -1: no limit
-	// Now, as long as somebody waits for tasks of the action.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Task  *TaskInfo              `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// How many tasks it waits for.
+	Missing   int32       `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
+	WaitsFor  []*TaskInfo `protobuf:"bytes,3,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	BecauseOf []*TaskInfo `protobuf:"bytes,4,rep,name=because_of,json=becauseOf,proto3" json:"because_of,omitempty"`
+	// -1 is no limit.
+	TriesLeft int32 `protobuf:"varint,5,opt,name=tries_left,json=triesLeft,proto3" json:"tries_left,omitempty"`
+	// When somebody last asked for tasks of its action: now, as long as somebody waits for some.
+	// Missing if nobody has for a week.
 	AskedAt *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=asked_at,json=askedAt,proto3" json:"asked_at,omitempty"`
-	Now     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=now,proto3" json:"now,omitempty"`
-	// Missing unless the task is ready, and its action has limits, or it or one of its keys is paused.
+	// The time on the database's clock.
+	Now *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=now,proto3" json:"now,omitempty"`
+	// How limits and pauses hold the task up. Missing unless it is ready, and its action has limits, or
+	// it or one of its keys is paused.
 	Limits *TaskLimits `protobuf:"bytes,8,opt,name=limits,proto3" json:"limits,omitempty"`
-	// In the order in which they were recorded.
+	// Its recorded steps, in the order in which they were recorded.
 	Steps []*StepInfo `protobuf:"bytes,9,rep,name=steps,proto3" json:"steps,omitempty"`
 	// Whether the first of the tasks that it waits for to meet its condition starts it (when_any).
 	AnyOf bool `protobuf:"varint,10,opt,name=any_of,json=anyOf,proto3" json:"any_of,omitempty"`
@@ -2020,10 +2033,11 @@ func (x *ExplainTaskResponse) GetPresence() string {
 
 // A StepInfo is a recorded step of a task, without its result.
 type StepInfo struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	RecordedAt    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=recorded_at,json=recordedAt,proto3" json:"recorded_at,omitempty"`
-	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Name       string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RecordedAt *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=recorded_at,json=recordedAt,proto3" json:"recorded_at,omitempty"`
+	// How many bytes its result has.
+	Bytes         int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2123,6 +2137,7 @@ func (x *GetHistoryRequest) GetId() string {
 	return ""
 }
 
+// The ended tries of a task, and its recorded steps.
 type GetHistoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order of their ends.
@@ -2428,10 +2443,12 @@ type Try struct {
 	Outcome string `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	Actor   string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
 	// Missing where only the end is known.
-	OwnedAt       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=owned_at,json=ownedAt,proto3" json:"owned_at,omitempty"`
-	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
-	Status        string                 `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
-	Log           string                 `protobuf:"bytes,7,opt,name=log,proto3" json:"log,omitempty"`
+	OwnedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=owned_at,json=ownedAt,proto3" json:"owned_at,omitempty"`
+	EndedAt *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	// A text for people.
+	Status string `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
+	// The last lines that were logged of the performance.
+	Log           string `protobuf:"bytes,7,opt,name=log,proto3" json:"log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2517,28 +2534,34 @@ func (x *Try) GetLog() string {
 
 // A TaskLimits is how limits and pauses hold up a ready task.
 type TaskLimits struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Limits *Limits                `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
-	// Since when the action and the task's key are paused; missing if they are not.
-	PausedSince    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=paused_since,json=pausedSince,proto3" json:"paused_since,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those of its action.
+	Limits *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	// Since when the action is paused; missing if it is not.
+	PausedSince *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=paused_since,json=pausedSince,proto3" json:"paused_since,omitempty"`
+	// Since when the task's key is paused; missing if it is not.
 	KeyPausedSince *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=key_paused_since,json=keyPausedSince,proto3" json:"key_paused_since,omitempty"`
-	// Counted where concurrency and concurrency_per_key are set, up to 100,000 rows.
-	InProgress    int64 `protobuf:"varint,4,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	// Counted where concurrency is set, up to 100,000.
+	InProgress int64 `protobuf:"varint,4,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	// Counted where concurrency_per_key is set, up to 100,000.
 	KeyInProgress int64 `protobuf:"varint,5,opt,name=key_in_progress,json=keyInProgress,proto3" json:"key_in_progress,omitempty"`
-	// Up to 100 of each. With limits.ordered, key_owned is the task that holds the key, in progress or
-	// not.
-	Owned    []*TaskInfo `protobuf:"bytes,13,rep,name=owned,proto3" json:"owned,omitempty"`
+	// Up to 100 of the tasks that count for in_progress.
+	Owned []*TaskInfo `protobuf:"bytes,13,rep,name=owned,proto3" json:"owned,omitempty"`
+	// Up to 100 of the tasks that count for key_in_progress; with limits.ordered, the task that holds
+	// the key, in progress or not.
 	KeyOwned []*TaskInfo `protobuf:"bytes,6,rep,name=key_owned,json=keyOwned,proto3" json:"key_owned,omitempty"`
-	// When the next tokens come; missing if there is one.
-	NextAt    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
+	// When the next token of the action comes; missing if there is one.
+	NextAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=next_at,json=nextAt,proto3" json:"next_at,omitempty"`
+	// When the next token of the key comes; missing if there is one.
 	KeyNextAt *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=key_next_at,json=keyNextAt,proto3" json:"key_next_at,omitempty"`
 	// How many ready tasks with the key wait for capacity below a limit of the key, for the end of its
-	// pause, or for its turn: 10,000 if there may be more.
+	// pause, or for its turn: 10,000 if key_waiting_or_more.
 	KeyWaiting       int64 `protobuf:"varint,9,opt,name=key_waiting,json=keyWaiting,proto3" json:"key_waiting,omitempty"`
 	KeyWaitingOrMore bool  `protobuf:"varint,10,opt,name=key_waiting_or_more,json=keyWaitingOrMore,proto3" json:"key_waiting_or_more,omitempty"`
-	// Whether the task waits for the turn of its key, and how many turns come first, at most 10,000.
-	WaitsForTurn bool  `protobuf:"varint,11,opt,name=waits_for_turn,json=waitsForTurn,proto3" json:"waits_for_turn,omitempty"`
-	TurnsAhead   int64 `protobuf:"varint,12,opt,name=turns_ahead,json=turnsAhead,proto3" json:"turns_ahead,omitempty"`
+	// Whether the task waits for the turn of its key.
+	WaitsForTurn bool `protobuf:"varint,11,opt,name=waits_for_turn,json=waitsForTurn,proto3" json:"waits_for_turn,omitempty"`
+	// How many turns come first, at most 10,000.
+	TurnsAhead int64 `protobuf:"varint,12,opt,name=turns_ahead,json=turnsAhead,proto3" json:"turns_ahead,omitempty"`
 	// Whether the task is not in the queue, but waits until its key has capacity, is resumed, or has its
 	// turn.
 	Parked bool `protobuf:"varint,14,opt,name=parked,proto3" json:"parked,omitempty"`
@@ -2727,11 +2750,13 @@ func (x *GetGraphRequest) GetId() string {
 	return ""
 }
 
+// The network around a task.
 type GetGraphResponse struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Tasks        []*TaskInfo            `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Dependencies []*Dependency          `protobuf:"bytes,2,rep,name=dependencies,proto3" json:"dependencies,omitempty"`
-	Cut          bool                   `protobuf:"varint,3,opt,name=cut,proto3" json:"cut,omitempty"`
+	// It is larger than an answer may be.
+	Cut bool `protobuf:"varint,3,opt,name=cut,proto3" json:"cut,omitempty"`
 	// Those of the dependencies that have one.
 	Conditions    []*EdgeCondition `protobuf:"bytes,4,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2832,11 +2857,14 @@ func (*GetStatsRequest) Descriptor() ([]byte, []int) {
 	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
+// Counts of all tasks.
 type GetStatsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Actions       []*ActionStats         `protobuf:"bytes,1,rep,name=actions,proto3" json:"actions,omitempty"`
-	Estimated     []string               `protobuf:"bytes,2,rep,name=estimated,proto3" json:"estimated,omitempty"`
-	PruningBehind *durationpb.Duration   `protobuf:"bytes,3,opt,name=pruning_behind,json=pruningBehind,proto3" json:"pruning_behind,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Actions []*ActionStats         `protobuf:"bytes,1,rep,name=actions,proto3" json:"actions,omitempty"`
+	// The states whose counts are estimates.
+	Estimated []string `protobuf:"bytes,2,rep,name=estimated,proto3" json:"estimated,omitempty"`
+	// How much longer than their retention finished tasks stay at most.
+	PruningBehind *durationpb.Duration `protobuf:"bytes,3,opt,name=pruning_behind,json=pruningBehind,proto3" json:"pruning_behind,omitempty"`
 	// When those were estimated; missing if none are, or the caller may not see all tasks.
 	EstimatedAt   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=estimated_at,json=estimatedAt,proto3" json:"estimated_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2901,24 +2929,30 @@ func (x *GetStatsResponse) GetEstimatedAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// How many tasks of an action are in each state, and how often they were tried.
 type ActionStats struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	Action      string                 `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
-	Blocked     int64                  `protobuf:"varint,2,opt,name=blocked,proto3" json:"blocked,omitempty"`
-	Scheduled   int64                  `protobuf:"varint,3,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
-	Ready       int64                  `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
-	InProgress  int64                  `protobuf:"varint,5,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
-	Completed   int64                  `protobuf:"varint,6,opt,name=completed,proto3" json:"completed,omitempty"`
-	Aborted     int64                  `protobuf:"varint,7,opt,name=aborted,proto3" json:"aborted,omitempty"`
-	OldestReady *durationpb.Duration   `protobuf:"bytes,8,opt,name=oldest_ready,json=oldestReady,proto3" json:"oldest_ready,omitempty"`
-	Tries       int64                  `protobuf:"varint,9,opt,name=tries,proto3" json:"tries,omitempty"`
-	Retries     int64                  `protobuf:"varint,10,opt,name=retries,proto3" json:"retries,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Action     string                 `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	Blocked    int64                  `protobuf:"varint,2,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	Scheduled  int64                  `protobuf:"varint,3,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
+	Ready      int64                  `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
+	InProgress int64                  `protobuf:"varint,5,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
+	Completed  int64                  `protobuf:"varint,6,opt,name=completed,proto3" json:"completed,omitempty"`
+	Aborted    int64                  `protobuf:"varint,7,opt,name=aborted,proto3" json:"aborted,omitempty"`
+	// How long ago the oldest ready task was inserted.
+	OldestReady *durationpb.Duration `protobuf:"bytes,8,opt,name=oldest_ready,json=oldestReady,proto3" json:"oldest_ready,omitempty"`
+	// How many tasks were fetched so far.
+	Tries int64 `protobuf:"varint,9,opt,name=tries,proto3" json:"tries,omitempty"`
+	// How many of these were not first tries.
+	Retries int64 `protobuf:"varint,10,opt,name=retries,proto3" json:"retries,omitempty"`
 	// How many of the ready tasks wait for capacity below a limit of their key, for the end of its pause,
 	// or for its turn.
 	Parked int64 `protobuf:"varint,11,opt,name=parked,proto3" json:"parked,omitempty"`
-	// Whether there are limits, and how many tasks these let be in progress at once; 0: any number.
-	Limited       bool  `protobuf:"varint,12,opt,name=limited,proto3" json:"limited,omitempty"`
-	Concurrency   int32 `protobuf:"varint,13,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
+	// Whether there are limits.
+	Limited bool `protobuf:"varint,12,opt,name=limited,proto3" json:"limited,omitempty"`
+	// How many tasks its limits let be in progress at once; 0 is any number.
+	Concurrency int32 `protobuf:"varint,13,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
+	// Whether the whole action is paused.
 	Paused        bool  `protobuf:"varint,14,opt,name=paused,proto3" json:"paused,omitempty"`
 	Skipped       int64 `protobuf:"varint,15,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3105,6 +3139,7 @@ func (x *ListProblemsRequest) GetLimit() int32 {
 	return 0
 }
 
+// The slowest tasks, those that fail, and those that failed.
 type ListProblemsResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Slow    []*TaskInfo            `protobuf:"bytes,1,rep,name=slow,proto3" json:"slow,omitempty"`
@@ -3188,7 +3223,8 @@ func (x *ListProblemsResponse) GetUnwatched() []*TaskInfo {
 type ErrorGroup struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Action string                 `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
-	Tasks  int32                  `protobuf:"varint,2,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	// How many there are.
+	Tasks int32 `protobuf:"varint,2,opt,name=tasks,proto3" json:"tasks,omitempty"`
 	// The first line of the latest one.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	// The ID of that task.
@@ -3335,6 +3371,7 @@ func (x *ListActorsResponse) GetActors() []*ActorInfo {
 	return nil
 }
 
+// An ActorInfo is a live actor: what it performs, and how many tasks it owns.
 type ActorInfo struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Actor         string                 `protobuf:"bytes,1,opt,name=actor,proto3" json:"actor,omitempty"`

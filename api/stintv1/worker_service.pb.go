@@ -1042,6 +1042,7 @@ func (x *ListStepsResponse) GetSteps() []*RecordedStep {
 	return nil
 }
 
+// A RecordedStep is a recorded step of a task, with its result.
 type RecordedStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
