@@ -1165,7 +1165,7 @@ func (x *DeleteTasksResponse) GetDeleted() *Affected {
 	return nil
 }
 
-// What a transaction does, in the order of the fields, but for debounce and change.
+// What a transaction does, in the order of the fields, unless they say otherwise.
 type TransactRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Tasks that the caller must still own at the commit.

@@ -14,44 +14,27 @@ import (
 // A list is a place where the fields of a type are named one by one.
 type list struct {
 	file, from, to string // the list begins behind from, and ends at to
-	// field is what a field looks like; NAME stands for its name, in words with _ or in one word.
+	// field is what a field looks like; NAME stands for its name, in words with _.
 	field string
-	camel bool
 	// lacks are fields that the list does not have, with the reason.
 	lacks map[string]string
 }
 
 const (
-	messages   = "../../api/proto/stint/v1/"
-	python     = "../../client/python/stint/tasks.py"
-	typescript = "../../client/typescript/src/tasks.ts"
-	command    = "../../cmd/stint/internal/command/"
+	messages = "../../api/proto/stint/v1/"
+	command  = "../../cmd/stint/internal/command/"
 )
 
 func lists() map[reflect.Type][]list {
-	ofProto := func(file, message string, lacks map[string]string) list {
+	ofProto := func(file, message string) list {
 		return list{
 			file: messages + file, from: "\nmessage " + message + " {", to: "\n}",
-			field: `\sNAME = \d+`, lacks: lacks,
-		}
-	}
-	ofPython := func(class string, lacks map[string]string) list {
-		return list{
-			file: python, from: "\nclass " + class + ":", to: "\n\n\n",
-			// With its type: the text of the class names it, too.
-			field: `\n    NAME_?: (?:str|int|bool|float|[A-Z]\w*(?:\[.*\])?)(?: = .*)?(?:\n|$)`,
-			lacks: lacks,
-		}
-	}
-	ofTypeScript := func(name string, lacks map[string]string) list {
-		return list{
-			file: typescript, from: "\nexport interface " + name + " {", to: "\n}", camel: true,
-			field: `\n  NAME\??: `, lacks: lacks,
+			field: `\sNAME = \d+`,
 		}
 	}
 	return map[reflect.Type][]list{
 		reflect.TypeFor[stint.Task](): {
-			ofProto("task.proto", "Task", nil), ofPython("Task", nil), ofTypeScript("Task", nil),
+			ofProto("task.proto", "Task"),
 			{
 				file: command + "task_json.go", from: "\nfunc setField(", to: "\n}",
 				field: `case "NAME"`,
@@ -66,22 +49,15 @@ func lists() map[reflect.Type][]list {
 			},
 		},
 		reflect.TypeFor[stint.TaskInfo](): {
-			ofProto("task.proto", "TaskInfo", nil), ofPython("TaskInfo", nil),
-			ofTypeScript("TaskInfo", nil),
+			ofProto("task.proto", "TaskInfo"),
 			{
 				file: command + "task_json.go", from: "\ntype taskJSON struct {", to: "\n}",
 				field: "`json:\"NAME[\",]",
 			},
 		},
-		reflect.TypeFor[stint.OwnedTask](): {
-			ofProto("task.proto", "OwnedTask", nil), ofPython("OwnedTask", nil),
-			ofTypeScript("OwnedTask extends Performance", map[string]string{
-				"ID": "of Performance", "Token": "of Performance",
-			}),
-		},
+		reflect.TypeFor[stint.OwnedTask](): {ofProto("task.proto", "OwnedTask")},
 		reflect.TypeFor[stint.Schedule](): {
-			ofProto("schedules.proto", "Schedule", nil), ofPython("Schedule", nil),
-			ofTypeScript("Schedule", nil),
+			ofProto("schedules.proto", "Schedule"),
 			{
 				file: command + "schedule_json.go", from: "\nfunc setScheduleField(", to: "\n}",
 				field: `case "NAME"`,
@@ -91,15 +67,12 @@ func lists() map[reflect.Type][]list {
 				field: "`json:\"NAME[\",]",
 			},
 		},
-		reflect.TypeFor[stint.Limits](): {
-			ofProto("limits.proto", "Limits", nil), ofPython("Limits", nil),
-			ofTypeScript("Limits", nil),
-		},
+		reflect.TypeFor[stint.Limits](): {ofProto("limits.proto", "Limits")},
 	}
 }
 
-// Each field of what calls take and return is in the message, in the types for Python and
-// TypeScript, and in what the command reads and prints.
+// Each field of what calls take and return is in the message, of which the types for Python and
+// TypeScript are made, and in what the command reads and prints.
 func TestFields_AreInEveryList(t *testing.T) {
 	t.Parallel()
 	for of, places := range lists() {
@@ -118,7 +91,7 @@ func TestFields_AreInEveryList(t *testing.T) {
 				if field.Anonymous || !field.IsExported() {
 					continue
 				}
-				name := inWords(field.Name, place.camel)
+				name := inWords(field.Name)
 				is := regexp.MustCompile(strings.ReplaceAll(place.field, "NAME", name)).
 					MatchString(named)
 				if _, lacks := place.lacks[field.Name]; is == lacks {
@@ -131,17 +104,13 @@ func TestFields_AreInEveryList(t *testing.T) {
 }
 
 // inWords returns the name of a field as other languages write it.
-func inWords(name string, camel bool) string {
+func inWords(name string) string {
 	var words strings.Builder
 	letters := []rune(name)
 	for i, letter := range letters {
 		begins := unicode.IsUpper(letter) && i > 0 && (!unicode.IsUpper(letters[i-1]) ||
 			i+1 < len(letters) && unicode.IsLower(letters[i+1]))
-		switch {
-		case begins && camel:
-			words.WriteRune(letter)
-			continue
-		case begins:
+		if begins {
 			words.WriteByte('_')
 		}
 		words.WriteRune(unicode.ToLower(letter))

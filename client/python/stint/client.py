@@ -11,12 +11,14 @@ import time
 from datetime import datetime
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Union
 
+from . import fields as f
 from . import tasks as t
 from .connection import Cancel, Connection, repeat
 from .errors import ClaimSpent, InvalidArgument, Limited, Refused
 from .errors import SchemaVersion, StintError
 from .errors import Unavailable, new_error
-from .tasks import Dependency, Duration, OwnedTask, Return, Task, TaskInfo
+from .fields import Content, Duration, Message
+from .tasks import Dependency, OwnedTask, Return, Task, TaskInfo
 
 # How long a call waits at the service at most; proxies cut off what is silent for longer.
 _POLL = 20.0
@@ -92,7 +94,7 @@ class Client:
             self._numbered = process, number
         return number
 
-    def _call(self, procedure: str, request: t.Message, **how: Any) -> t.Message:
+    def _call(self, procedure: str, request: Message, **how: Any) -> Message:
         """Makes a call that may be repeated as it is."""
         return repeat(self._connection.attempts(procedure, request, **how))
 
@@ -105,7 +107,7 @@ class Client:
         ended: where the answer to an attempt was lost, a task of this ID with the same action, key
         and body that was inserted within the last minute is taken for that of the call.
         """
-        request = {"tasks": t.from_tasks(tasks)}
+        request = {"tasks": _tasks(tasks)}
         self._call("TaskService/InsertTasks", request)
         return [task["id"] for task in request["tasks"]]
 
@@ -114,7 +116,7 @@ class Client:
 
         Those stay as they are.
         """
-        request = {"tasks": t.from_tasks(tasks)}
+        request = {"tasks": _tasks(tasks)}
         answer = self._call("TaskService/EnsureTasks", request)
         return t.Ensured([task["id"] for task in request["tasks"]], answer.get("existing", []))
 
@@ -123,9 +125,9 @@ class Client:
 
         It is not repeated, since a repetition would replace the tasks once more.
         """
-        self._connection.call("TaskService/ReplaceTasks", {"tasks": t.from_tasks(tasks)})
+        self._connection.call("TaskService/ReplaceTasks", {"tasks": _tasks(tasks)})
 
-    def debounce(self, task: Task, quiet: t.Duration, at_most: t.Duration) -> None:
+    def debounce(self, task: Task, quiet: Duration, at_most: Duration) -> None:
         """Inserts a task that starts when the calls for its ID have been quiet for a while.
 
         The task of the latest call stands for those before it that have not started: it starts
@@ -137,7 +139,7 @@ class Client:
     def add_dependencies(self, dependencies: Iterable[Dependency]) -> None:
         """Makes stored tasks wait for others, all or none."""
         self._call("TaskService/AddDependencies",
-                   {"dependencies": t.from_dependencies(dependencies)})
+                   {"dependencies": _dependencies(dependencies)})
 
     def abort(self, ids: IDs, status: str = "", dry_run: bool = False) -> t.Affected:
         """Aborts tasks and what depends on them; status says why, for people.
@@ -145,9 +147,9 @@ class Client:
         dry_run: only say what the call would do, here and below. The service does the work in a
         transaction, and undoes it.
         """
-        answer = self._call("TaskService/AbortTasks", t.message(
-            ids=t.names(ids), status=t.told(status), dry_run=dry_run))
-        return t.to_affected(answer.get("aborted"))
+        answer = self._call("TaskService/AbortTasks", f.message(
+            ids=f.names(ids), status=f.told(status), dry_run=dry_run))
+        return t.to_affected(answer.get("aborted", {}))
 
     def answer(
         self, actor: str, answers: Union[t.Answer, Iterable[t.Answer]],
@@ -156,16 +158,15 @@ class Client:
 
         The tasks have the action "stint.External". The actor is who answers, for people.
         """
-        given = [answers] if isinstance(answers, t.Answer) else answers
-        answer = self._call("TaskService/AnswerTasks", t.message(
-            actor=actor, answers=[t.from_answer(each) for each in given]))
+        answer = self._call("TaskService/AnswerTasks", f.message(
+            actor=actor, answers=f.several(t.from_answer, answers, t.Answer)))
         return [_verdict(each) for each in answer.get("verdicts", ())]
 
     def retry(self, ids: IDs, dry_run: bool = False) -> t.Affected:
         """Opens finished tasks again, with what was aborted because of them."""
-        answer = self._call("TaskService/RetryTasks", t.message(
-            ids=t.names(ids), dry_run=dry_run))
-        return t.to_affected(answer.get("retried"))
+        answer = self._call("TaskService/RetryTasks", f.message(
+            ids=f.names(ids), dry_run=dry_run))
+        return t.to_affected(answer.get("retried", {}))
 
     def change(
         self, ids: IDs, not_before: Optional[datetime] = None,
@@ -180,22 +181,22 @@ class Client:
         is none. max_tries counts the tries that a task has had; -1: no limit. The result has the
         tasks that were not so already.
         """
-        to = t.message(
-            not_before=t.from_time(not_before), start_after=t.from_duration(start_after),
+        to = f.message(
+            not_before=f.from_time(not_before), start_after=f.from_duration(start_after),
             start_now=start_now, max_tries=max_tries)
         if priority is not None:
             to["priority"] = priority
         if key is not None:
             to["key"] = key
-        answer = self._call("TaskService/ChangeTasks", t.message(
-            ids=t.names(ids), to=to, dry_run=dry_run))
-        return t.to_affected(answer.get("changed"))
+        answer = self._call("TaskService/ChangeTasks", f.message(
+            ids=f.names(ids), to=to, dry_run=dry_run))
+        return t.to_affected(answer.get("changed", {}))
 
     def delete(self, ids: IDs, dry_run: bool = False) -> t.Affected:
         """Deletes tasks, and dependents that waited for nothing else."""
-        answer = self._call("TaskService/DeleteTasks", t.message(
-            ids=t.names(ids), dry_run=dry_run))
-        return t.to_affected(answer.get("deleted"))
+        answer = self._call("TaskService/DeleteTasks", f.message(
+            ids=f.names(ids), dry_run=dry_run))
+        return t.to_affected(answer.get("deleted", {}))
 
     def transact(
         self, hold: Iterable[OwnedTask] = (), must_exist: IDs = (),
@@ -213,11 +214,11 @@ class Client:
         A transaction that inserts or returns a task is repeated after a lost answer, others are
         not.
         """
-        request = t.message(
-            hold=[t.from_performance(task) for task in hold], must_exist=t.names(must_exist),
-            insert=t.from_tasks(insert), replace=t.from_tasks(replace),
-            depend=t.from_dependencies(depend), retry=t.names(retry), abort=t.names(abort),
-            abort_status=t.told(abort_status), delete=t.names(delete),
+        request = f.message(
+            hold=[f.from_performance(task) for task in hold], must_exist=f.names(must_exist),
+            insert=_tasks(insert), replace=_tasks(replace),
+            depend=_dependencies(depend), retry=f.names(retry), abort=f.names(abort),
+            abort_status=f.told(abort_status), delete=f.names(delete),
             debounce=[t.from_debounced(call) for call in debounce])
         request["return"] = [t.from_return(given) for given in returns]
         ids = [task["id"] for task in request.get("insert", ())]
@@ -226,12 +227,12 @@ class Client:
         alone = not ids and not request["return"]
         answer = attempt(False) if alone else repeat(attempt)
         return t.Transacted(ids, *(
-            t.to_affected(answer.get(name)) for name in ("retried", "aborted", "deleted")))
+            t.to_affected(answer.get(name, {})) for name in ("retried", "aborted", "deleted")))
 
     def get(self, ids: IDs) -> List[TaskInfo]:
         """Returns what the store knows about tasks, in the order of the IDs."""
-        answer = self._call("TaskService/GetTasks", {"ids": t.names(ids)})
-        return t.to_infos(answer.get("tasks"))
+        answer = self._call("TaskService/GetTasks", {"ids": f.names(ids)})
+        return [t.to_task_info(each) for each in answer.get("tasks", ())]
 
     def list(
         self, actions: IDs = (), states: IDs = (), id_prefix: str = "", actor: str = "",
@@ -245,19 +246,19 @@ class Client:
         """
         if limit is not None and limit < 0:
             raise InvalidArgument("limit must not be negative")
-        request = t.message(
-            actions=t.names(actions), states=t.names(states), id_prefix=id_prefix, actor=actor,
-            min_age=t.from_duration(min_age), max_age=t.from_duration(max_age),
+        request = f.message(
+            actions=f.names(actions), states=f.names(states), id_prefix=id_prefix, actor=actor,
+            min_age=f.from_duration(min_age), max_age=f.from_duration(max_age),
             newest_first=newest_first, key=key, headers=dict(headers or {}))
         return self._pages(request, limit)
 
-    def _pages(self, request: t.Message, left: Optional[int]) -> Iterator[TaskInfo]:
+    def _pages(self, request: Message, left: Optional[int]) -> Iterator[TaskInfo]:
         while left is None or left > 0:
             request["limit"] = _PAGE if left is None else min(_PAGE, left)
             answer = self._call("TaskService/ListTasks", request)
             page = answer.get("tasks", ())
             for info in page:
-                yield t.to_info(info)
+                yield t.to_task_info(info)
             request["after"] = answer.get("next")
             if not request["after"]:
                 return
@@ -266,56 +267,31 @@ class Client:
 
     def explain(self, id: str) -> t.Explanation:
         """Says why a task does not run, or because of which others it was aborted or skipped."""
-        answer = self._call("TaskService/ExplainTask", {"id": id})
-        return t.Explanation(
-            task=t.to_info(answer.get("task", {})), missing=answer.get("missing", 0),
-            waits_for=t.to_infos(answer.get("waits_for")),
-            because_of=t.to_infos(answer.get("because_of")),
-            tries_left=answer.get("tries_left", 0), asked_at=t.to_time(answer.get("asked_at")),
-            now=t.to_time(answer.get("now")),
-            limits=t.to_task_limits(answer.get("limits")),
-            steps=t.to_step_infos(answer.get("steps")), any_of=answer.get("any_of", False),
-            actors=answer.get("actors", 0), presence=answer.get("presence", ""))
+        return t.to_explanation(self._call("TaskService/ExplainTask", {"id": id}))
 
     def history(self, id: str) -> t.History:
         """Returns the ended tries of a task that the service keeps, and its recorded steps."""
-        answer = self._call("TaskService/GetHistory", {"id": id})
-        return t.History(
-            tries=[t.to_try(each) for each in answer.get("tries", ())],
-            steps=t.to_step_infos(answer.get("steps")))
+        return t.to_history(self._call("TaskService/GetHistory", {"id": id}))
 
     def graph(self, id: str) -> t.Graph:
         """Returns the network around a task."""
-        answer = self._call("TaskService/GetGraph", {"id": id})
-        return t.Graph(
-            tasks=t.to_infos(answer.get("tasks")), cut=answer.get("cut", False),
-            dependencies=t.to_dependencies(answer.get("dependencies", ())),
-            conditions=t.to_edge_conditions(answer.get("conditions", ())))
+        return t.to_graph(self._call("TaskService/GetGraph", {"id": id}))
 
     def stats(self) -> t.Stats:
         """Counts tasks by action and state."""
-        answer = self._call("TaskService/GetStats", {})
-        return t.Stats(
-            actions=[t.to_action_stats(each) for each in answer.get("actions", ())],
-            estimated=answer.get("estimated", []),
-            estimated_at=t.to_time(answer.get("estimated_at")),
-            pruning_behind=t.to_duration(answer.get("pruning_behind")))
+        return t.to_stats(self._call("TaskService/GetStats", {}))
 
     def problems(self, limit: int = 100) -> t.Problems:
         """Names the slowest tasks, those that fail, and those that failed: at most limit each.
 
         errors are the latter two by what their last owners said, the largest group first.
         """
-        answer = self._call("TaskService/ListProblems", {"limit": limit})
-        return t.Problems(*(t.to_infos(answer.get(which))
-                            for which in ("slow", "failing", "failed")),
-                          errors=[t.to_error_group(each) for each in answer.get("errors", ())],
-                          unwatched=t.to_infos(answer.get("unwatched")))
+        return t.to_problems(self._call("TaskService/ListProblems", {"limit": limit}))
 
     def actors(self) -> Sequence[t.ActorInfo]:
         """Returns the live actors that show themselves by a stream, which workers here do not."""
         answer = self._call("TaskService/ListActors", {})
-        return [t.to_actor(each) for each in answer.get("actors", ())]
+        return [t.to_actor_info(each) for each in answer.get("actors", ())]
 
     # The verbs that limit and pause actions. Each may be repeated.
 
@@ -324,33 +300,33 @@ class Client:
 
         It may wait for long, until tasks that were fetched before count.
         """
-        self._call("TaskService/SetLimits", t.message(
+        self._call("TaskService/SetLimits", f.message(
             action=action, limits=t.from_limits(limits or t.Limits())), wait=_LIMITING)
 
     def list_limits(self, actions: IDs = ()) -> Sequence[t.ActionLimits]:
         """Returns the limits, pauses and weights of actions. Default: of all that have some."""
-        answer = self._call("TaskService/ListLimits", t.message(actions=t.names(actions)))
+        answer = self._call("TaskService/ListLimits", f.message(actions=f.names(actions)))
         return [t.to_action_limits(each) for each in answer.get("limits", ())]
 
     def pause(self, actions: IDs) -> None:
         """Stops the fetches of tasks with these actions; their owners go on."""
-        self._call("TaskService/Pause", t.message(actions=t.names(actions)))
+        self._call("TaskService/Pause", f.message(actions=f.names(actions)))
 
     def resume(self, actions: IDs) -> None:
         """Ends the pauses of actions."""
-        self._call("TaskService/Resume", t.message(actions=t.names(actions)))
+        self._call("TaskService/Resume", f.message(actions=f.names(actions)))
 
     def pause_keys(self, action: str, keys: IDs) -> None:
         """Stops the fetches of tasks with these keys of an action."""
-        self._call("TaskService/PauseKeys", t.message(action=action, keys=t.names(keys)))
+        self._call("TaskService/PauseKeys", f.message(action=action, keys=f.names(keys)))
 
     def resume_keys(self, action: str, keys: IDs) -> None:
         """Ends the pauses of keys of an action."""
-        self._call("TaskService/ResumeKeys", t.message(action=action, keys=t.names(keys)))
+        self._call("TaskService/ResumeKeys", f.message(action=action, keys=f.names(keys)))
 
     def set_weights(self, action: str, weights: Mapping[str, int]) -> None:
         """Sets by which weights the keys of an action take turns, where they do."""
-        self._call("TaskService/SetWeights", t.message(action=action, weights=[
+        self._call("TaskService/SetWeights", f.message(action=action, weights=[
             {"key": key, "weight": weight} for key, weight in weights.items()]))
 
     # The verbs for schedules. Each may be repeated, but for trigger_schedule.
@@ -360,28 +336,28 @@ class Client:
 
         One that keeps its times keeps its next occurrence, too, and one that is paused stays so.
         """
-        self._call("TaskService/PutSchedules", {"schedules": t.from_schedules(schedules)})
+        self._call("TaskService/PutSchedules", {"schedules": _schedules(schedules)})
 
     def ensure_schedules(self, schedules: Union[t.Schedule, Iterable[t.Schedule]]) -> None:
         """Adds those of the schedules whose names no schedule has; the others stay as they are."""
-        self._call("TaskService/EnsureSchedules", {"schedules": t.from_schedules(schedules)})
+        self._call("TaskService/EnsureSchedules", {"schedules": _schedules(schedules)})
 
     def list_schedules(self, names: IDs = ()) -> Sequence[t.ScheduleInfo]:
         """Returns schedules in the order of their names. Default: all."""
-        answer = self._call("TaskService/ListSchedules", t.message(names=t.names(names)))
+        answer = self._call("TaskService/ListSchedules", f.message(names=f.names(names)))
         return [t.to_schedule_info(each) for each in answer.get("schedules", ())]
 
     def pause_schedules(self, names: IDs) -> None:
         """Keeps schedules from occurring, all or none."""
-        self._call("TaskService/PauseSchedules", t.message(names=t.names(names)))
+        self._call("TaskService/PauseSchedules", f.message(names=f.names(names)))
 
     def resume_schedules(self, names: IDs) -> None:
         """Ends pauses. What schedules would have been due for meanwhile is left out."""
-        self._call("TaskService/ResumeSchedules", t.message(names=t.names(names)))
+        self._call("TaskService/ResumeSchedules", f.message(names=f.names(names)))
 
     def delete_schedules(self, names: IDs) -> None:
         """Deletes schedules, all or none. Tasks that were inserted stay."""
-        self._call("TaskService/DeleteSchedules", t.message(names=t.names(names)))
+        self._call("TaskService/DeleteSchedules", f.message(names=f.names(names)))
 
     def trigger_schedule(self, name: str) -> str:
         """Inserts the tasks of a schedule now, also if it is paused.
@@ -399,15 +375,15 @@ class Client:
         It raises TimeoutError if they have not within timeout; with 0 it looks once. Default: it
         waits for ever. The tasks must have been inserted with post_result.
         """
-        ids = t.names(ids)  # an iterator yields them once
-        until = None if timeout is None else time.monotonic() + t.to_wait("timeout", timeout)
+        ids = f.names(ids)  # an iterator yields them once
+        until = None if timeout is None else time.monotonic() + f.to_wait("timeout", timeout)
         while True:
             left = _POLL if until is None else until - time.monotonic()
             wait = max(0.0, min(left, _POLL))
             answer = self._call("TaskService/WaitForTasks", {
-                "ids": ids, "wait": t.from_duration(wait) or "0s"}, wait=wait)
+                "ids": ids, "wait": f.from_duration(wait) or "0s"}, wait=wait)
             if answer.get("finished"):
-                return t.to_infos(answer.get("tasks"))
+                return [t.to_task_info(each) for each in answer.get("tasks", ())]
             if wait == 0.0:  # so the last look was not before the end
                 raise TimeoutError("the tasks have not finished")
 
@@ -426,8 +402,8 @@ class Client:
         background, for a minute, to give back what may have been fetched: until then, or until
         the lease expires, the tasks are nobody's.
         """
-        actions = t.names(actions)
-        until = time.monotonic() + t.to_wait("wait", wait)
+        actions = f.names(actions)
+        until = time.monotonic() + f.to_wait("wait", wait)
         while True:
             left = min(_POLL, until - time.monotonic())
             owned = self._own(actor, actions, max_tasks, lease, max(0.0, left), None)
@@ -439,12 +415,12 @@ class Client:
         cancel: Optional[Cancel],
     ) -> List[OwnedTask]:
         """Asks for one fetch, until it is known what was fetched."""
-        request = t.message(
+        request = f.message(
             actor=actor, session=str(self._session()), max_tasks=max_tasks,
-            actions=t.names(actions), lease=t.from_duration(lease), wait=t.from_duration(wait))
+            actions=f.names(actions), lease=f.from_duration(lease), wait=f.from_duration(wait))
         unseen = False  # an answer that may have had tasks
 
-        def attempt(again: bool) -> t.Message:
+        def attempt(again: bool) -> Message:
             nonlocal unseen
             if again:
                 request["repeated"] = True
@@ -466,7 +442,7 @@ class Client:
             owned: List[OwnedTask] = []
             try:
                 answer = repeat(attempt, cancel)
-                owned = [t.to_owned(each) for each in answer.get("tasks", ())]
+                owned = [t.to_owned_task(each) for each in answer.get("tasks", ())]
                 return owned
             except ClaimSpent:  # what was fetched was given back
                 unseen = False
@@ -512,8 +488,8 @@ class Client:
     def _extend(
         self, actor: str, tasks: Iterable[OwnedTask], lease: Duration, timeout: Optional[float],
     ) -> List[bool]:
-        request = t.message(actor=actor, tasks=[t.from_performance(task) for task in tasks],
-                            lease=t.from_duration(lease), session=str(self._session()))
+        request = f.message(actor=actor, tasks=[f.from_performance(task) for task in tasks],
+                            lease=f.from_duration(lease), session=str(self._session()))
         answer = self._connection.call(
             "WorkerService/ExtendTasksOwnership", request, timeout=timeout)
         return answer.get("kept", [])
@@ -525,9 +501,8 @@ class Client:
 
         promptly: returns that would have to wait for others are refused with Busy.
         """
-        given = [returns] if isinstance(returns, Return) else returns
-        answer = self._call("WorkerService/ReturnTasks", t.message(
-            returns=[t.from_return(each) for each in given], promptly=promptly))
+        answer = self._call("WorkerService/ReturnTasks", f.message(
+            returns=f.several(t.from_return, returns, Return), promptly=promptly))
         return [_verdict(each) for each in answer.get("verdicts", ())]
 
     def set_status(self, task: OwnedTask, status: str, progress: float = 0.0) -> None:
@@ -535,15 +510,15 @@ class Client:
 
         What cannot be stored of the text is replaced or cut.
         """
-        self._call("WorkerService/SetStatus", t.message(
-            id=task.id, token=task.token, status=t.told(status), progress=progress))
+        self._call("WorkerService/SetStatus", f.message(
+            id=task.id, token=task.token, status=f.told(status), progress=progress))
 
     def inputs(self, task: OwnedTask) -> List[t.Input]:
         """Returns how the predecessors of an owned task ended."""
         found: List[t.Input] = []
         after = ""
         while True:  # a page after the other, however large they are
-            answer = self._call("WorkerService/GetInputs", t.message(
+            answer = self._call("WorkerService/GetInputs", f.message(
                 id=task.id, token=task.token, paged=True, after=after))
             found += [t.to_input(each) for each in answer.get("inputs", ())]
             after = answer.get("next", "")
@@ -555,16 +530,29 @@ class Client:
 
         If a step with the name is recorded already, that stays as it is.
         """
-        return t.to_step_result(self._call("WorkerService/RecordStep", t.from_step(
-            task, name, result)))
+        return f.to_step_result(self._call("WorkerService/RecordStep", f.message(
+            id=task.id, token=task.token, name=name,
+        ) | f.from_content(result, "result", "result_text")))
 
     def steps(self, task: OwnedTask) -> Dict[str, bytes]:
         """Returns what the recorded steps of an owned task returned, by their names."""
-        return {name: t.to_step_result(step) for name, step in self._steps(task).items()}
+        return {name: f.to_step_result(step) for name, step in self._steps(task).items()}
 
-    def _steps(self, task: OwnedTask) -> Dict[str, t.Message]:
-        answer = self._call("WorkerService/ListSteps", t.message(id=task.id, token=task.token))
+    def _steps(self, task: OwnedTask) -> Dict[str, Message]:
+        answer = self._call("WorkerService/ListSteps", f.message(id=task.id, token=task.token))
         return {each["name"]: each for each in answer.get("steps", ())}
+
+
+def _tasks(given: Union[Task, Iterable[Task]]) -> List[Message]:
+    return f.several(t.from_task, given, Task)
+
+
+def _dependencies(given: Iterable[Dependency]) -> List[Message]:
+    return f.several(t.from_dependency, given, Dependency)
+
+
+def _schedules(given: Union[t.Schedule, Iterable[t.Schedule]]) -> List[Message]:
+    return f.several(t.from_schedule, given, t.Schedule)
 
 
 def _verdict(message: Dict[str, Any]) -> Optional[StintError]:

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar
 
 from .errors import InvalidArgument, Limited, StintError, Unauthenticated, Unavailable
 from .errors import error_of_answer, is_error, new_error
-from .tasks import Message
+from .fields import Message
 
 # For how long a call is repeated after its first failure: longer than a service takes to be
 # replaced.

@@ -16,13 +16,15 @@ import traceback
 from datetime import timedelta
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple, TypeVar
 
+from . import fields as f
 from . import tasks as t
 from .client import Client
 from .connection import Cancel, Cancelled
 from .errors import AlreadyReturned, InvalidArgument, InvalidToken, Limited, Refused
 from .errors import SchemaVersion, StintError, TooLarge, Unavailable
 from .metrics import Address, Performances, Server, address_of
-from .tasks import Content, Duration, OwnedTask, Return
+from .fields import Content, Duration
+from .tasks import OwnedTask, Return
 
 # How long a call waits for tasks.
 _POLL = 20.0
@@ -158,7 +160,7 @@ class HeldTask(OwnedTask):
         self._until = until  # by this process's clock, when the lease expires
         self._handed_on = False  # the service has said so
         self._stepping = threading.Lock()  # guards the next two
-        self._recorded: Optional[Dict[str, t.Message]] = None  # once they have been asked for
+        self._recorded: Optional[Dict[str, f.Message]] = None  # once they have been asked for
         self._asked = 0.0  # when that was, by this process's clock
         self._taken: Set[str] = set()
         self._kept = 0  # bytes of the values that are recorded
@@ -188,7 +190,7 @@ class HeldTask(OwnedTask):
         if recorded is None:
             result = self._record_step(name, lambda: _to_json(name, call()))
         else:
-            result = t.to_step_result(recorded)
+            result = f.to_step_result(recorded)
         if result.startswith(_SLEEP):
             raise InvalidArgument(f"the step {name!r} is recorded as a sleep: name it otherwise")
         return json.loads(result)
@@ -211,8 +213,8 @@ class HeldTask(OwnedTask):
                 raise InvalidArgument("the pause must be more than 0")
             result, ago = self._record_step(name, lambda: _SLEEP + b"%d" % nanoseconds), 0.0
         else:
-            result = t.to_step_result(recorded)
-            ago = t.to_duration(recorded.get("ago")).total_seconds()
+            result = f.to_step_result(recorded)
+            ago = f.to_duration(recorded.get("ago")).total_seconds()
             ago += time.monotonic() - self._asked
         if not result.startswith(_SLEEP):
             raise InvalidArgument(f"the sleep {name!r} is recorded as a step: name it otherwise")
@@ -220,14 +222,14 @@ class HeldTask(OwnedTask):
         if left > 0:
             raise Snooze(left)
 
-    def _recorded_step(self, name: str) -> Optional[t.Message]:
+    def _recorded_step(self, name: str) -> Optional[f.Message]:
         """Notes that a step is taken, and returns it if it is recorded."""
         _check_step(name)
         with self._stepping:
             if self._recorded is None:
                 self._asked = time.monotonic()
                 self._recorded = self._client._steps(self)
-                self._kept = sum(len(t.to_step_result(step)) for step in self._recorded.values())
+                self._kept = sum(len(f.to_step_result(step)) for step in self._recorded.values())
             if name in self._taken:
                 raise InvalidArgument(f"the step {name!r} was taken in this try: "
                                       "add the index of a loop, for example")
@@ -321,13 +323,13 @@ class Worker:
     ) -> None:
         if concurrency < 1:
             raise InvalidArgument("concurrency must be at least 1")
-        if t.seconds(lease) <= 0 or t.seconds(grace) < 0:
+        if f.seconds(lease) <= 0 or f.seconds(grace) < 0:
             raise InvalidArgument("lease must be positive, and grace not negative")
         self._client = client
         self._actor = actor
         self._concurrency = concurrency
-        self._lease = t.seconds(lease)
-        self._grace = t.seconds(grace)
+        self._lease = f.seconds(lease)
+        self._grace = f.seconds(grace)
         self._metrics_at = None if metrics is None else address_of(metrics)
         self._metrics: Optional[Server] = None  # as long as it runs
         self._performances = Performances()

@@ -4,8 +4,10 @@ import {
   Connection, repeat, type Attempt, type CallOptions, type ClientOptions,
 } from "./connection.ts";
 import {
-  ClaimSpent, InvalidArgument, TimeoutError, Unavailable, nothingHandedOut, type StintError,
+  ClaimSpent, InvalidArgument, TimeoutError, Unavailable, newError, nothingHandedOut,
+  type StintError,
 } from "./errors.ts";
+import * as f from "./fields.ts";
 import * as m from "./messages.ts";
 import { monotonic, pause, randomBits } from "./platform.ts";
 import { show, type Presence, type Watcher } from "./presence.ts";
@@ -23,6 +25,8 @@ const releaseFor = 60;
 // How long close waits for claims to be released.
 const closeFor = 5;
 
+const stepFields: f.Fields = { name: f.text, result: f.content("result", "result_text") };
+
 /** How abort, retry, change and delete are called. */
 export interface ChangeOptions extends CallOptions {
   /** Only say what the call would do: the service does the work in a transaction, and undoes it. */
@@ -34,9 +38,9 @@ export interface OwnOptions extends CallOptions {
   /** Default: 1. */
   maxTasks?: number;
   /** Default: 30 s. */
-  lease?: t.Duration;
+  lease?: f.Duration;
   /** For how long to wait for tasks if there are none. Default: 0, with which it looks once. */
-  wait?: t.Duration;
+  wait?: f.Duration;
   /** In the place of the client's: it is for Worker. */
   fetch?: typeof fetch;
 }
@@ -81,7 +85,7 @@ export class Client {
   }
 
   /** Makes a call that may be repeated as it is. */
-  #call(procedure: string, request: m.Message, how: Attempt = {}): Promise<m.Message> {
+  #call(procedure: string, request: f.Message, how: Attempt = {}): Promise<f.Message> {
     return repeat(this.#connection.attempts(procedure, request, how), how.signal);
   }
 
@@ -94,8 +98,8 @@ export class Client {
    * where the answer to an attempt was lost, a task of this ID with the same action, key and body
    * that was inserted within the last minute is taken for that of the call.
    */
-  async insert(tasks: t.Some<t.Task>, options: CallOptions = {}): Promise<string[]> {
-    const request = { tasks: m.fromTasks(tasks) };
+  async insert(tasks: f.Some<t.Task>, options: CallOptions = {}): Promise<string[]> {
+    const request = { tasks: f.listOf(tasks).map(m.fromTask) };
     await this.#call("TaskService/InsertTasks", request, options);
     return request.tasks.map((task) => task.id as string);
   }
@@ -104,8 +108,8 @@ export class Client {
    * Inserts those of the tasks whose IDs are free, all or none, and says which were there: those
    * stay as they are.
    */
-  async ensure(tasks: t.Some<t.Task>, options: CallOptions = {}): Promise<t.Ensured> {
-    const request = { tasks: m.fromTasks(tasks) };
+  async ensure(tasks: f.Some<t.Task>, options: CallOptions = {}): Promise<t.Ensured> {
+    const request = { tasks: f.listOf(tasks).map(m.fromTask) };
     const answer = await this.#call("TaskService/EnsureTasks", request, options);
     return {
       ids: request.tasks.map((task) => task.id as string),
@@ -117,8 +121,8 @@ export class Client {
    * Inserts tasks in place of those with the same IDs that are not in progress. It is not repeated,
    * since a repetition would replace the tasks once more.
    */
-  async replace(tasks: t.Some<t.Task>, options: CallOptions = {}): Promise<void> {
-    const request = { tasks: m.fromTasks(tasks) };
+  async replace(tasks: f.Some<t.Task>, options: CallOptions = {}): Promise<void> {
+    const request = { tasks: f.listOf(tasks).map(m.fromTask) };
     await this.#connection.call("TaskService/ReplaceTasks", request, options);
   }
 
@@ -130,25 +134,25 @@ export class Client {
    * progress, it runs afterwards, under the ID with a "+" behind it.
    */
   async debounce(
-    task: t.Task, quiet: t.Duration, atMost: t.Duration, options: CallOptions = {},
+    task: t.Task, quiet: f.Duration, atMost: f.Duration, options: CallOptions = {},
   ): Promise<void> {
     await this.#call("TaskService/Debounce", m.fromDebounced({ task, quiet, atMost }), options);
   }
 
   /** Makes stored tasks wait for others, all or none. */
   async addDependencies(
-    dependencies: t.Some<t.Dependency>, options: CallOptions = {},
+    dependencies: f.Some<t.Dependency>, options: CallOptions = {},
   ): Promise<void> {
     await this.#call("TaskService/AddDependencies",
-      { dependencies: m.fromDependencies(dependencies) }, options);
+      { dependencies: f.listOf(dependencies).map(m.fromDependency) }, options);
   }
 
   /** Aborts tasks and what depends on them; status says why, for people. */
   async abort(
-    ids: t.Some<string>, status = "", { dryRun = false, ...options }: ChangeOptions = {},
+    ids: f.Some<string>, status = "", { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
     const answer = await this.#call("TaskService/AbortTasks",
-      { ids: m.namesOf(ids), status: m.told(status, "status"), dry_run: dryRun }, options);
+      { ids: f.namesOf(ids), status: f.told(status, "status"), dry_run: dryRun }, options);
     return m.toAffected(answer.aborted);
   }
 
@@ -157,19 +161,19 @@ export class Client {
    * action "stint.External". The actor is who answers, for people.
    */
   async answer(
-    actor: string, answers: t.Some<t.Answer>, options: CallOptions = {},
+    actor: string, answers: f.Some<t.Answer>, options: CallOptions = {},
   ): Promise<(StintError | null)[]> {
     const answer = await this.#call("TaskService/AnswerTasks",
-      { actor, answers: m.listOf(answers).map(m.fromAnswer) }, options);
-    return m.toVerdicts(answer);
+      { actor, answers: f.listOf(answers).map(m.fromAnswer) }, options);
+    return verdicts(answer);
   }
 
   /** Opens finished tasks again, with what was aborted because of them. */
   async retry(
-    ids: t.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
+    ids: f.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
     const answer = await this.#call(
-      "TaskService/RetryTasks", { ids: m.namesOf(ids), dry_run: dryRun }, options);
+      "TaskService/RetryTasks", { ids: f.namesOf(ids), dry_run: dryRun }, options);
     return m.toAffected(answer.retried);
   }
 
@@ -179,18 +183,18 @@ export class Client {
    * changed. The result has the tasks that were not so already.
    */
   async change(
-    ids: t.Some<string>, to: t.TaskChanges, { dryRun = false, ...options }: ChangeOptions = {},
+    ids: f.Some<string>, to: t.TaskChanges, { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
     const answer = await this.#call("TaskService/ChangeTasks",
-      { ids: m.namesOf(ids), to: m.fromChanges(to), dry_run: dryRun }, options);
+      { ids: f.namesOf(ids), to: m.fromTaskChanges(to), dry_run: dryRun }, options);
     return m.toAffected(answer.changed);
   }
 
   /** Deletes tasks, and dependents that waited for nothing else. */
   async delete(
-    ids: t.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
+    ids: f.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
-    const request = { ids: m.namesOf(ids), dry_run: dryRun };
+    const request = { ids: f.namesOf(ids), dry_run: dryRun };
     const answer = await this.#call("TaskService/DeleteTasks", request, options);
     return m.toAffected(answer.deleted);
   }
@@ -202,17 +206,17 @@ export class Client {
    */
   async transact(parts: t.Transaction, options: CallOptions = {}): Promise<t.Transacted> {
     const request = m.fromTransaction(parts);
-    const ids = (request.insert ?? []).map((task: m.Message) => task.id as string);
+    const ids = (request.insert ?? []).map((task: f.Message) => task.id as string);
     const attempt = this.#connection.attempts("TaskService/Transact", request, options);
     const alone = ids.length === 0 && !request.return;
     const answer = await (alone ? attempt(false) : repeat(attempt, options.signal));
-    return { ids, ...m.toChanges(answer) };
+    return { ...m.toTransacted(answer), ids };
   }
 
   /** Returns what the store knows about tasks, in the order of the IDs. */
-  async get(ids: t.Some<string>, options: CallOptions = {}): Promise<t.TaskInfo[]> {
-    const answer = await this.#call("TaskService/GetTasks", { ids: m.namesOf(ids) }, options);
-    return m.toInfos(answer.tasks);
+  async get(ids: f.Some<string>, options: CallOptions = {}): Promise<t.TaskInfo[]> {
+    const answer = await this.#call("TaskService/GetTasks", { ids: f.namesOf(ids) }, options);
+    return (answer.tasks ?? []).map(m.toTaskInfo);
   }
 
   /**
@@ -226,7 +230,7 @@ export class Client {
     while (left > 0) {
       request.limit = Math.min(page, left);
       const answer = await this.#call("TaskService/ListTasks", request, options);
-      const found = m.toInfos(answer.tasks);
+      const found = (answer.tasks ?? []).map(m.toTaskInfo);
       yield* found;
       left -= found.length;
       request.after = answer.next;
@@ -262,7 +266,7 @@ export class Client {
   /** Returns the live actors that show themselves by a stream. */
   async actors(options: CallOptions = {}): Promise<t.ActorInfo[]> {
     const answer = await this.#call("TaskService/ListActors", {}, options);
-    return (answer.actors ?? []).map(m.toActor);
+    return (answer.actors ?? []).map(m.toActorInfo);
   }
 
   // The verbs that limit and pause actions. Each may be repeated.
@@ -280,35 +284,35 @@ export class Client {
 
   /** Returns the limits, pauses and weights of actions. Default: of all that have some. */
   async listLimits(
-    actions: t.Some<string> = [], options: CallOptions = {},
+    actions: f.Some<string> = [], options: CallOptions = {},
   ): Promise<t.ActionLimits[]> {
     const answer = await this.#call(
-      "TaskService/ListLimits", { actions: m.namesOf(actions) }, options);
+      "TaskService/ListLimits", { actions: f.namesOf(actions) }, options);
     return (answer.limits ?? []).map(m.toActionLimits);
   }
 
   /** Stops the fetches of tasks with these actions; their owners go on. */
-  async pause(actions: t.Some<string>, options: CallOptions = {}): Promise<void> {
-    await this.#call("TaskService/Pause", { actions: m.namesOf(actions) }, options);
+  async pause(actions: f.Some<string>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/Pause", { actions: f.namesOf(actions) }, options);
   }
 
   /** Ends the pauses of actions. */
-  async resume(actions: t.Some<string>, options: CallOptions = {}): Promise<void> {
-    await this.#call("TaskService/Resume", { actions: m.namesOf(actions) }, options);
+  async resume(actions: f.Some<string>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/Resume", { actions: f.namesOf(actions) }, options);
   }
 
   /** Stops the fetches of tasks with these keys of an action. */
   async pauseKeys(
-    action: string, keys: t.Some<string>, options: CallOptions = {},
+    action: string, keys: f.Some<string>, options: CallOptions = {},
   ): Promise<void> {
-    await this.#call("TaskService/PauseKeys", { action, keys: m.namesOf(keys) }, options);
+    await this.#call("TaskService/PauseKeys", { action, keys: f.namesOf(keys) }, options);
   }
 
   /** Ends the pauses of keys of an action. */
   async resumeKeys(
-    action: string, keys: t.Some<string>, options: CallOptions = {},
+    action: string, keys: f.Some<string>, options: CallOptions = {},
   ): Promise<void> {
-    await this.#call("TaskService/ResumeKeys", { action, keys: m.namesOf(keys) }, options);
+    await this.#call("TaskService/ResumeKeys", { action, keys: f.namesOf(keys) }, options);
   }
 
   /** Sets by which weights the keys of an action take turns, where they do. */
@@ -328,39 +332,39 @@ export class Client {
    * Adds schedules, or changes those with the same names, all or none. One that keeps its times
    * keeps its next occurrence, too, and one that is paused stays so.
    */
-  async putSchedules(schedules: t.Some<t.Schedule>, options: CallOptions = {}): Promise<void> {
+  async putSchedules(schedules: f.Some<t.Schedule>, options: CallOptions = {}): Promise<void> {
     await this.#call(
-      "TaskService/PutSchedules", { schedules: m.fromSchedules(schedules) }, options);
+      "TaskService/PutSchedules", { schedules: f.listOf(schedules).map(m.fromSchedule) }, options);
   }
 
   /** Adds those of the schedules whose names no schedule has; the others stay as they are. */
-  async ensureSchedules(schedules: t.Some<t.Schedule>, options: CallOptions = {}): Promise<void> {
-    await this.#call(
-      "TaskService/EnsureSchedules", { schedules: m.fromSchedules(schedules) }, options);
+  async ensureSchedules(schedules: f.Some<t.Schedule>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/EnsureSchedules",
+      { schedules: f.listOf(schedules).map(m.fromSchedule) }, options);
   }
 
   /** Returns schedules in the order of their names. Default: all. */
   async listSchedules(
-    names: t.Some<string> = [], options: CallOptions = {},
+    names: f.Some<string> = [], options: CallOptions = {},
   ): Promise<t.ScheduleInfo[]> {
     const answer = await this.#call(
-      "TaskService/ListSchedules", { names: m.namesOf(names) }, options);
+      "TaskService/ListSchedules", { names: f.namesOf(names) }, options);
     return (answer.schedules ?? []).map(m.toScheduleInfo);
   }
 
   /** Keeps schedules from occurring, all or none. */
-  async pauseSchedules(names: t.Some<string>, options: CallOptions = {}): Promise<void> {
-    await this.#call("TaskService/PauseSchedules", { names: m.namesOf(names) }, options);
+  async pauseSchedules(names: f.Some<string>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/PauseSchedules", { names: f.namesOf(names) }, options);
   }
 
   /** Ends pauses. What schedules would have been due for meanwhile is left out. */
-  async resumeSchedules(names: t.Some<string>, options: CallOptions = {}): Promise<void> {
-    await this.#call("TaskService/ResumeSchedules", { names: m.namesOf(names) }, options);
+  async resumeSchedules(names: f.Some<string>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/ResumeSchedules", { names: f.namesOf(names) }, options);
   }
 
   /** Deletes schedules, all or none. Tasks that were inserted stay. */
-  async deleteSchedules(names: t.Some<string>, options: CallOptions = {}): Promise<void> {
-    await this.#call("TaskService/DeleteSchedules", { names: m.namesOf(names) }, options);
+  async deleteSchedules(names: f.Some<string>, options: CallOptions = {}): Promise<void> {
+    await this.#call("TaskService/DeleteSchedules", { names: f.namesOf(names) }, options);
   }
 
   /**
@@ -380,16 +384,16 @@ export class Client {
    * for ever. The tasks must have been inserted with postResult.
    */
   async wait(
-    ids: t.Some<string>, options: CallOptions & { timeout?: t.Duration } = {},
+    ids: f.Some<string>, options: CallOptions & { timeout?: f.Duration } = {},
   ): Promise<t.TaskInfo[]> {
     const { signal, timeout = Infinity } = options;
-    const names = m.namesOf(ids); // an iterator yields them once
-    const until = monotonic() + m.toWait("timeout", timeout);
+    const names = f.namesOf(ids); // an iterator yields them once
+    const until = monotonic() + f.toWait("timeout", timeout);
     for (;;) {
       const wait = Math.max(0, Math.min(until - monotonic(), poll));
       const answer = await this.#call("TaskService/WaitForTasks",
-        { ids: names, wait: m.fromDuration(wait, "wait") ?? "0s" }, { signal, wait });
-      if (answer.finished) return m.toInfos(answer.tasks);
+        { ids: names, wait: f.fromDuration(wait, "wait") ?? "0s" }, { signal, wait });
+      if (answer.finished) return (answer.tasks ?? []).map(m.toTaskInfo);
       if (wait === 0) throw new TimeoutError("the tasks have not finished"); // the last look
     }
   }
@@ -405,10 +409,10 @@ export class Client {
    * tasks are nobody's.
    */
   async own(
-    actor: string, actions: t.Some<string>, options: OwnOptions = {},
+    actor: string, actions: f.Some<string>, options: OwnOptions = {},
   ): Promise<t.OwnedTask[]> {
-    const names = m.namesOf(actions);
-    const until = monotonic() + m.toWait("wait", options.wait ?? 0);
+    const names = f.namesOf(actions);
+    const until = monotonic() + f.toWait("wait", options.wait ?? 0);
     for (;;) {
       const wait = Math.max(0, Math.min(poll, until - monotonic()));
       const owned = await this.#own(actor, names, { ...options, wait });
@@ -421,9 +425,9 @@ export class Client {
     actor: string, actions: string[], options: OwnOptions & { wait: number },
   ): Promise<t.OwnedTask[]> {
     const { maxTasks = 1, lease = 30, wait, signal, fetch } = options;
-    const request: m.Message = {
+    const request: f.Message = {
       actor, session: this.#session, max_tasks: maxTasks, actions,
-      lease: m.fromDuration(lease, "lease"), wait: m.fromDuration(wait, "wait"),
+      lease: f.fromDuration(lease, "lease"), wait: f.fromDuration(wait, "wait"),
     };
     let unseen = false; // an answer that may have had tasks
     const attempt = async (again: boolean) => {
@@ -443,7 +447,7 @@ export class Client {
       request.claim = String(randomBits(64));
       try {
         const answer = await repeat(attempt, signal);
-        return (answer.tasks ?? []).map(m.toOwned);
+        return (answer.tasks ?? []).map(m.toOwnedTask);
       } catch (error) {
         if (!(error instanceof ClaimSpent)) {
           // An attempt that was given up may still fetch.
@@ -480,22 +484,22 @@ export class Client {
 
   /** Extends leases, and says which of the tasks the actor still owns. */
   async extend(
-    actor: string, tasks: t.Some<t.Performance>,
-    options: CallOptions & { lease?: t.Duration } = {},
+    actor: string, tasks: f.Some<t.Performance>,
+    options: CallOptions & { lease?: f.Duration } = {},
   ): Promise<boolean[]> {
-    const all = m.listOf(tasks);
+    const all = f.listOf(tasks);
     return repeat(() => this.extendOnce(actor, all, options), options.signal);
   }
 
   /** Is one attempt of extend, which may take so many seconds. */
   async extendOnce(
-    actor: string, tasks: t.Some<t.Performance>,
-    options: CallOptions & { lease?: t.Duration; timeout?: t.Duration } = {},
+    actor: string, tasks: f.Some<t.Performance>,
+    options: CallOptions & { lease?: f.Duration; timeout?: f.Duration } = {},
   ): Promise<boolean[]> {
     const { lease = 30, timeout, signal } = options;
     const answer = await this.#connection.call("WorkerService/ExtendTasksOwnership", {
-      actor, tasks: m.listOf(tasks).map(m.fromPerformance),
-      lease: m.fromDuration(lease, "lease"), session: this.#session,
+      actor, tasks: f.listOf(tasks).map(f.fromPerformance),
+      lease: f.fromDuration(lease, "lease"), session: this.#session,
     }, { timeout, signal });
     return answer.kept ?? [];
   }
@@ -505,11 +509,11 @@ export class Client {
    * promptly, returns that would have to wait for others are refused with Busy.
    */
   async returnTasks(
-    returns: t.Some<t.Return>, options: CallOptions & { promptly?: boolean } = {},
+    returns: f.Some<t.Return>, options: CallOptions & { promptly?: boolean } = {},
   ): Promise<(StintError | null)[]> {
     const { promptly = false, signal } = options;
-    const request = { returns: m.listOf(returns).map(m.fromReturn), promptly };
-    return m.toVerdicts(await this.#call("WorkerService/ReturnTasks", request, { signal }));
+    const request = { returns: f.listOf(returns).map(m.fromReturn), promptly };
+    return verdicts(await this.#call("WorkerService/ReturnTasks", request, { signal }));
   }
 
   /**
@@ -520,7 +524,7 @@ export class Client {
     task: t.Performance, status: string, progress = 0, options: CallOptions = {},
   ): Promise<void> {
     await this.#call("WorkerService/SetStatus",
-      { ...m.fromPerformance(task), status: m.told(status, "status"), progress }, options);
+      { ...f.fromPerformance(task), status: f.told(status, "status"), progress }, options);
   }
 
   /** Returns how the predecessors of an owned task ended. */
@@ -528,7 +532,7 @@ export class Client {
     const found: t.Input[] = [];
     for (let after = ""; ; ) { // a page after the other, however large they are
       const answer = await this.#call("WorkerService/GetInputs",
-        { ...m.fromPerformance(task), paged: true, after }, options);
+        { ...f.fromPerformance(task), paged: true, after }, options);
       found.push(...(answer.inputs ?? []).map(m.toInput));
       after = answer.next ?? "";
       if (!after) return found;
@@ -540,10 +544,12 @@ export class Client {
    * with the name is recorded already, that stays as it is.
    */
   async recordStep(
-    task: t.Performance, name: string, result: t.Content, options: CallOptions = {},
+    task: t.Performance, name: string, result: f.Content, options: CallOptions = {},
   ): Promise<Uint8Array> {
-    return m.toStepResult(await this.#call(
-      "WorkerService/RecordStep", m.fromStep(task, name, result), options));
+    const answer = await this.#call("WorkerService/RecordStep", {
+      ...f.fromPerformance(task), ...f.encode(stepFields, { name, result }),
+    }, options);
+    return f.decode(stepFields, answer).result ?? new Uint8Array();
   }
 
   /** Returns what the recorded steps of an owned task returned, by their names. */
@@ -556,7 +562,7 @@ export class Client {
 
   /** Returns the recorded steps of an owned task, with how long ago each was recorded. */
   async recordedSteps(task: t.Performance, options: CallOptions = {}): Promise<m.Recorded[]> {
-    const answer = await this.#call("WorkerService/ListSteps", m.fromPerformance(task), options);
+    const answer = await this.#call("WorkerService/ListSteps", f.fromPerformance(task), options);
     return (answer.steps ?? []).map(m.toRecorded);
   }
 
@@ -567,4 +573,9 @@ export class Client {
   attend(actor: string, actions: string[], watcher: Watcher): Promise<Presence | null> {
     return show(this.#connection, { session: this.#session, actor, actions }, watcher);
   }
+}
+
+function verdicts(answer: f.Message): (StintError | null)[] {
+  return (answer.verdicts ?? []).map((each: f.Message) =>
+    each.error === undefined ? null : newError("", each.message ?? "", each.error));
 }

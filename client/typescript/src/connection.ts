@@ -4,7 +4,7 @@ import {
   InvalidArgument, Limited, Refused, SchemaVersion, StintError, Unauthenticated, Unavailable,
   errorOfAnswer, isError, newError,
 } from "./errors.ts";
-import type { Message } from "./messages.ts";
+import type { Message } from "./fields.ts";
 import { builtin, monotonic, pause, randomUUID, timerMost } from "./platform.ts";
 
 /** How a client reaches its service. */

@@ -2,11 +2,13 @@
 
 import type { Client } from "./client.ts";
 import type { CallOptions } from "./connection.ts";
+import { textOf } from "./content.ts";
 import { InvalidArgument, TooLarge } from "./errors.ts";
+import { withToken, type Duration } from "./fields.ts";
 import { Lines, type Logger, type TaskLogger } from "./log.ts";
 import type { Recorded } from "./messages.ts";
 import { monotonic } from "./platform.ts";
-import { textOf, withToken, type Duration, type Input, type OwnedTask } from "./tasks.ts";
+import type { Input, OwnedTask } from "./tasks.ts";
 
 // How many steps a task may have, and how long their names and their values may be.
 const stepsMost = 1000;
@@ -89,20 +91,11 @@ export function hold(owned: OwnedTask, client: Client, logger: Logger, until: nu
   };
 }
 
+/** Has what an owned task has. */
+export interface HeldTask extends Readonly<OwnedTask> {}
+
 /** A task that a handler performs. */
-export class HeldTask implements OwnedTask {
-  readonly id!: string;
-  readonly token!: string;
-  readonly action!: string;
-  readonly body!: Uint8Array | null;
-  readonly try!: number;
-  readonly maxTries!: number;
-  readonly completed!: number;
-  readonly aborted!: number;
-  readonly leaseUntil!: Date | null;
-  readonly key!: string;
-  readonly headers!: Record<string, string>;
-  readonly insertedAt!: Date | null;
+export class HeldTask {
   readonly #client: Client;
   readonly #lines: Lines;
   readonly #signal: AbortSignal;

@@ -11,14 +11,16 @@
 
 export { Client, type ChangeOptions, type OwnOptions } from "./client.ts";
 export type { CallOptions, ClientOptions } from "./connection.ts";
+export { jsonOf, textOf } from "./content.ts";
 export {
   AlreadyReturned, Busy, ClaimSpent, Cycle, InvalidAnswerKey, InvalidArgument, InvalidToken,
   Limited, NoPostResult, PredecessorAborted, Refused, ScheduleNotFound, SchemaVersion, StintError,
   TaskBlocked, TaskExists, TaskFinished, TaskInProgress, TaskNotFound, TaskStarted, TimeoutError,
   TooLarge, Unauthenticated, Unavailable, type RefusedDependency,
 } from "./errors.ts";
+export type { Content, Duration, Ended, Some } from "./fields.ts";
 export { Abort, HeldTask, Lost, Retry, Snooze } from "./held.ts";
 export type { Logger, TaskLogger } from "./log.ts";
 export type * from "./tasks.ts";
-export { jsonOf, returnOf, textOf } from "./tasks.ts";
+export { returnOf } from "./return.ts";
 export { Worker, type Handler, type Result, type WorkerOptions } from "./worker.ts";

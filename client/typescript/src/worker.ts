@@ -5,6 +5,7 @@ import {
   AlreadyReturned, InvalidArgument, InvalidToken, Limited, Refused, SchemaVersion, StintError,
   Unavailable,
 } from "./errors.ts";
+import type { Content, Duration } from "./fields.ts";
 import {
   Abort, Lost, Retry, Snooze, hold, type EndedAs, type Held, type HeldTask,
 } from "./held.ts";
@@ -12,7 +13,8 @@ import { Failures, cut, say, toConsole, type Logger } from "./log.ts";
 import { Performances, addressOf, serve, type MetricsServer } from "./metrics.ts";
 import { builtin, monotonic, nodeProcess, pause, randomBits } from "./platform.ts";
 import type { Presence, Watcher } from "./presence.ts";
-import { returnOf, type Content, type Duration, type Outcome, type Return } from "./tasks.ts";
+import { returnOf } from "./return.ts";
+import type { Outcome, Return } from "./tasks.ts";
 
 // For how many seconds a call waits for tasks.
 const poll = 20;
