@@ -21,20 +21,6 @@ const (
 	aheadPart      = 4
 )
 
-// A fetch is tasks that were owned together.
-type fetch struct {
-	owned []stint.OwnedTask
-	until time.Time // when their leases expire
-	since time.Time
-}
-
-func (g *slotGroup) waiting() (n int) {
-	for _, b := range g.ahead {
-		n += len(b.owned)
-	}
-	return n
-}
-
 // extra is how many tasks more than there are slots to ask for now, where a question takes so long.
 func (g *slotGroup) extra(asks time.Duration) int {
 	if !g.more || g.takes == 0 || g.last {

@@ -43,22 +43,6 @@ const (
 	batchWaitMax     = time.Hour
 )
 
-// A BatchTask is one of the tasks that a [BatchHandler] performs in one call.
-type BatchTask struct {
-	*Task
-
-	ctx  context.Context //nolint:containedctx // the performance is the call
-	over chan struct{}   // closed when the call has ended, with result and err set
-
-	mutex  sync.Mutex // guards the fields below until over is closed
-	ended  bool
-	closed bool
-	result Result
-	err    error
-	// said is the ending that the handler has said.
-	said ending
-}
-
 // Context returns the context of the task: it ends as that of a [Handler] does, for example when
 // this task is lost and the others of the call are not.
 func (t *BatchTask) Context() context.Context { return t.ctx }
@@ -92,38 +76,6 @@ func (t *BatchTask) close(err error) {
 	}
 	close(t.over)
 }
-
-// HandleBatch is [Handle] for a handler that performs up to [Batch.Size] tasks in one call. A task
-// waits in its slot until its call begins; the contexts of tasks that end before take them out.
-// When the worker stops, what has gathered is performed at once. [Worker.PerformNext] gives the
-// handler one task.
-//
-// What a worker does for each task it does here as well: leases, [Retry], steps, [Task.ReturnIn],
-// limits, logs and telemetry are those of the single task; middleware is put around each. A
-// time-out ([WithTimeout]) begins with the call. The methods of an error that the handler returns
-// are called for each task, by several goroutines at once.
-func HandleBatch(
-	action string, batch Batch, handler BatchHandler, options ...HandlerOption,
-) Registration {
-	if handler == nil {
-		return Handle(action, nil, options...)
-	}
-	gathers := func(h *handling) error {
-		if err := batch.check(); err != nil {
-			return err
-		}
-		h.gatherer = &gatherer{Batch: batch, handler: handler, gathered: map[string]*gathering{}}
-		if batch.Wait == 0 {
-			h.gatherer.Wait = batchWaitDefault
-		}
-		h.handler = h.gatherer.perform
-		return nil
-	}
-	return Registration{action, noHandler, append([]HandlerOption{gathers}, options...)}
-}
-
-// noHandler stands for a handler that an option sets.
-func noHandler(context.Context, *Task) (Result, error) { return Result{}, nil }
 
 func (b Batch) check() error {
 	switch {

@@ -27,14 +27,6 @@ type freedSlot struct {
 	took   time.Duration
 }
 
-// wakeUp makes whoever receives from the channel look, now or next.
-func wakeUp(wake chan<- struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
-	}
-}
-
 // free notes that the handler of a performance has ended.
 func (q *endedQueue) free(p *performance) {
 	q.mutex.Lock()

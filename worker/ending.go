@@ -1,11 +1,9 @@
 package worker
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/internal/traceheaders"
 )
 
@@ -46,25 +44,6 @@ func ended(kind endingKind, err, cause error) ending {
 	return ending{
 		kind: kind, text: err.Error(), class: fmt.Sprintf("%T", err), cause: cause, err: err,
 	}
-}
-
-// call calls a handler and tells what has become of it. A panic is an error, also one of a method
-// of the error.
-func call(ctx context.Context, handler Handler, task *Task) (end ending) {
-	defer func() {
-		if value := recover(); value != nil {
-			end = ending{cause: context.Cause(ctx)}
-			end.judge(&panicError{safely.Recovered(value)})
-		}
-	}()
-	result, err := handler(ctx, task)
-	end.cause = context.Cause(ctx)
-	if err == nil {
-		end.result = result
-		return end
-	}
-	end.judge(err)
-	return end
 }
 
 // judge reads everything that matters from the error of a handler.
@@ -134,4 +113,14 @@ func walk(err error, is func(error) bool) bool {
 		return false
 	}
 	return in(err)
+}
+
+// A Result is the result of a task that a handler completes.
+type Result struct {
+	// Bytes is the result for dependents and waiters, at most 64 MiB. A task with a larger result
+	// is aborted.
+	Bytes []byte
+
+	// Status is for people to read.
+	Status string
 }

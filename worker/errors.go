@@ -90,3 +90,6 @@ func argumentError(argument, problem string) error {
 		Argument: argument, Index: -1, Problem: problem, Err: stint.ErrInvalidArgument,
 	}
 }
+
+// pauseMax is the longest pause that the store accepts.
+const pauseMax = 10 * 365 * 24 * time.Hour

@@ -1,11 +1,9 @@
 package worker
 
 import (
-	"fmt"
 	"log/slog"
 	"sync"
 
-	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/internal/tail"
 )
 
@@ -39,27 +37,4 @@ func (l *taskLog) text() string {
 		return ""
 	}
 	return l.end.Text(logBytesMax)
-}
-
-// Logger returns a logger for the handler. What it logs, from the level Info on, goes into the
-// history of the task ([stint.Store.History]), its last 16 KiB, if the store keeps that:
-// [stint.Options]. It also goes to [Options.Logger], with the ID of the task, its action, and the
-// number of the try. A handler that never calls Logger costs nothing.
-func (t *Task) Logger() *slog.Logger {
-	t.log.once.Do(func() {
-		logger := safely.LoggerOr(t.logger).With(slog.String("task", string(t.ID)),
-			slog.String("action", t.Action), slog.Int("try", t.Try))
-		t.log.logger = slog.New(slog.NewMultiHandler(logger.Handler(),
-			slog.NewTextHandler(&t.log, &slog.HandlerOptions{ReplaceAttr: finite})))
-	})
-	return t.log.logger
-}
-
-// finite replaces a value of which the text has no end: other handlers may write it, such as that
-// for JSON.
-func finite(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindAny && safely.IsEndless(a.Value.Any()) {
-		a.Value = slog.StringValue(fmt.Sprintf("a %T, which is endless", a.Value.Any()))
-	}
-	return a
 }

@@ -16,3 +16,19 @@ type Metrics interface {
 	// The return has been committed then, unless the outcome is [OutcomeLost].
 	End(task *stint.OwnedTask, outcome Outcome, took time.Duration)
 }
+
+// An Outcome is how a performance ended.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeCompleted Outcome = "completed"
+	OutcomeRetried   Outcome = "retried" // given back for another try
+	OutcomeSnoozed   Outcome = "snoozed" // given back until later, without a try
+	OutcomeAborted   Outcome = "aborted" // by the handler, or since it was the last try
+	OutcomeStopped   Outcome = "stopped" // given back because the worker stops
+	OutcomeLost      Outcome = "lost"    // nothing was returned
+	// OutcomeOverdue is that of a task that was given back, for another try if there was one, since
+	// its handler had not returned within the grace of its time-out.
+	OutcomeOverdue Outcome = "overdue"
+)

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// pauseMax is the longest pause that the store accepts.
-const pauseMax = 10 * 365 * 24 * time.Hour
-
 // A Retry says how long a task whose handler failed waits for its next try: after the first try a
 // random time between half of Base and Base, after each further try twice as much, and never more
 // than Max. (This is exponential back-off with equal jitter: it spreads tasks that failed together,

@@ -5,17 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/groupcommit"
 )
-
-// A returnGroup returns the tasks of performances that end at the same time together, where no
-// fetch goes along. The goroutine
-// that makes the call also deals with each verdict, not the goroutines that posted the returns: to
-// wake those one by one took 15 % of the throughput of a worker.
-type returnGroup = groupcommit.Group[struct{}, *performance, struct{}]
 
 func (e *execution) newReturnGroup() *returnGroup {
 	return &returnGroup{
@@ -127,21 +120,6 @@ func (e *execution) outlast(p *performance, err error) {
 	}
 }
 
-// attemptFor is how long an attempt to return tasks may take.
-func attemptFor(returns ...stint.Return) time.Duration {
-	bytes := 0
-	for i := range returns {
-		bytes += len(returns[i].Result)
-	}
-	return attemptToSend(bytes)
-}
-
-// attemptToSend is attemptMax and, besides, as long as a slow line needs for so many bytes.
-func attemptToSend(bytes int) time.Duration {
-	const slow = 256 << 10 // a second
-	return attemptMax + time.Duration(bytes/slow)*time.Second
-}
-
 // conclusions lets go of the performances that are over by the verdicts on their returns: those are
 // nil then. The error says that the server has not answered; then nothing has changed.
 func (e *execution) conclusions(
@@ -210,20 +188,6 @@ func (e *execution) giveUp(err error, p *performance) {
 	e.count(p, slog.LevelError, notReturned, slog.Any("error", err))
 	e.conclude(p, OutcomeLost)
 	e.finish(p)
-}
-
-// pause waits, and reports whether to go on: the lease lasts, and the worker has not stopped
-// waiting.
-func (e *execution) pause(p *performance, pause time.Duration) bool {
-	left := e.leaseLeft(p)
-	timer := time.NewTimer(min(pause, left))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return pause < left || e.leaseLeft(p) > 0 // it may have been extended
-	case <-e.stopped:
-		return false
-	}
 }
 
 // isOver concludes a performance if the verdict on its return is the last.

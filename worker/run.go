@@ -63,15 +63,6 @@ func (e *execution) run(ctx context.Context) error {
 	return err
 }
 
-// gather has tasks of batches wait for others from now on, or no longer.
-func (w *Worker) gather(open bool) {
-	for _, of := range w.actions {
-		if of.gatherer != nil {
-			of.gatherer.setOpen(open)
-		}
-	}
-}
-
 // warnOfPool says if handlers that hold connections of the pool would wait for one another.
 func (e *execution) warnOfPool(ctx context.Context) {
 	store, ok := e.queue.(txQueue)
@@ -83,36 +74,6 @@ func (e *execution) warnOfPool(ctx context.Context) {
 		"connections: handlers that use the pool wait for one another; if they do, set "+
 		"worker.Options.Concurrency, or pool_max_conns of the pool",
 		slog.Int("slots", slots), slog.Int("connections", store.PoolSize()))
-}
-
-// slots is how many tasks can be performed at once.
-func (w *Worker) slots() int {
-	slots := 0
-	for _, of := range w.actions {
-		slots += w.slotsOf(of)
-	}
-	return min(slots, w.options.Concurrency)
-}
-
-// calls is how many handlers can run at once: as many as slots, but a call for a batch is one.
-func (w *Worker) calls() int {
-	calls := 0
-	for _, of := range w.actions {
-		n := w.slotsOf(of)
-		if of.gatherer != nil && !of.gatherer.ByKey {
-			n = (n + of.gatherer.Size - 1) / of.gatherer.Size
-		}
-		calls += n
-	}
-	return min(calls, w.options.Concurrency)
-}
-
-// slotsOf is how many tasks of an action can be performed at once.
-func (w *Worker) slotsOf(of *handling) int {
-	if of.concurrency == 0 {
-		return w.options.Concurrency
-	}
-	return min(of.concurrency, w.options.Concurrency)
 }
 
 // stop waits for the performances under way, first for the grace, then for a moment more.
@@ -140,18 +101,6 @@ func (e *execution) stop() error {
 		return fmt.Errorf("%w: %d", ErrStillRunning, left)
 	}
 	return nil
-}
-
-// within reports whether done was closed before d had passed.
-func within(d time.Duration, done <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
 }
 
 // attend keeps the actor registered until ctx ends, so that others soon notice if the worker dies.
@@ -192,4 +141,24 @@ func (e *execution) register(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Run performs tasks until ctx ends, and then stops as the package comment says. It returns nil
+// after that, or [ErrStillRunning].
+//
+// While the database cannot be reached, Run tries again, with growing pauses. It also stops, in the
+// same orderly way, on an error that cannot be fixed by trying again: a schema of the wrong version
+// ([stint.ErrSchemaVersion]), a store that was closed ([stint.ErrClosed]), or a store that was
+// derived with WithTx ([*stint.ArgumentError]). Run refuses a second call with [ErrStarted].
+//
+// Handlers get the values of ctx.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.started.Swap(true) {
+		return fmt.Errorf("run worker: %w", ErrStarted)
+	}
+	defer w.failures.Flush()
+	if err := newExecution(w).run(ctx); err != nil {
+		return fmt.Errorf("run worker: %w", err)
+	}
+	return nil
 }

@@ -55,7 +55,7 @@ func Step[T any](
 func takeStep[T any](
 	ctx context.Context, task *Task, name string, do func(ctx context.Context) (T, error),
 ) (value T, err error) {
-	recorded, known, err := task.steps.begin(ctx, task, name)
+	recorded, known, err := task.steps.begin(ctx, task.queue, task.OwnedTask, name)
 	if err != nil || known {
 		return valueOf[T](recorded, err)
 	}
@@ -181,7 +181,7 @@ func sleepFor(ctx context.Context, task *Task, name string, d time.Duration) err
 	if d <= 0 || d > pauseMax {
 		return argumentError("d", "must be more than 0, and at most ten years")
 	}
-	recorded, known, err := task.steps.begin(ctx, task, name)
+	recorded, known, err := task.steps.begin(ctx, task.queue, task.OwnedTask, name)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func checkRoom(steps, bytes int) error {
 
 // begin begins a step, and returns its value if that is recorded.
 func (s *taskSteps) begin(
-	ctx context.Context, task *Task, name string,
+	ctx context.Context, queue Queue, task stint.OwnedTask, name string,
 ) (value []byte, known bool, err error) {
 	if err := checkStepName(name); err != nil {
 		return nil, false, err
@@ -95,7 +95,7 @@ func (s *taskSteps) begin(
 	defer s.mutex.Unlock()
 	// What transactions of this try have recorded is not among those that were asked for.
 	if s.loaded.IsZero() || len(s.usedIn) > 0 {
-		steps, err := task.queue.Steps(ctx, task.OwnedTask)
+		steps, err := queue.Steps(ctx, task)
 		if err != nil {
 			return nil, false, err
 		}

@@ -3,34 +3,11 @@ package worker
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/stint-tasks/stint/internal/traceheaders"
 )
-
-// origin returns the context of a performance, with the baggage that the task has brought, and the
-// options of its span, which links to the span in which the task was inserted: it is no child of
-// that one, which may have ended long ago, as OpenTelemetry's conventions for messages have it.
-func (t *telemetry) origin(p *performance) (context.Context, []trace.SpanStartOption) {
-	ctx, options := p.ctx, p.of.telemetry.span
-	if len(p.task.Headers) == 0 {
-		return ctx, options
-	}
-	from := traceheaders.Or(t.propagator).Extract(
-		context.Background(), traceheaders.Carrier(p.task.Headers))
-	if brought := baggage.FromContext(from); brought.Len() > 0 {
-		ctx = baggage.ContextWithBaggage(ctx, brought)
-	}
-	if inserted := trace.SpanContextFromContext(from); inserted.IsValid() {
-		options = append(slices.Clip(options),
-			trace.WithLinks(trace.Link{SpanContext: inserted}))
-	}
-	return ctx, options
-}
 
 // errCutShort is how a step ends whose function neither returns nor has an error.
 var errCutShort = errors.New("the step panicked, or ended its goroutine")
@@ -62,6 +39,38 @@ func (t *telemetry) beginStep(
 }
 
 func (t *telemetry) endStep(span trace.Span, err error) {
+	t.tell(t.tracing, 1, func(int) {
+		defer span.End()
+		failSpan(span, err)
+	})
+}
+
+// beginBatch returns the context of a call for several tasks, with a span that links to those of
+// the tasks.
+func (t *telemetry) beginBatch(tasks []*BatchTask) (ctx context.Context, span trace.Span) {
+	span = trace.SpanFromContext(context.Background())
+	ctx = trace.ContextWithSpan(context.WithoutCancel(tasks[0].ctx), span)
+	ctx = baggage.ContextWithoutBaggage(ctx) // which is that of one task
+	t.tell(t.tracing, 1, func(int) {
+		links := make([]trace.Link, len(tasks))
+		for i, task := range tasks {
+			links[i] = trace.LinkFromContext(task.ctx)
+		}
+		action := tasks[0].Action
+		of, begun := t.tracer.Start(ctx, performBatch+" "+action, trace.WithLinks(links...),
+			trace.WithSpanKind(trace.SpanKindConsumer),
+			trace.WithAttributes(append(t.processing(performBatch, action),
+				actionKey.String(action), t.actor,
+				attribute.Int("messaging.batch.message_count", len(tasks)))...))
+		if of != nil && begun != nil {
+			ctx, span = of, begun
+		}
+	})
+	return ctx, span
+}
+
+// endBatch ends the span of a call for several tasks, which has failed if err is not nil.
+func (t *telemetry) endBatch(span trace.Span, err error) {
 	t.tell(t.tracing, 1, func(int) {
 		defer span.End()
 		failSpan(span, err)

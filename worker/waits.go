@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -24,28 +23,6 @@ const (
 	// waitsNamedBytesMax how much of their IDs.
 	waitsNamedMax, waitsNamedBytesMax = 5, 1 << 10
 )
-
-// handlerWaits are the calls by which handlers wait for other tasks while they keep their slots.
-type handlerWaits struct {
-	// slots is how many tasks the execution can perform at once.
-	slots int
-
-	mutex sync.Mutex // guards the fields below; it is never held with that of the execution
-	calls map[*handlerWait]bool
-	timer *time.Timer // runs, or looks, while there are calls
-}
-
-type handlerWait struct {
-	p      *performance
-	source explainer
-	ids    []string
-	since  time.Time
-}
-
-// An explainer is the store, or the client of a service, that has the tasks a handler waits for.
-type explainer interface {
-	Explain(ctx context.Context, id stint.TaskID) (stint.Explanation, error)
-}
 
 // watchWaits returns a context whose waits for tasks are those of the handler of p.
 func (e *execution) watchWaits(ctx context.Context, p *performance) context.Context {

@@ -2,85 +2,13 @@ package worker
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"log/slog"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
-	"time"
-	"unicode/utf8"
-
-	"github.com/google/uuid"
-	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/outage"
-	"github.com/stint-tasks/stint/internal/safely"
-)
-
-// Options adjust a [Worker]. The zero value is a good default.
-type Options struct {
-	// Actor names the worker for people to read. It should be unique to this worker. Default: the
-	// host, the process ID and a random part.
-	Actor stint.ActorID
-
-	// Concurrency is the most tasks that are performed at once, over all actions. Default: 100,
-	// which suits handlers that mostly wait for something. If handlers compute, limit their action
-	// to the number of processors. If handlers take only milliseconds, the worker owns some tasks
-	// more, which begin in a moment: see "Cycles".
-	Concurrency int
-
-	// Lease is how long tasks are owned. The worker extends leases after a third of that time, so
-	// the length matters only when the worker or its connection dies: then another worker may be
-	// given the task after that time, unless the death is noticed earlier. Between 100 ms and 24
-	// hours. Default: 30 s.
-	Lease time.Duration
-
-	// StopGrace is how long handlers may continue when the worker stops, and how long it tries to
-	// return what they have done where the server does not answer. If that does not end even then,
-	// Run returns a second later, and no more than five seconds after that, which all that is left
-	// to ask of the server may take together. Default: 20 s, less than the 30 s that Kubernetes
-	// gives.
-	StopGrace time.Duration
-
-	// Retry says when a task whose handler failed is tried again. [WithRetry] overrides it for an
-	// action.
-	Retry Retry
-
-	// Middleware is put around each handler, the first outermost.
-	Middleware []Middleware
-
-	// Logger gets the records that the package comment lists. Default: warnings and errors go to
-	// [slog.Default], as it is when the worker is made, and the rest is dropped.
-	Logger *slog.Logger
-
-	// TracerProvider and MeterProvider receive the telemetry that the package comment lists.
-	// Default: the global ones of package otel, which drop it unless they were set.
-	TracerProvider trace.TracerProvider
-	MeterProvider  metric.MeterProvider
-
-	// Propagator reads from the headers of a task of which trace it is a part, as package stintotel
-	// writes them. Default: the global one of package otel or, if none was set, W3C Trace Context.
-	Propagator propagation.TextMapPropagator
-
-	// Metrics also receives the performances, for example stintprom.WorkerMetrics, which counts
-	// them for Prometheus. Default: none.
-	Metrics Metrics
-}
-
-const (
-	concurrencyDefault = 100
-	leaseDefault       = 30 * time.Second
-	leaseShortest      = 100 * time.Millisecond // a shorter one would expire in any short delay
-	leaseLongest       = 24 * time.Hour         // else tasks of a dead worker would wait for ever
-	stopGraceDefault   = 20 * time.Second
-	nameBytesMax       = 255
 )
 
 // A Worker performs tasks with handlers. [New] makes it, and [Worker.Run] runs it once.
@@ -136,66 +64,6 @@ func newWorker(queue Queue, options Options, handlers []Registration) (*Worker, 
 	return w, nil
 }
 
-func (o Options) withDefaults() (_ Options, err error) {
-	if o.Actor == "" {
-		o.Actor = randomActor()
-	}
-	if o.Concurrency == 0 {
-		o.Concurrency = concurrencyDefault
-	}
-	if o.Lease == 0 {
-		o.Lease = leaseDefault
-	}
-	if o.StopGrace == 0 {
-		o.StopGrace = stopGraceDefault
-	}
-	o.Logger = safely.LoggerOr(o.Logger)
-	if err := checkName("Options.Actor", string(o.Actor)); err != nil {
-		return o, err
-	}
-	switch {
-	case o.Concurrency < 0:
-		return o, argumentError("Options.Concurrency", "must not be negative")
-	case o.Lease < leaseShortest:
-		return o, argumentError("Options.Lease", "must be at least 100 ms")
-	case o.Lease > leaseLongest:
-		return o, argumentError("Options.Lease", "must not exceed 24 hours; leases are extended")
-	case o.StopGrace < 0:
-		return o, argumentError("Options.StopGrace", "must not be negative")
-	case slices.ContainsFunc(o.Middleware, func(m Middleware) bool { return m == nil }):
-		return o, argumentError("Options.Middleware", "must not be nil")
-	}
-	o.Middleware = slices.Clone(o.Middleware)
-	o.Retry, err = o.Retry.withDefaults("Options.Retry")
-	return o, err
-}
-
-// randomActor returns a name by which people can find the process, and which no other process has.
-func randomActor() stint.ActorID {
-	const hostBytesMax = 100
-	host, err := os.Hostname()
-	if err != nil || checkName("host", host) != nil {
-		host = "unknown"
-	}
-	host = strings.ToValidUTF8(host[:min(len(host), hostBytesMax)], "")
-	return stint.ActorID(host + "-" + strconv.Itoa(os.Getpid()) + "-" + uuid.NewString()[:8])
-}
-
-// checkName checks the name of an actor or an action.
-func checkName(argument, name string) error {
-	switch {
-	case name == "":
-		return argumentError(argument, "must not be empty")
-	case len(name) > nameBytesMax:
-		return argumentError(argument, "must not exceed 255 bytes")
-	case !utf8.ValidString(name):
-		return argumentError(argument, "must be valid UTF-8")
-	case strings.IndexByte(name, 0) >= 0:
-		return argumentError(argument, "must not contain a NUL byte")
-	}
-	return nil
-}
-
 func (w *Worker) register(r Registration) error {
 	if err := checkName("action", r.action); err != nil {
 		return err
@@ -236,25 +104,44 @@ func (w *Worker) register(r Registration) error {
 	return nil
 }
 
-// Run performs tasks until ctx ends, and then stops as the package comment says. It returns nil
-// after that, or [ErrStillRunning].
-//
-// While the database cannot be reached, Run tries again, with growing pauses. It also stops, in the
-// same orderly way, on an error that cannot be fixed by trying again: a schema of the wrong version
-// ([stint.ErrSchemaVersion]), a store that was closed ([stint.ErrClosed]), or a store that was
-// derived with WithTx ([*stint.ArgumentError]). Run refuses a second call with [ErrStarted].
-//
-// Handlers get the values of ctx.
-func (w *Worker) Run(ctx context.Context) error {
-	if w.started.Swap(true) {
-		return fmt.Errorf("run worker: %w", ErrStarted)
-	}
-	defer w.failures.Flush()
-	if err := newExecution(w).run(ctx); err != nil {
-		return fmt.Errorf("run worker: %w", err)
-	}
-	return nil
-}
-
 // names returns the actions that have handlers.
 func (w *Worker) names() []string { return slices.Sorted(maps.Keys(w.actions)) }
+
+// slots is how many tasks can be performed at once.
+func (w *Worker) slots() int {
+	slots := 0
+	for _, of := range w.actions {
+		slots += w.slotsOf(of)
+	}
+	return min(slots, w.options.Concurrency)
+}
+
+// calls is how many handlers can run at once: as many as slots, but a call for a batch is one.
+func (w *Worker) calls() int {
+	calls := 0
+	for _, of := range w.actions {
+		n := w.slotsOf(of)
+		if of.gatherer != nil && !of.gatherer.ByKey {
+			n = (n + of.gatherer.Size - 1) / of.gatherer.Size
+		}
+		calls += n
+	}
+	return min(calls, w.options.Concurrency)
+}
+
+// slotsOf is how many tasks of an action can be performed at once.
+func (w *Worker) slotsOf(of *handling) int {
+	if of.concurrency == 0 {
+		return w.options.Concurrency
+	}
+	return min(of.concurrency, w.options.Concurrency)
+}
+
+// gather has tasks of batches wait for others from now on, or no longer.
+func (w *Worker) gather(open bool) {
+	for _, of := range w.actions {
+		if of.gatherer != nil {
+			of.gatherer.setOpen(open)
+		}
+	}
+}
