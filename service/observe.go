@@ -29,8 +29,8 @@ func (s *Service) observed(next http.Handler) http.Handler {
 		if _, known := s.policies[procedure]; !known {
 			procedure = otherProcedure
 		}
-		answer := &answer{ResponseWriter: w}
-		body := &body{ReadCloser: r.Body}
+		answer := &observedAnswer{ResponseWriter: w}
+		body := &observedBody{ReadCloser: r.Body}
 		s.tell(s.metrics != nil, func() { s.metrics.Begin(procedure) })
 		defer func() { // also of a handler that panics
 			took := time.Since(began)
@@ -63,27 +63,27 @@ func (s *Service) tell(wanted bool, f func()) {
 	}
 }
 
-// A body counts the bytes of a request.
-type body struct {
+// An observedBody counts the bytes of a request.
+type observedBody struct {
 	io.ReadCloser
 
 	bytes atomic.Int64 // a stream may still be read when its handler has returned
 }
 
-func (b *body) Read(p []byte) (int, error) {
+func (b *observedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.bytes.Add(int64(n))
 	return n, err
 }
 
-// An answer knows its status.
-type answer struct {
+// An observedAnswer knows its status.
+type observedAnswer struct {
 	http.ResponseWriter
 
 	status int
 }
 
-func (a *answer) WriteHeader(status int) {
+func (a *observedAnswer) WriteHeader(status int) {
 	if a.status == 0 || a.status < http.StatusOK {
 		a.status = status
 	}
@@ -91,14 +91,14 @@ func (a *answer) WriteHeader(status int) {
 }
 
 // Flush is for streams.
-func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+func (a *observedAnswer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
 // Unwrap is for [http.ResponseController].
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *observedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // code returns the code of an answer that no procedure has given, since what came is no request of
 // it, such as wrong JSON. gRPC has it in a header or a trailer; else the status says enough.
-func (a *answer) code() string {
+func (a *observedAnswer) code() string {
 	for _, name := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
 		number, err := strconv.ParseUint(a.Header().Get(name), 10, 32)
 		if err == nil && number != 0 {

@@ -436,7 +436,7 @@ func (a *asking) mayList(r *stintv1.ListTasksRequest) error {
 
 func (a *asking) mayTransact(r *stintv1.TransactRequest) error {
 	type part struct {
-		asked int
+		items int
 		may   func() error
 	}
 	inserted := map[string]bool{}
@@ -460,7 +460,7 @@ func (a *asking) mayTransact(r *stintv1.TransactRequest) error {
 		control(r.GetDelete()),
 		{len(r.GetAsSeen().GetTasks()), func() error { return a.has(access.Control) }},
 	} {
-		if p.asked == 0 {
+		if p.items == 0 {
 			continue
 		}
 		if err := p.may(); err != nil {
