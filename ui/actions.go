@@ -8,6 +8,7 @@ import (
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/names"
 	"github.com/stint-tasks/stint/ui/internal/charts"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 type actionsData struct {
@@ -49,8 +50,8 @@ type actionData struct {
 	Command   string
 	Offer     *offer // what can be done with the action
 	PauseKey  *offer
-	OnShards  []part // its pages there
-	PausedOn  []part
+	OnShards  []show.Part // its pages there
+	PausedOn  []show.Part
 	Now       time.Time
 }
 
@@ -110,7 +111,7 @@ func action(h *Handler, r *request) (view, error) {
 		data.Row = actionRows(none, &h.asked.rates)[0]
 	}
 	data.Known = len(unknown) == 0
-	return view{name: "action", title: shownText(data.Name), data: data}, nil
+	return view{name: "action", title: show.Text(data.Name), data: data}, nil
 }
 
 // ofAction are the first tasks of an action.

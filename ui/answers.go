@@ -11,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
 
@@ -47,8 +48,8 @@ func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
 		return data, errNotExternal
 	}
 	data = previewData{
-		Heading: "Answer " + shownText(task.ID), Button: "Answer", Asks: "Message, for people",
-		Sentence: say("It is answered once. The tasks that wait for it go on when it is " +
+		Heading: "Answer " + show.Text(task.ID), Button: "Answer", Asks: "Message, for people",
+		Sentence: show.Say("It is answered once. The tasks that wait for it go on when it is " +
 			"completed."),
 		Fields: []field{{"task", bulk.Pack(task)}}, Answer: &answerForm{resultMax},
 	}
@@ -61,12 +62,12 @@ func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
 			if would.Others == 1 {
 				so = "so is "
 			}
-			data.Details = append(data.Details, say("If it is aborted, "+so+
+			data.Details = append(data.Details, show.Say("If it is aborted, "+so+
 				display.Count(int64(would.Others), "task")+" behind it."))
 		}
 	}
 	if now.Task.State == stint.StateBlocked || now.Task.State == stint.StateScheduled {
-		data.Details = append(data.Details, say("It waits itself, and takes no answer yet."))
+		data.Details = append(data.Details, show.Say("It waits itself, and takes no answer yet."))
 	}
 	return data, nil
 }

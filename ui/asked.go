@@ -11,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/charts"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
 
@@ -154,7 +155,7 @@ type remoter interface{ Remote() *stint.Remote }
 // shorten leaves the first words of what owners said, which may be 64 KiB of each task.
 func shorten(tasks []stint.TaskInfo) {
 	for i := range tasks {
-		tasks[i].Status = strings.Clone(firstWords(tasks[i].Status))
+		tasks[i].Status = strings.Clone(show.FirstWords(tasks[i].Status))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/layout"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // A canvas is a picture with more boxes than a page can hold: the script asks for their places,
@@ -30,14 +31,14 @@ type canvas struct {
 func (n *net) newCanvas(id stint.TaskID) *canvas {
 	numbers := make([]byte, len(n.tasks))
 	for i := range n.tasks {
-		at := slices.Index(states(), n.tasks[i].State)
+		at := slices.Index(show.States(), n.tasks[i].State)
 		if at < 0 { // the task is on a shard that is away
-			at = len(states())
+			at = len(show.States())
 		}
 		numbers[i] = '0' + byte(at) //nolint:gosec // there are few states
 	}
 	return &canvas{
-		Layout: link("layout", "id", string(id), "of", n.version()),
+		Layout: show.Link("layout", "id", string(id), "of", n.version()),
 		Script: "./" + assetName("network.js"), States: string(numbers), Summary: summary,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // A made change is what a request has changed: the address of the page that tells of it, and what
@@ -116,7 +117,7 @@ func (h *Handler) changeTasks(
 	}
 	var inStates []stint.State
 	for name := range strings.SplitSeq(form.Get("states"), ",") {
-		if !slices.Contains(states(), stint.State(name)) {
+		if !slices.Contains(show.States(), stint.State(name)) {
 			return m, errBadForm
 		}
 		inStates = append(inStates, stint.State(name))
@@ -202,11 +203,11 @@ func formInt(values url.Values, name string) int {
 
 // A changedData is what a page tells of a change.
 type changedData struct {
-	Sentence  sentence
-	Details   []sentence
+	Sentence  show.Sentence
+	Details   []show.Sentence
 	Left      []leftOut
 	LeftNamed []stint.TaskID
-	State     sentence       // that of the task, if it was one
+	State     show.Sentence  // that of the task, if it was one
 	Changed   int            // how many tasks were changed
 	Tasks     []stint.TaskID // the first of them
 	More      int
@@ -241,9 +242,9 @@ func (h *Handler) tellTasks(r *request, k *kind, query url.Values, data *changed
 		Tasks:  make([]stint.TaskID, min(formInt(query, "tasks"), tasksAtOnce)),
 		Others: formInt(query, "others"), InProgress: formInt(query, "in-progress"),
 	}
-	data.Sentence = say(k.done + " " + countOf(k, affected) + ".")
+	data.Sentence = show.Say(k.done + " " + countOf(k, affected) + ".")
 	if len(affected.Tasks) == 0 {
-		data.Sentence = say("Nothing was changed.")
+		data.Sentence = show.Say("Nothing was changed.")
 	}
 	for _, word := range leftWords() {
 		if n := formInt(query, "left-"+word); n > 0 {
@@ -251,13 +252,13 @@ func (h *Handler) tellTasks(r *request, k *kind, query url.Values, data *changed
 		}
 	}
 	if formInt(query, "left-changed") > 0 {
-		data.Details = append(data.Details, say("What was changed by the same form before, such "+
-			"as by a second click, counts as changed since."))
+		data.Details = append(data.Details, show.Say("What was changed by the same form before, "+
+			"such as by a second click, counts as changed since."))
 	}
 	if formInt(query, "left-silent") > 0 {
-		data.Details = append(data.Details, say("A shard that did not answer may have changed its "+
-			"part, or not: look when it is back. What it has changed is not changed again if you "+
-			"send the same form once more."))
+		data.Details = append(data.Details, show.Say("A shard that did not answer may have "+
+			"changed its part, or not: look when it is back. What it has changed is not changed "+
+			"again if you send the same form once more."))
 	}
 	data.LeftNamed = idsOf(query["left"])
 	data.Tasks = idsOf(query["id"])
@@ -286,24 +287,25 @@ func idsOf(texts []string) []stint.TaskID {
 
 // tellOther tells of a change of anything else.
 func tellOther(k *kind, query url.Values, data *changedData) {
-	of := actionPart(query.Get("action"))
+	of := show.Action(query.Get("action"))
 	switch {
 	case query.Get("schedule") != "" && k.name == "trigger":
 		id := query.Get("id")
-		data.Sentence = say("Triggered the schedule ", display.Text(query.Get("schedule")),
-			": it has inserted ", part{Text: display.Text(id), Link: link("tasks", "prefix", id)},
-			".")
+		data.Sentence = show.Say("Triggered the schedule ", display.Text(query.Get("schedule")),
+			": it has inserted ",
+			show.Part{Text: display.Text(id), Link: show.Link("tasks", "prefix", id)}, ".")
 	case query.Get("schedule") != "":
-		data.Sentence = say(k.done, " the schedule ", display.Text(query.Get("schedule")), ".")
+		data.Sentence = show.Say(k.done, " the schedule ", display.Text(query.Get("schedule")), ".")
 	case k.name == "answer":
 		id := query.Get("id")
-		data.Sentence = say(
-			part{Text: display.Text(id), Link: link("task", "id", id)}, " is answered.")
+		data.Sentence = show.Say(
+			show.Part{Text: display.Text(id), Link: show.Link("task", "id", id)}, " is answered.")
 	case query.Get("key") != "":
-		data.Sentence = say(k.done, " the key ", display.Text(query.Get("key")), " of ", of, ".")
+		data.Sentence = show.Say(
+			k.done, " the key ", display.Text(query.Get("key")), " of ", of, ".")
 	case k.name == "limit":
-		data.Sentence = say(k.done, " ", of, ".")
+		data.Sentence = show.Say(k.done, " ", of, ".")
 	default:
-		data.Sentence = say(k.done, " the action ", of, ".")
+		data.Sentence = show.Say(k.done, " the action ", of, ".")
 	}
 }

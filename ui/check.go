@@ -14,6 +14,7 @@ import (
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // A Finding is something that a check of the store has found: its Severity ("error": a fault;
@@ -144,7 +145,7 @@ func check(h *Handler, r *request) (view, error) {
 		data.More = len(last.findings) - len(data.Findings)
 	}
 	if stats, err := h.asked.stats.Get(r.Context()); err == nil {
-		for _, state := range tallies(stats) {
+		for _, state := range show.Tallies(stats) {
 			data.Tasks += state.Tasks
 		}
 	}
@@ -153,7 +154,7 @@ func check(h *Handler, r *request) (view, error) {
 
 // inWords says what was found.
 func (c *checked) inWords() *checkedData {
-	data := &checkedData{At: c.at, Took: span(c.took)}
+	data := &checkedData{At: c.at, Took: show.Span(c.took)}
 	counts := map[string]int64{}
 	for i := range c.findings {
 		counts[c.findings[i].Severity]++
@@ -197,21 +198,22 @@ func (h *Handler) checkNotice(r *request) *checkSaid {
 	running, last := h.asked.checks.known()
 	switch {
 	case !running.IsZero():
-		return &checkSaid{Sentence: say("A check of the tables is under way.")}
+		return &checkSaid{Sentence: show.Say("A check of the tables is under way.")}
 	case last == nil:
-		return &checkSaid{Sentence: say("Nobody has checked the tables for faults yet.")}
+		return &checkSaid{Sentence: show.Say("Nobody has checked the tables for faults yet.")}
 	}
 	words := last.inWords()
 	return &checkSaid{
-		Bad:      words.Bad,
-		Sentence: say("Checked ", newMoment(last.at, r.now), ": "+lowerFirst(words.Sentence)),
+		Bad: words.Bad,
+		Sentence: show.Say(
+			"Checked ", show.NewMoment(last.at, r.now), ": "+lowerFirst(words.Sentence)),
 	}
 }
 
 // A checkSaid is a line about checks.
 type checkSaid struct {
 	Bad      bool
-	Sentence sentence
+	Sentence show.Sentence
 }
 
 // lowerFirst is a sentence within another one.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/views"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // A refusal is why there is no page, as the page says that is sent in its place.
@@ -129,10 +130,10 @@ var (
 
 type failureData struct {
 	Heading, Sentence string
-	ID                stint.TaskID // of a task that is not there
-	Folder            string       // leads to that of the pages
-	Gone              sentence     // who has changed it last
-	Partly            bool         // as in [request]
+	ID                stint.TaskID  // of a task that is not there
+	Folder            string        // leads to that of the pages
+	Gone              show.Sentence // who has changed it last
+	Partly            bool          // as in [request]
 }
 
 // serveError says why there is no page.

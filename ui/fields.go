@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // formFields are the names of the fields of a form: what is sent without one that it always has, or
@@ -208,7 +209,7 @@ func checkTaskQuery(query url.Values) error {
 		}
 	}
 	for _, state := range query["state"] {
-		if state != "" && !slices.Contains(states(), stint.State(state)) {
+		if state != "" && !slices.Contains(show.States(), stint.State(state)) {
 			return badValue("address", "state", state)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 type problemsData struct {
@@ -127,9 +128,9 @@ const keysMax = 50
 
 func newLimitRow(l *stint.ActionLimits) limitRow {
 	row := limitRow{
-		ActionLimits: *l, Link: link("action", "name", l.Action), Rate: rateText(l.Limits.Rate),
-		RatePerKey: rateText(l.Limits.RatePerKey),
-		Full:       l.Limits.Concurrency > 0 && l.InProgress >= l.Limits.Concurrency,
+		ActionLimits: *l, Link: show.Link("action", "name", l.Action),
+		Rate: rateText(l.Limits.Rate), RatePerKey: rateText(l.Limits.RatePerKey),
+		Full: l.Limits.Concurrency > 0 && l.InProgress >= l.Limits.Concurrency,
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.PausedKeys)) {
 		if len(row.Paused) == keysMax {
@@ -138,7 +139,7 @@ func newLimitRow(l *stint.ActionLimits) limitRow {
 		}
 		row.Paused = append(row.Paused, pausedKey{
 			Key: key, Since: l.PausedKeys[key],
-			Link: link("tasks", "action", l.Action, "key", key),
+			Link: show.Link("tasks", "action", l.Action, "key", key),
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.Weights)) {
@@ -256,7 +257,7 @@ func schedules(h *Handler, r *request) (view, error) {
 	}
 	for i := range found {
 		row := scheduleRow{
-			ScheduleInfo: found[i], Link: link("tasks", "prefix", found[i].Name+"/"),
+			ScheduleInfo: found[i], Link: show.Link("tasks", "prefix", found[i].Name+"/"),
 		}
 		if row.PausedSince.IsZero() {
 			row.Next, _ = found[i].Next(r.now, nextMax) // the store has checked the schedule

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/names"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // knownNames is what knows the names of actions and keys: the store, by the answers that its pages
@@ -56,7 +57,7 @@ func (k knownNames) ListSchedules(
 
 // unknownNames says that nothing in the store has an action or, if there is one, a key of it. It
 // says nothing if that cannot be found out.
-func (h *Handler) unknownNames(r *request, action, key string) (said []sentence) {
+func (h *Handler) unknownNames(r *request, action, key string) (said []show.Sentence) {
 	ctx, store := r.Context(), knownNames{h.asked}
 	found, err := names.UnknownActions(ctx, store, false, action)
 	if err == nil && len(found) == 0 && key != "" {
@@ -74,13 +75,13 @@ func (h *Handler) unknownNames(r *request, action, key string) (said []sentence)
 		if !strings.HasSuffix(text, "?") {
 			text += "."
 		}
-		said = append(said, say(strings.ToUpper(text[:1])+text[1:]))
+		said = append(said, show.Say(strings.ToUpper(text[:1])+text[1:]))
 	}
 	return said
 }
 
 // unknownNow is unknownNames with the store asked anew: what somebody has just inserted is known.
-func (h *Handler) unknownNow(r *request, action, key string) []sentence {
+func (h *Handler) unknownNow(r *request, action, key string) []show.Sentence {
 	h.asked.stats.Forget()
 	h.asked.actors.Forget()
 	if h.asked.limits != nil {
@@ -93,9 +94,9 @@ func (h *Handler) unknownNow(r *request, action, key string) []sentence {
 }
 
 // doubtsOfFilter says what of a filter that found nothing is not known, or may be a slip.
-func (h *Handler) doubtsOfFilter(r *request, action, key string) (said []sentence) {
+func (h *Handler) doubtsOfFilter(r *request, action, key string) (said []show.Sentence) {
 	if slip := names.Slip(key); slip != "" {
-		said = append(said, say("The key "+strconv.Quote(key)+" may be a slip: "+slip+"."))
+		said = append(said, show.Say("The key "+strconv.Quote(key)+" may be a slip: "+slip+"."))
 		key = ""
 	}
 	if action != "" {

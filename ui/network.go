@@ -10,13 +10,14 @@ import (
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/layout"
 	"github.com/stint-tasks/stint/ui/internal/charts"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 type networkData struct {
 	ID        stint.TaskID
 	All       int
 	Cut       bool
-	Counts    []tally
+	Counts    []show.Tally
 	Show      string
 	Views     []viewChoice
 	Picture   *picture
@@ -131,11 +132,11 @@ func network(h *Handler, r *request) (view, error) {
 	}
 	n := newNet(graph, id, r.may(ReadBodies))
 	data := networkData{
-		ID: id, All: len(n.tasks), Cut: graph.Cut, Counts: countStates(n.tasks),
+		ID: id, All: len(n.tasks), Cut: graph.Cut, Counts: show.CountStates(n.tasks),
 		Show: query.Get("show"), Now: r.now,
-		Whole: link("network", "id", string(id), "show", query.Get("show")),
+		Whole: show.Link("network", "id", string(id), "show", query.Get("show")),
 	}
-	if state := stint.State(query.Get("state")); slices.Contains(states(), state) {
+	if state := stint.State(query.Get("state")); slices.Contains(show.States(), state) {
 		data.State = state
 	}
 	if !slices.Contains([]string{showAll, showNear, showAlike, showFinely}, data.Show) {
@@ -144,7 +145,7 @@ func network(h *Handler, r *request) (view, error) {
 			data.Show = showAll
 		}
 	}
-	if word, ok := word(string(id)); ok {
+	if word, ok := show.Argument(string(id)); ok {
 		data.Command = "stint graph --format svg " + word + " > network.svg"
 	}
 	data.Views = []viewChoice{
@@ -154,18 +155,18 @@ func network(h *Handler, r *request) (view, error) {
 		{Name: showNear, Text: "Near this task"},
 	}
 	for i := range data.Views {
-		data.Views[i].Link = link("network", "id", string(id), "show", data.Views[i].Name)
+		data.Views[i].Link = show.Link("network", "id", string(id), "show", data.Views[i].Name)
 		data.Views[i].Chosen = data.Views[i].Name == data.Show
 	}
 	listed := n.draw(&data, query.Get("of"))
 	n.list(&data, listed)
-	return view{name: "network", title: "Network of " + shownText(id), data: data}, nil
+	return view{name: "network", title: "Network of " + show.Text(id), data: data}, nil
 }
 
 // draw adds the picture, and returns the tasks to list: those of the box that the task of this ID
 // is in, or all in the picture.
 func (n *net) draw(data *networkData, of string) []int {
-	data.Counts = countStates(n.tasks)
+	data.Counts = show.CountStates(n.tasks)
 	all := make([]int, len(n.tasks))
 	for i := range all {
 		all[i] = i
@@ -251,19 +252,6 @@ func (n *net) list(data *networkData, listed []int) {
 	for _, i := range listed[:min(len(listed), networkRowsMax)] {
 		data.Tasks = append(data.Tasks, networkRow{n.tasks[i], n.before[i], n.after[i]})
 	}
-}
-
-// countStates counts tasks by state.
-func countStates(tasks []stint.TaskInfo) []tally {
-	counts := map[stint.State]int64{}
-	for i := range tasks {
-		counts[tasks[i].State]++
-	}
-	var all []tally
-	for _, state := range states() {
-		all = append(all, tally{State: state, Tasks: counts[state]})
-	}
-	return all
 }
 
 // The sizes of a picture, in pixels.
@@ -399,9 +387,9 @@ func (n *net) boxOf(nodes []int, data *networkData) box {
 		b.Action, b.Round = "spontaneous", boxHeight/2
 	}
 	if len(nodes) == 1 {
-		b.Link = link("task", "id", string(first.ID))
+		b.Link = show.Link("task", "id", string(first.ID))
 		b.Name = cutMiddle(display.Text(string(first.ID)))
-		b.Said = stateName(first.State)
+		b.Said = show.StateName(first.State)
 		if first.Tries > 1 {
 			b.Said += ", try " + display.Number(int64(first.Tries))
 		}
@@ -410,8 +398,8 @@ func (n *net) boxOf(nodes []int, data *networkData) box {
 		}, "\n")
 		return b
 	}
-	b.Link = link("network", "id", string(data.ID), "show", data.Show, "of", string(first.ID)) +
-		"#list"
+	b.Link = show.Link("network", "id", string(data.ID), "show", data.Show,
+		"of", string(first.ID)) + "#list"
 	ids := make([]string, len(nodes))
 	tasks := make([]stint.TaskInfo, len(nodes))
 	for i, node := range nodes {
@@ -424,14 +412,14 @@ func (n *net) boxOf(nodes []int, data *networkData) box {
 		b.Title += "\n" + display.Text(prefix) + "…"
 	}
 	x := 0.0
-	for _, count := range countStates(tasks) {
+	for _, count := range show.CountStates(tasks) {
 		if count.Tasks == 0 {
 			continue
 		}
 		width := charts.Fitting(count.Tasks, int64(len(nodes)), barWidth)
 		b.Counts = append(b.Counts, charts.Segment{State: count.State, X: x, Width: width})
 		x += width
-		b.Title += "\n" + display.Number(count.Tasks) + " " + stateName(count.State)
+		b.Title += "\n" + display.Number(count.Tasks) + " " + show.StateName(count.State)
 	}
 	b.State, b.Said = worst(tasks)
 	return b
@@ -439,14 +427,14 @@ func (n *net) boxOf(nodes []int, data *networkData) box {
 
 // worst is the state by which a box of several tasks is told, and how many of them are in it.
 func worst(tasks []stint.TaskInfo) (stint.State, string) {
-	counts := countStates(tasks)
+	counts := show.CountStates(tasks)
 	for _, state := range []stint.State{
 		stint.StateAborted, stint.StateInProgress, stint.StateReady, stint.StateScheduled,
 		stint.StateBlocked, stint.StateCompleted, stint.StateSkipped,
 	} {
 		for _, count := range counts {
 			if count.State == state && count.Tasks > 0 {
-				return state, display.Number(count.Tasks) + " " + stateName(state)
+				return state, display.Number(count.Tasks) + " " + show.StateName(state)
 			}
 		}
 	}

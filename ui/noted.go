@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
 
@@ -54,9 +55,9 @@ func changeEvents(found []stint.Change, since, now time.Time) (all []event) {
 			continue
 		}
 		all = append(all, event{
-			At: newMoment(c.At, now), Icon: "changed", Status: c.Reason,
+			At: show.NewMoment(c.At, now), Icon: "changed", Status: c.Reason,
 			Key:  fmt.Sprint("change ", c.At.UnixMicro(), " ", c.Verb),
-			What: say(changedBy(c, withOthers(c))),
+			What: show.Say(changedBy(c, withOthers(c))),
 		})
 	}
 	return all
@@ -80,7 +81,7 @@ func withOthers(c *stint.Change) string {
 }
 
 // goneBy says who has changed a task last that is not there; empty if that is not known.
-func (h *Handler) goneBy(r *request, id stint.TaskID) sentence {
+func (h *Handler) goneBy(r *request, id stint.TaskID) show.Sentence {
 	if !r.may(Read) {
 		return nil
 	}
@@ -89,9 +90,9 @@ func (h *Handler) goneBy(r *request, id stint.TaskID) sentence {
 		return nil
 	}
 	c := &found[0]
-	gone := say(changedBy(c, withOthers(c))+", ", newMoment(c.At, r.now))
+	gone := show.Say(changedBy(c, withOthers(c))+", ", show.NewMoment(c.At, r.now))
 	if c.Reason != "" {
-		gone = append(gone, part{Text: ": " + display.Text(c.Reason)})
+		gone = append(gone, show.Part{Text: ": " + display.Text(c.Reason)})
 	}
 	return gone
 }
@@ -109,7 +110,7 @@ type changesData struct {
 	Changes     []changeRow
 	ID, Action  string // the filter
 	Next, First string
-	Doubts      []sentence // where nothing was found: what is not known of the filter
+	Doubts      []show.Sentence // where nothing was found: what is not known of the filter
 	Filtered    bool
 	Now         time.Time
 }

@@ -10,29 +10,13 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/charts"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
-
-// A tally is how many tasks there are in a state.
-type tally struct {
-	State     stint.State
-	Tasks     int64
-	Estimated bool
-	at        time.Time // when it was estimated, if that is known
-	Link      string
-}
-
-// Estimate says of an estimate of which moment it is.
-func (t tally) Estimate() string {
-	if t.at.IsZero() {
-		return "an estimate"
-	}
-	return "an estimate of " + stamp(t.at)
-}
 
 // An actionRow is an action in a list.
 type actionRow struct {
 	stint.ActionStats
-	States []tally
+	States []show.Tally
 	All    int64
 	Pace   charts.Pace
 	Link   string
@@ -41,7 +25,7 @@ type actionRow struct {
 type overviewData struct {
 	Partly  bool // as in [request]
 	Empty   bool
-	States  []tally
+	States  []show.Tally
 	All     int64
 	Spark   charts.Spark
 	Notices []notice
@@ -73,7 +57,7 @@ func overview(h *Handler, r *request) (view, error) {
 	attention = worstFirst(append(attention, ofHidden(found.hidden(stats))...))
 	data := overviewData{
 		Partly: r.partly,
-		States: tallies(stats), Spark: h.asked.rates.Spark(), Now: r.now,
+		States: show.Tallies(stats), Spark: h.asked.rates.Spark(), Now: r.now,
 		Notices: attention, Checked: h.checkNotice(r),
 		Others: h.glimpses(r, stats, actors),
 	}
@@ -92,7 +76,7 @@ func overview(h *Handler, r *request) (view, error) {
 // A glimpse is what is on another page, in short.
 type glimpse struct {
 	Name, Link string
-	Said       sentence
+	Said       show.Sentence
 }
 
 // glimpses are those of the pages that the store has verbs for.
@@ -101,7 +85,7 @@ func (h *Handler) glimpses(
 ) (all []glimpse) {
 	none := "none" + seen(r.partly)
 	add := func(name, link string, pieces ...any) {
-		all = append(all, glimpse{name, link, say(pieces...)})
+		all = append(all, glimpse{name, link, show.Say(pieces...)})
 	}
 	oldest := &stint.ActionStats{}
 	var limited, full, paused, parked int64
@@ -116,8 +100,9 @@ func (h *Handler) glimpses(
 		parked += a.Parked
 	}
 	if oldest.Action != "" {
-		ready := link("tasks", "action", oldest.Action, "state", string(stint.StateReady))
-		add("Oldest ready", ready, old(oldest.OldestReady)+" old, of ", actionPart(oldest.Action))
+		ready := show.Link("tasks", "action", oldest.Action, "state", string(stint.StateReady))
+		add("Oldest ready", ready,
+			show.Old(oldest.OldestReady)+" old, of ", show.Action(oldest.Action))
 	}
 	owned := 0
 	for i := range actors {
@@ -190,29 +175,9 @@ func schedulesInShort(found []stint.ScheduleInfo, none string, now time.Time) []
 	running := int64(len(found)) - paused
 	said := []any{inShort(none, some{running, "running"}, some{paused, "paused"})}
 	if !next.IsZero() {
-		said = append(said, ", the next ", newMoment(next, now))
+		said = append(said, ", the next ", show.NewMoment(next, now))
 	}
 	return said
-}
-
-// tallies are the counts of all tasks by state.
-func tallies(stats stint.Stats) []tally {
-	var all []tally
-	for _, state := range states() {
-		all = append(all, tally{
-			State: state, Estimated: slices.Contains(stats.Estimated, state),
-			at:   stats.EstimatedAt,
-			Link: link("tasks", "state", string(state)),
-		})
-	}
-	for i := range stats.Actions {
-		at := 0
-		for _, tasks := range stats.Actions[i].ByState() {
-			all[at].Tasks += tasks
-			at++
-		}
-	}
-	return all
 }
 
 // actionRows are the actions, those first that have most to do.
@@ -220,15 +185,16 @@ func actionRows(stats stint.Stats, rates *charts.Rates) []actionRow {
 	rows := make([]actionRow, 0, len(stats.Actions))
 	for i := range stats.Actions {
 		row := actionRow{
-			ActionStats: stats.Actions[i], Link: link("action", "name", stats.Actions[i].Action),
-			Pace: rates.Now(stats.Actions[i].Action),
+			ActionStats: stats.Actions[i],
+			Link:        show.Link("action", "name", stats.Actions[i].Action),
+			Pace:        rates.Now(stats.Actions[i].Action),
 		}
 		for state, tasks := range row.ByState() {
 			row.All += tasks
-			row.States = append(row.States, tally{
+			row.States = append(row.States, show.Tally{
 				State: state, Tasks: tasks, Estimated: slices.Contains(stats.Estimated, state),
-				at:   stats.EstimatedAt,
-				Link: link("tasks", "state", string(state), "action", row.Action),
+				At:   stats.EstimatedAt,
+				Link: show.Link("tasks", "state", string(state), "action", row.Action),
 			})
 		}
 		rows = append(rows, row)
@@ -252,7 +218,7 @@ func magnitude(n int64) int {
 // A notice is something that needs attention, or may.
 type notice struct {
 	Bad   bool
-	What  sentence
+	What  show.Sentence
 	Where string // a page that tells more
 	Key   string // what tells it from the others
 	age   time.Duration
@@ -286,7 +252,7 @@ func notices(
 	for i := range stats.Actions {
 		a := &stats.Actions[i]
 		waits := display.Count(a.Ready, "task")
-		page := link("action", "name", a.Action)
+		page := show.Link("action", "name", a.Action)
 		switch {
 		case a.Action == stint.External && a.Ready > 0:
 			page = "waiting"
@@ -295,26 +261,27 @@ func notices(
 				verb = " waits"
 			}
 			paused = append(paused, notice{
-				What: say(waits + verb + " for an answer " + answersFrom + "."), Where: page,
+				What: show.Say(waits + verb + " for an answer " + answersFrom + "."), Where: page,
 				Key: "answers",
 			})
 		case a.Action == stint.External || a.Action == stint.Spontaneous:
 		case a.Paused:
 			paused = append(paused, notice{
-				What:  say(actionPart(a.Action), " is paused: "+waits+" ready."),
+				What:  show.Say(show.Action(a.Action), " is paused: "+waits+" ready."),
 				Where: page, Key: "paused " + a.Action,
 			})
 		case a.OldestReady > readyLong && a.InProgress == 0 && !asked[a.Action]:
 			stuck = append(stuck, notice{
 				Bad: a.Ready > a.Parked, Where: page, Key: "stuck " + a.Action, age: a.OldestReady,
-				What: say("No registered actor"+seen(partly)+" performs ", actionPart(a.Action),
-					": "+waits+" ready, the oldest for "+display.Span(a.OldestReady)+heldUp(a)+"."),
+				What: show.Say("No registered actor"+seen(partly)+" performs ",
+					show.Action(a.Action), ": "+waits+" ready, the oldest for "+
+						display.Span(a.OldestReady)+heldUp(a)+"."),
 			})
 		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
 			stuck = append(stuck, notice{
 				Where: page, Key: "late " + a.Action, age: a.OldestReady,
-				What: say(actionPart(a.Action), " is behind: "+waits+" ready, the oldest for "+
-					display.Span(a.OldestReady)+heldUp(a)+"."),
+				What: show.Say(show.Action(a.Action), " is behind: "+waits+" ready, the oldest "+
+					"for "+display.Span(a.OldestReady)+heldUp(a)+"."),
 			})
 		}
 	}
@@ -324,7 +291,7 @@ func notices(
 	if stats.PruningBehind > pruningLong {
 		all = append(all, notice{
 			Bad: true, Key: "pruning",
-			What: say("Finished tasks stay too long: pruning is " +
+			What: show.Say("Finished tasks stay too long: pruning is " +
 				display.Span(stats.PruningBehind) + " behind."),
 		})
 	}
@@ -366,7 +333,7 @@ func atMost(all []notice, kind string) []notice {
 		return all
 	}
 	return append(all[:noticesMax:noticesMax], notice{
-		What: say(fmt.Sprintf("%d more %s.", len(all)-noticesMax, kind)), Where: "actions",
+		What: show.Say(fmt.Sprintf("%d more %s.", len(all)-noticesMax, kind)), Where: "actions",
 		Key: "more " + kind, Bad: all[noticesMax].Bad,
 	})
 }
@@ -380,7 +347,7 @@ func ofHidden(hidden []hiddenAction) (all []notice) {
 		}
 		all = append(all, notice{
 			Bad: true, Where: one.Link, Key: "hidden " + one.Action,
-			What: say(actionPart(one.Action), ": "+display.Count(one.Aborted, "task")+verb+
+			What: show.Say(show.Action(one.Action), ": "+display.Count(one.Aborted, "task")+verb+
 				" aborted, of which no group of errors tells: others failed too often since."),
 		})
 	}
@@ -395,23 +362,23 @@ func ofErrors(found stint.Problems) []notice {
 		if i == most && len(found.Errors) > most+1 {
 			all = append(all, notice{
 				Bad: true, Where: "problems", Key: "errors",
-				What: say(fmt.Sprintf("%d more kinds of errors.", len(found.Errors)-most)),
+				What: show.Say(fmt.Sprintf("%d more kinds of errors.", len(found.Errors)-most)),
 			})
 			break
 		}
 		said := ""
 		if group.Error != "" {
-			said = ": “" + display.Text(firstWords(group.Error)) + "”"
+			said = ": “" + display.Text(show.FirstWords(group.Error)) + "”"
 		}
 		verb := " were"
 		if group.Tasks == 1 {
 			verb = " was"
 		}
 		all = append(all, notice{
-			Bad: true, Where: link("task", "id", string(group.Example)),
+			Bad: true, Where: show.Link("task", "id", string(group.Example)),
 			Key: "error " + group.Action + " " + group.Error,
-			What: say(actionPart(group.Action), ": "+display.Count(int64(group.Tasks), "task")+
-				" failed or"+verb+" given back"+said),
+			What: show.Say(show.Action(group.Action), ": "+
+				display.Count(int64(group.Tasks), "task")+" failed or"+verb+" given back"+said),
 		})
 	}
 	return all

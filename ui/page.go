@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 //go:embed pages/*.html
@@ -134,7 +136,7 @@ func belongsTo(name string) string {
 // write sends a page, unless the browser has the same already.
 func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) error {
 	f := frame{
-		Site: h.options.Title, Title: v.title, Here: belongsTo(r.page.name), Now: exact(r.now),
+		Site: h.options.Title, Title: v.title, Here: belongsTo(r.page.name), Now: show.Exact(r.now),
 		Live: !v.still && code == http.StatusOK, Data: v.data, Missing: h.options.Missing(),
 		Partly: r.partly && code == http.StatusOK,
 		Up:     h.up, Folder: r.up,

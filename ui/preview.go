@@ -13,13 +13,14 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // A previewData is what a page says before a change, with the form of somebody who agrees.
 type previewData struct {
 	Heading  string
-	Sentence sentence
-	Details  []sentence
+	Sentence show.Sentence
+	Details  []show.Sentence
 	Left     []leftOut
 	Tasks    []stint.TaskID // the first of those that are changed
 	More     int            // how many there are besides
@@ -105,7 +106,7 @@ func (h *Handler) chosen(
 		if found.Tasks, err = unpackTasks(form["task"]); err == nil {
 			h.seeAgain(r.Context(), found.Tasks)
 		}
-		return found, states(), nil, err
+		return found, show.States(), nil, err
 	}
 	filter, err = url.ParseQuery(form.Get("filter"))
 	if err != nil || !isText(filter) {
@@ -158,7 +159,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	number := display.Count(int64(len(affected.Tasks)), "task")
 	data = previewData{
 		Heading:  k.text + " these tasks?",
-		Sentence: say(k.will + " " + countOf(k, affected) + "."),
+		Sentence: show.Say(k.will + " " + countOf(k, affected) + "."),
 		Left:     leftOuts(k, found.Tasks, affected, refused),
 		Tasks:    affected.Tasks[:min(len(affected.Tasks), namedMax)],
 		More:     max(len(affected.Tasks)-namedMax, 0),
@@ -170,15 +171,15 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		data.Asks = "Reason, which the tasks keep"
 	}
 	if len(found.Tasks) == 1 {
-		data.Heading = k.text + " " + shownText(found.Tasks[0].ID) + "?"
+		data.Heading = k.text + " " + show.Text(found.Tasks[0].ID) + "?"
 	}
 	if len(affected.Tasks) == 0 {
 		data.Heading, data.Button = "Nothing to "+k.name, ""
-		data.Sentence = say("No task would be changed.")
+		data.Sentence = show.Say("No task would be changed.")
 	}
 	data.Details = append(data.Details, followsOf(affected)...)
 	if found.Skipped > 0 {
-		data.Details = append(data.Details, say(display.Count(int64(found.Skipped), "task")+
+		data.Details = append(data.Details, show.Say(display.Count(int64(found.Skipped), "task")+
 			" not counted here, aborted because of others: they are opened with these others."))
 	}
 	if h.ofShards() {
@@ -201,10 +202,10 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 }
 
 // followsOf says what else becomes of tasks when a change has been made.
-func followsOf(affected stint.Affected) (said []sentence) {
+func followsOf(affected stint.Affected) (said []show.Sentence) {
 	add := func(n int, one, many string) {
 		if n > 0 {
-			said = append(said, say(display.Count(int64(n), "task")+" "+plural(n, one, many)))
+			said = append(said, show.Say(display.Count(int64(n), "task")+" "+plural(n, one, many)))
 		}
 	}
 	add(affected.Started, "then waits for no others any more, and begins, at once or at its time.",
@@ -225,19 +226,19 @@ func plural(n int, one, many string) string {
 }
 
 // countedOn says on which shards a preview counts what a change would do.
-func (h *Handler) countedOn() sentence {
+func (h *Handler) countedOn() show.Sentence {
 	const others = "Tasks on other shards that depend on these follow when that is reported " +
 		"there, and are not counted."
 	if h.asked.shards != nil {
-		return say("Each shard changes its part for itself. " + others)
+		return show.Say("Each shard changes its part for itself. " + others)
 	}
-	return say(others)
+	return show.Say(others)
 }
 
 // moreAre says how many tasks pass a filter besides those that were found.
 func (h *Handler) moreAre(
 	ctx context.Context, filter url.Values, inStates []stint.State, found int,
-) sentence {
+) show.Sentence {
 	text := "These are the first " + display.Number(int64(found)) + " that pass the filter. "
 	count, known := h.countOf(ctx, filter, inStates)
 	if left := count - int64(found); known && left > 0 {
@@ -245,7 +246,7 @@ func (h *Handler) moreAre(
 	} else {
 		text += "There may be more"
 	}
-	return say(text + ", with which you can go on. The command takes all of them as one plan.")
+	return show.Say(text + ", with which you can go on. The command takes all of them as one plan.")
 }
 
 // countOf is about how many tasks in some states pass a filter, if the counts of the store tell.
@@ -307,17 +308,17 @@ func (h *Handler) findTasks(
 // nothingTo is the preview where there are no tasks to change.
 func nothingTo(k *kind, filtered bool, found bulk.Found) previewData {
 	data := previewData{
-		Heading: "Nothing to " + k.name, Sentence: say("No task is selected."),
+		Heading: "Nothing to " + k.name, Sentence: show.Say("No task is selected."),
 	}
 	switch {
 	case found.Skipped > 0:
-		data.Sentence = say("Only tasks pass the filter that were aborted because of others: " +
-			"retry these others, and they are opened with them.")
+		data.Sentence = show.Say("Only tasks pass the filter that were aborted because of " +
+			"others: retry these others, and they are opened with them.")
 	case filtered && k.name == "retry":
-		data.Sentence = say("No aborted task passes the filter. To retry completed tasks, filter " +
-			"by that state.")
+		data.Sentence = show.Say("No aborted task passes the filter. To retry completed tasks, " +
+			"filter by that state.")
 	case filtered:
-		data.Sentence = say("No task that can be " + strings.ToLower(k.done) +
+		data.Sentence = show.Say("No task that can be " + strings.ToLower(k.done) +
 			" passes the filter.")
 	}
 	return data
@@ -430,7 +431,7 @@ func refusedBecause(err error) (word, why string) {
 		word = "gone"
 	case errors.Is(err, stint.ErrPredecessorAborted) && errors.As(err, &named) &&
 		len(named.IDs) > 0:
-		why = whyLeft("behind") + ": " + shownText(named.IDs[0])
+		why = whyLeft("behind") + ": " + show.Text(named.IDs[0])
 		if len(named.IDs) > 1 {
 			why += " and others"
 		}
@@ -444,7 +445,7 @@ func refusalToChange(err error) error {
 	var cycle *stint.CycleError
 	if errors.As(err, &cycle) {
 		return &refusal{
-			http.StatusConflict, "Not possible", shownText(cycle.Error()) + ".",
+			http.StatusConflict, "Not possible", show.Text(cycle.Error()) + ".",
 		}
 	}
 	if errors.Is(err, stint.ErrRefused) {
@@ -475,7 +476,7 @@ func commandTo(k *kind, to stint.TaskChanges, filter url.Values, tasks []bulk.Ta
 		if len(tasks) != 1 {
 			return ""
 		}
-		id, ok := word(string(tasks[0].ID))
+		id, ok := show.Argument(string(tasks[0].ID))
 		if !ok {
 			return ""
 		}

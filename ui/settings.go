@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
 
@@ -107,22 +108,22 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 	}
 	switch {
 	case t.schedule != "" && k.name == "pause":
-		data.Sentence = say("It no longer occurs, until it is resumed. Tasks that it has " +
+		data.Sentence = show.Say("It no longer occurs, until it is resumed. Tasks that it has " +
 			"inserted stay.")
 	case t.schedule != "":
-		data.Sentence = say("It occurs again from now on. What it was due for meanwhile is " +
+		data.Sentence = show.Say("It occurs again from now on. What it was due for meanwhile is " +
 			"left out.")
 	case k.name == "pause":
-		data.Sentence = say("Its tasks are no longer fetched, until it is resumed. Those in " +
+		data.Sentence = show.Say("Its tasks are no longer fetched, until it is resumed. Those in " +
 			"progress go on.")
 	default:
-		data.Sentence = say("Its tasks are fetched again.")
+		data.Sentence = show.Say("Its tasks are fetched again.")
 	}
 	data.Details = h.doubtsOf(r, k, t)
 	if stats, err := h.asked.stats.Get(r.Context()); err == nil && t.key == "" {
 		for i := range stats.Actions {
 			if a := &stats.Actions[i]; a.Action == t.action {
-				data.Details = append(data.Details, say("Of its tasks, "+
+				data.Details = append(data.Details, show.Say("Of its tasks, "+
 					display.Number(a.Ready)+" are ready, and "+display.Number(a.InProgress)+
 					" in progress."))
 			}
@@ -132,7 +133,7 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 }
 
 // doubtsOf says that nothing has the name of what is paused, or that what is resumed is not paused.
-func (h *Handler) doubtsOf(r *request, k *kind, t target) []sentence {
+func (h *Handler) doubtsOf(r *request, k *kind, t target) []show.Sentence {
 	switch {
 	case t.schedule != "":
 		return nil
@@ -147,7 +148,7 @@ func (h *Handler) doubtsOf(r *request, k *kind, t target) []sentence {
 	if err != nil || paused {
 		return nil
 	}
-	return []sentence{say("It is not paused now: there is nothing to resume.")}
+	return []show.Sentence{show.Say("It is not paused now: there is nothing to resume.")}
 }
 
 // pause pauses or resumes.
@@ -207,7 +208,7 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 	}
 	var actions []string
 	for i := range found[0].Tasks {
-		if action := shownText(found[0].Tasks[i].Action); !slices.Contains(actions, action) &&
+		if action := show.Text(found[0].Tasks[i].Action); !slices.Contains(actions, action) &&
 			len(actions) < namedMax {
 			actions = append(actions, action)
 		}
@@ -215,9 +216,9 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 	return previewData{
 		Heading: "Trigger " + t.name() + "?", Button: "Trigger",
 		Asks: "Reason, for those who ask later",
-		Sentence: say("Inserts " + display.Count(int64(len(found[0].Tasks)), "task") +
+		Sentence: show.Say("Inserts " + display.Count(int64(len(found[0].Tasks)), "task") +
 			" now, besides its occurrences."),
-		Details: []sentence{say("Of the actions: " + strings.Join(actions, ", ") + ".")},
+		Details: []show.Sentence{show.Say("Of the actions: " + strings.Join(actions, ", ") + ".")},
 		Fields: append(t.fields(), field{"last", last},
 			field{"since", strconv.FormatInt(at.UnixMicro(), 10)}),
 	}, nil
@@ -386,7 +387,7 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 	return previewData{
 		Heading: "Limits of " + display.Text(action), Button: "Set the limits",
 		Asks: "Reason, for those who ask later",
-		Sentence: say("They hold for all workers at once, from the next fetch on. Owners " +
+		Sentence: show.Say("They hold for all workers at once, from the next fetch on. Owners " +
 			"keep what they own."),
 		Fields: append(target{action: action}.fields(), field{"seen", values.Get("seen")}),
 		Limits: &limitForm{

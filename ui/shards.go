@@ -16,6 +16,7 @@ import (
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
 
@@ -59,7 +60,7 @@ type shardRow struct {
 	Tasks  string // of its tasks
 	Away   bool
 	Why    string // it does not answer
-	States []tally
+	States []show.Tally
 	All    int64
 	Oldest time.Duration
 	Paused int // actions
@@ -89,17 +90,17 @@ func shardsPage(h *Handler, r *request) (view, error) {
 
 func newShardRow(s *views.Stats) shardRow {
 	row := shardRow{
-		Name: s.Shard, Link: shardFolder(s.Shard), Tasks: link("tasks", "prefix", s.Shard+"/"),
+		Name: s.Shard, Link: shardFolder(s.Shard), Tasks: show.Link("tasks", "prefix", s.Shard+"/"),
 	}
 	if s.Err != nil {
 		row.Away, row.Why = true, whyAway(s.Err)
 		return row
 	}
-	row.States = tallies(s.Stats)
+	row.States = show.Tallies(s.Stats)
 	for i := range row.States {
 		state := &row.States[i]
 		row.All += state.Tasks
-		state.Link = link("tasks", "state", string(state.State), "prefix", s.Shard+"/")
+		state.Link = show.Link("tasks", "state", string(state.State), "prefix", s.Shard+"/")
 	}
 	for i := range s.Actions {
 		row.Oldest = max(row.Oldest, s.Actions[i].OldestReady)
@@ -273,12 +274,12 @@ func (a *asked) onShard(id stint.TaskID) (shard, address string) {
 		return "", ""
 	}
 	task := strings.TrimPrefix(string(id), shard+"/")
-	return shard, shardFolder(shard) + link("task", "id", task)
+	return shard, shardFolder(shard) + show.Link("task", "id", task)
 }
 
 // shardsWith are the pages of an action on the shards that have it, and on those where it is
 // paused.
-func (a *asked) shardsWith(ctx context.Context, action string) (on, pausedOn []part) {
+func (a *asked) shardsWith(ctx context.Context, action string) (on, pausedOn []show.Part) {
 	if a.shards == nil {
 		return nil, nil
 	}
@@ -287,9 +288,9 @@ func (a *asked) shardsWith(ctx context.Context, action string) (on, pausedOn []p
 		return nil, nil
 	}
 	for i := range found {
-		there := part{
+		there := show.Part{
 			Text: display.Text(found[i].Shard),
-			Link: shardFolder(found[i].Shard) + link("action", "name", action),
+			Link: shardFolder(found[i].Shard) + show.Link("action", "name", action),
 		}
 		for k := range found[i].Actions {
 			if s := &found[i].Actions[k]; s.Action == action {
@@ -372,7 +373,7 @@ func (h *Handler) shardNotices(
 	for i := range found {
 		for _, n := range notices(found[i].Stats, stint.Problems{},
 			actors, h.answersFrom(), false) {
-			n.What = append(say(display.Text(found[i].Shard)+": "), n.What...)
+			n.What = append(show.Say(display.Text(found[i].Shard)+": "), n.What...)
 			n.Key = found[i].Shard + " " + n.Key
 			if n.Where != "" {
 				n.Where = shardFolder(found[i].Shard) + n.Where

@@ -9,6 +9,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 type taskData struct {
@@ -31,7 +32,7 @@ type taskData struct {
 	NetworkLink  string
 	NetworkAway  bool // the store did not say
 	MayReadBody  bool
-	Values       []shownValue
+	Values       []show.Value
 	Large        bool // some value was not read
 	SaveBody     string
 	SaveResult   string
@@ -43,14 +44,14 @@ type taskData struct {
 // A fact is something that is known of a task: its name, and text, a link or a time.
 type fact struct {
 	Name string
-	Said sentence
+	Said show.Sentence
 }
 
 // neighbours are tasks that a task waits for, or that wait for it.
 type neighbours struct {
 	Conditions map[stint.TaskID]string // of those that have one
 	Tasks      []stint.TaskInfo
-	Counts     []tally // by state, of all
+	Counts     []show.Tally // by state, of all
 	All        int
 }
 
@@ -74,19 +75,19 @@ func task(h *Handler, r *request) (view, error) {
 		Partly: r.partly,
 		Task:   e.Task, Why: why(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
 		Progress: e.Task.Progress, MayReadBody: r.may(ReadBodies),
-		NetworkLink: link("network", "id", string(id)), Commands: commandsFor(&e.Task),
+		NetworkLink: show.Link("network", "id", string(id)), Commands: commandsFor(&e.Task),
 	}
 	if shard, address := h.asked.onShard(id); shard != "" {
-		there := part{Text: display.Text(shard), Link: address}
-		data.Facts = append(data.Facts, fact{"Shard", say(there)})
+		there := show.Part{Text: display.Text(shard), Link: address}
+		data.Facts = append(data.Facts, fact{"Shard", show.Say(there)})
 		if e.Limits != nil {
 			data.Why.add("Limits and pauses are those of its shard: ", there, ".")
 		}
 	}
 	if h.all != nil {
 		name := h.shard + "/" + string(id)
-		data.Facts = append(data.Facts, fact{"Across shards", say(part{
-			Text: display.Text(name), Link: h.up + link("task", "id", name),
+		data.Facts = append(data.Facts, fact{"Across shards", show.Say(show.Part{
+			Text: display.Text(name), Link: h.up + show.Link("task", "id", name),
 		})})
 	}
 	data.Offers = h.taskOffers(r, &e)
@@ -104,12 +105,12 @@ func task(h *Handler, r *request) (view, error) {
 			return view{}, err
 		}
 	}
-	return view{name: "task", title: shownText(id), data: data}, nil
+	return view{name: "task", title: show.Text(id), data: data}, nil
 }
 
 // taskOffers are what can be done with a task, and with what holds it up.
 func (h *Handler) taskOffers(r *request, e *stint.Explanation) (offers []*offer) {
-	task, back := &e.Task, field{"back", link("task", "id", string(e.Task.ID))}
+	task, back := &e.Task, field{"back", show.Link("task", "id", string(e.Task.ID))}
 	add := func(o *offer) {
 		if o != nil {
 			offers = append(offers, o)
@@ -157,8 +158,8 @@ func (h *Handler) addValues(r *request, data *taskData) error {
 	}
 	query, id := r.URL.Query(), data.Task.ID
 	data.Large = large
-	data.SaveBody = link("value", "id", string(id), "of", "body")
-	data.SaveResult = link("value", "id", string(id), "of", "result")
+	data.SaveBody = show.Link("value", "id", string(id), "of", "body")
+	data.SaveResult = show.Link("value", "id", string(id), "of", "result")
 	for _, value := range []struct {
 		name, title string
 		bytes       []byte
@@ -170,7 +171,7 @@ func (h *Handler) addValues(r *request, data *taskData) error {
 		if h.options.Format != nil {
 			shown = h.options.Format(data.Task, slices.Clone(shown))
 		}
-		v := newShownValue(value.name, value.title, id, shown, query.Get(value.name))
+		v := show.NewValue(value.name, value.title, id, shown, query.Get(value.name))
 		v.Bytes = len(value.bytes)
 		data.Values = append(data.Values, v)
 	}
@@ -181,18 +182,18 @@ func (h *Handler) addValues(r *request, data *taskData) error {
 func facts(e *stint.Explanation) []fact {
 	task := &e.Task
 	var all []fact
-	add := func(name string, pieces ...any) { all = append(all, fact{name, say(pieces...)}) }
-	add("Action", actionPart(task.Action))
+	add := func(name string, pieces ...any) { all = append(all, fact{name, show.Say(pieces...)}) }
+	add("Action", show.Action(task.Action))
 	if task.Key != "" {
-		add("Key", part{
+		add("Key", show.Part{
 			Text: display.Text(task.Key),
-			Link: link("tasks", "key", task.Key, "action", task.Action),
+			Link: show.Link("tasks", "key", task.Key, "action", task.Action),
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(task.Headers)) {
 		value := task.Headers[name]
-		add("Header "+name, part{
-			Text: display.Text(value), Link: link("tasks", "header", name+"="+value),
+		add("Header "+name, show.Part{
+			Text: display.Text(value), Link: show.Link("tasks", "header", name+"="+value),
 		})
 	}
 	if task.Actor != "" {
@@ -200,14 +201,14 @@ func facts(e *stint.Explanation) []fact {
 		if task.State != stint.StateInProgress {
 			name = "Last owner"
 		}
-		add(name, actorPart(task.Actor))
+		add(name, show.Actor(task.Actor))
 	}
 	if task.Action != stint.Spontaneous && task.Action != stint.External {
 		add("Tries", display.Tries(task))
 	}
-	add("Inserted", newMoment(task.InsertedAt, e.Now))
+	add("Inserted", show.NewMoment(task.InsertedAt, e.Now))
 	if !task.Deadline.IsZero() {
-		add("Deadline", newMoment(task.Deadline, e.Now))
+		add("Deadline", show.NewMoment(task.Deadline, e.Now))
 	}
 	if task.Priority != 0 {
 		add("Priority", display.Number(int64(task.Priority)))
@@ -223,9 +224,9 @@ func facts(e *stint.Explanation) []fact {
 
 // An event is something that happened to a task.
 type event struct {
-	At      moment
+	At      show.Moment
 	Icon    string // the name of a state
-	What    sentence
+	What    show.Sentence
 	Took    string
 	Status  string
 	Log     string
@@ -238,7 +239,7 @@ type event struct {
 func timeline(e *stint.Explanation, found *taskAnswer) ([]event, bool) {
 	task, kept, now := &e.Task, found.history.Tries, e.Now
 	all := []event{{
-		At: newMoment(task.InsertedAt, now), Icon: "inserted", What: say("Inserted"),
+		At: show.NewMoment(task.InsertedAt, now), Icon: "inserted", What: show.Say("Inserted"),
 		Key: "inserted",
 	}}
 	for i := range kept {
@@ -248,32 +249,33 @@ func timeline(e *stint.Explanation, found *taskAnswer) ([]event, bool) {
 	switch task.State {
 	case stint.StateInProgress:
 		all = append(all, event{
-			At: newMoment(task.OwnedAt, now), Icon: string(stint.StateInProgress), Key: "now",
-			What: say("Try ", display.Number(int64(task.Tries)), " by ", actorPart(task.Actor)),
+			At: show.NewMoment(task.OwnedAt, now), Icon: string(stint.StateInProgress), Key: "now",
+			What: show.Say("Try ", display.Number(int64(task.Tries)), " by ",
+				show.Actor(task.Actor)),
 		})
 	case stint.StateScheduled:
 		all = append(all, event{
-			At: newMoment(task.NotBefore, now), Icon: string(stint.StateScheduled),
-			What: say("Begins"), Key: "begins",
+			At: show.NewMoment(task.NotBefore, now), Icon: string(stint.StateScheduled),
+			What: show.Say("Begins"), Key: "begins",
 		})
 	case stint.StateAborted:
 		if !ended {
 			all = append(all, event{
-				At: newMoment(task.FinishedAt, now), Icon: string(stint.StateAborted), Key: "ended",
-				What: say("Aborted: ", causeText(task.AbortCause)),
+				At: show.NewMoment(task.FinishedAt, now), Icon: string(stint.StateAborted),
+				What: show.Say("Aborted: ", causeText(task.AbortCause)), Key: "ended",
 			})
 		}
 	case stint.StateCompleted:
 		if !ended {
 			all = append(all, event{
-				At: newMoment(task.FinishedAt, now), Icon: string(stint.StateCompleted),
-				What: say("Completed"), Key: "ended",
+				At: show.NewMoment(task.FinishedAt, now), Icon: string(stint.StateCompleted),
+				What: show.Say("Completed"), Key: "ended",
 			})
 		}
 	case stint.StateSkipped:
 		all = append(all, event{
-			At: newMoment(task.FinishedAt, now), Icon: string(stint.StateSkipped),
-			What: say("Skipped"), Key: "ended",
+			At: show.NewMoment(task.FinishedAt, now), Icon: string(stint.StateSkipped),
+			What: show.Say("Skipped"), Key: "ended",
 		})
 	case stint.StateBlocked, stint.StateReady:
 	}
@@ -297,15 +299,15 @@ const triesMax = 100
 
 func tryEvent(try *stint.Try, now time.Time) event {
 	e := event{
-		At: newMoment(try.EndedAt, now), Status: try.Status, Log: try.Log,
+		At: show.NewMoment(try.EndedAt, now), Status: try.Status, Log: try.Log,
 		Outcome: string(try.Outcome), Key: "try " + try.EndedAt.UTC().Format(time.RFC3339Nano),
-		What: say("Try ", display.Number(int64(try.Number)), " by ", actorPart(try.Actor)),
+		What: show.Say("Try ", display.Number(int64(try.Number)), " by ", show.Actor(try.Actor)),
 	}
 	if try.Number == 0 { // an answer from outside
-		e.What = say("Answered by ", actorPart(try.Actor))
+		e.What = show.Say("Answered by ", show.Actor(try.Actor))
 	}
 	if !try.OwnedAt.IsZero() {
-		e.Took = span(try.EndedAt.Sub(try.OwnedAt))
+		e.Took = show.Span(try.EndedAt.Sub(try.OwnedAt))
 	}
 	switch try.Outcome {
 	case stint.TryCompleted:
@@ -374,7 +376,7 @@ func (d *taskData) addOrigins(graph *stint.Graph) {
 	found := origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
 		if d.Task.State == stint.StateBlocked {
 			blocked := task.State == stint.StateBlocked
-			return blocked, !isFinal(task.State) && !blocked
+			return blocked, !show.IsFinal(task.State) && !blocked
 		}
 		through := task.AbortCause == stint.CauseDependency
 		return through, task.State == stint.StateAborted && !through
@@ -413,7 +415,7 @@ func (h *Handler) offerOrigins(r *request, d *taskData, graph *stint.Graph) {
 	}
 	d.Offers = slices.DeleteFunc(d.Offers, func(o *offer) bool { return len(o.Buttons) == 0 })
 	o := h.offer(r, []field{
-		{"task", bulk.Pack(seen...)}, {"back", link("task", "id", string(d.Task.ID))},
+		{"task", bulk.Pack(seen...)}, {"back", show.Link("task", "id", string(d.Task.ID))},
 	}, "retry").called("Retry where it began")
 	if o != nil {
 		d.Offers = append([]*offer{o}, d.Offers...)
@@ -452,12 +454,12 @@ func origins(
 
 func (n *neighbours) add(task *stint.TaskInfo) {
 	if n.All == 0 {
-		for _, state := range states() {
-			n.Counts = append(n.Counts, tally{State: state})
+		for _, state := range show.States() {
+			n.Counts = append(n.Counts, show.Tally{State: state})
 		}
 	}
 	n.All++
-	if i := slices.Index(states(), task.State); i >= 0 {
+	if i := slices.Index(show.States(), task.State); i >= 0 {
 		n.Counts[i].Tasks++
 	}
 	if len(n.Tasks) < neighboursMax {
@@ -465,21 +467,10 @@ func (n *neighbours) add(task *stint.TaskInfo) {
 	}
 }
 
-// word is text as an argument of a command, unless it holds what is not seen.
-func word(text string) (string, bool) {
-	if display.Text(text) != text {
-		return "", false
-	}
-	if strings.HasPrefix(text, "-") {
-		return "-- " + display.Word(text), true
-	}
-	return display.Word(text), true
-}
-
 // commandsFor are command lines that do the same as the page, or what it cannot do. There are none
 // where the ID is one that nobody can type.
 func commandsFor(task *stint.TaskInfo) []string {
-	id, ok := word(string(task.ID))
+	id, ok := show.Argument(string(task.ID))
 	if !ok {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // choicesMax is how many actions the form offers.
@@ -29,8 +30,8 @@ type tasksData struct {
 	Filtered bool
 	Actions  []string // to choose from
 	Command  string
-	Doubts   []sentence // where nothing was found: what is not known of the filter
-	Picking  *offer     // what can be done with tasks; nil if nothing
+	Doubts   []show.Sentence // where nothing was found: what is not known of the filter
+	Picking  *offer          // what can be done with tasks; nil if nothing
 	Now      time.Time
 }
 
@@ -91,7 +92,7 @@ func newTaskFilter(query url.Values) (taskFilter, stint.Filter) {
 		After: stint.Cursor(query.Get("after")),
 	}
 	for _, state := range query["state"] {
-		if slices.Contains(states(), stint.State(state)) && !f.States[stint.State(state)] {
+		if slices.Contains(show.States(), stint.State(state)) && !f.States[stint.State(state)] {
 			f.States[stint.State(state)] = true
 			asked.States = append(asked.States, stint.State(state))
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // troubles are problems, with what their groups of errors leave out.
@@ -80,7 +81,8 @@ func (t *troubles) hidden(stats stint.Stats) (all []hiddenAction) {
 	}
 	for i := range stats.Actions {
 		if a := &stats.Actions[i]; a.Aborted > 0 && !told[a.Action] {
-			all = append(all, hiddenAction{a.Action, a.Aborted, link("action", "name", a.Action)})
+			link := show.Link("action", "name", a.Action)
+			all = append(all, hiddenAction{a.Action, a.Aborted, link})
 		}
 	}
 	return all
@@ -150,7 +152,7 @@ func errorsAlike(h *Handler, r *request) (view, error) {
 	data := alikeData{
 		Group: stint.ErrorGroup{Action: action, Error: query.Get("error")}, Now: r.now,
 		Tasks: found.alike[key],
-		All:   link("tasks", "action", action, "state", string(stint.StateAborted)),
+		All:   show.Link("tasks", "action", action, "state", string(stint.StateAborted)),
 	}
 	if len(data.Tasks) == 0 && found.full { // they are not among those that all groups count
 		if data.Tasks, err = h.failedOf(r.Context(), action); err != nil {

@@ -10,12 +10,13 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // A waitingRow is a task that waits for an answer.
 type waitingRow struct {
 	stint.TaskInfo
-	StandsFor *part // the task of another shard that gives the answer; nil if none does
+	StandsFor *show.Part // the task of another shard that gives the answer; nil if none does
 	Offer     *offer
 }
 
@@ -74,7 +75,7 @@ func waiting(h *Handler, r *request) (view, error) {
 		data.Tasks = append(data.Tasks, row)
 	}
 	if found.Next != "" {
-		data.Next = link("waiting", "after", string(found.Next))
+		data.Next = show.Link("waiting", "after", string(found.Next))
 	}
 	if query.Get("after") != "" {
 		data.First = "waiting"
@@ -102,7 +103,7 @@ func (d *waitingData) count(stats stint.Stats) {
 }
 
 // standsFor is the task of another shard that a task stands for; nil if it is none of these.
-func (h *Handler) standsFor(id stint.TaskID) *part {
+func (h *Handler) standsFor(id stint.TaskID) *show.Part {
 	if shard := h.asked.shardOf(id); shard != "" {
 		id = stint.TaskID(strings.TrimPrefix(string(id), shard+"/"))
 	}
@@ -111,9 +112,9 @@ func (h *Handler) standsFor(id stint.TaskID) *part {
 		return nil
 	}
 	of := shard + "/" + string(task)
-	stands := &part{Text: display.Text(of)}
+	stands := &show.Part{Text: display.Text(of)}
 	if h.ofShards() {
-		stands.Link = h.up + link("task", "id", of)
+		stands.Link = h.up + show.Link("task", "id", of)
 	}
 	return stands
 }

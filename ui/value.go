@@ -1,32 +1,19 @@
 package ui
 
 import (
-	"bytes"
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 const (
-	// valueMax is how many bytes of a body or result are read for a page.
-	valueMax = 64 << 10
-	// hexMax is how many of these are shown as hexadecimal numbers.
-	hexMax = 4 << 10
-	// depthMax is how deep JSON may be nested that is indented: otherwise few bytes would become
-	// many spaces.
-	depthMax = 40
-	// indentedMax is how many bytes are shown of what indented JSON has.
-	indentedMax = 4 * valueMax
+
 	// keptMax is how many tasks' values are kept, for those who look at a task for long.
 	keptMax = 64
 )
@@ -57,7 +44,7 @@ func smallTasks(
 	local, ok := store.(remoter)
 	if ok {
 		return func(ctx context.Context, id stint.TaskID) (stint.TaskInfo, bool, error) {
-			found, left, err := local.Remote().GetSmallTasks(ctx, []stint.TaskID{id}, valueMax)
+			found, left, err := local.Remote().GetSmallTasks(ctx, []stint.TaskID{id}, show.ValueMax)
 			if err != nil {
 				return stint.TaskInfo{}, false, err
 			}
@@ -76,7 +63,7 @@ func smallTasks(
 		}
 		large := false
 		for _, value := range []*[]byte{&found[0].Body, &found[0].Result} {
-			if len(*value) > valueMax {
+			if len(*value) > show.ValueMax {
 				*value, large = nil, true
 			}
 		}
@@ -86,7 +73,9 @@ func smallTasks(
 
 // isSettled reports whether the body of a task no longer changes: Debounce gives one that waits
 // another one.
-func isSettled(state stint.State) bool { return state == stint.StateInProgress || isFinal(state) }
+func isSettled(state stint.State) bool {
+	return state == stint.StateInProgress || show.IsFinal(state)
+}
 
 // of returns a task with its body and result, unless these are large.
 func (v *values) of(ctx context.Context, task *stint.TaskInfo) (stint.TaskInfo, bool, error) {
@@ -112,103 +101,6 @@ func (v *values) of(ctx context.Context, task *stint.TaskInfo) (stint.TaskInfo, 
 	}
 	v.kept[task.ID] = keptValue{info, large, kept.Now().Add(kept.NewFor)}
 	return info, large, nil
-}
-
-// A shownValue is a body or a result as a page shows it.
-type shownValue struct {
-	Name  string // "body" or "result"
-	Title string
-	Form  string // "text", "json" or "hex"
-	Text  string
-	Forms []form // the others, too
-	Bytes int
-	Cut   bool // there is more
-	Save  string
-}
-
-// A form is a way to show a value.
-type form struct{ Name, Link string }
-
-// The forms of values.
-const (
-	formText = "text"
-	formJSON = "json"
-	formHex  = "hex"
-)
-
-// newShownValue shows a value in a form, or in the best one for it.
-func newShownValue(name, title string, id stint.TaskID, value []byte, want string) shownValue {
-	s := shownValue{
-		Name: name, Title: title, Bytes: len(value),
-		Save: link("value", "id", string(id), "of", name),
-	}
-	value = value[:min(len(value), valueMax)]
-	fits := map[string]bool{
-		formJSON: isPlainJSON(value), formText: isReadable(value), formHex: true,
-	}
-	for _, name := range []string{formJSON, formText, formHex} {
-		if !fits[name] {
-			continue
-		}
-		if s.Form == "" || want == name {
-			s.Form = name
-		}
-		s.Forms = append(s.Forms, form{name, link("task", "id", string(id), s.Name, name)})
-	}
-	switch s.Form {
-	case formJSON:
-		var indented bytes.Buffer
-		_ = json.Indent(&indented, value, "", "  ") // it is JSON
-		s.Cut = indented.Len() > indentedMax
-		s.Text = strings.ToValidUTF8(string(indented.Next(indentedMax)), "")
-	case formText:
-		s.Text = string(value)
-	case formHex:
-		s.Cut = len(value) > hexMax
-		s.Text = hex.Dump(value[:min(len(value), hexMax)])
-	}
-	return s
-}
-
-// isPlainJSON reports whether a value is JSON that gets lines by indenting, but not too many.
-func isPlainJSON(value []byte) bool {
-	trimmed := bytes.TrimSpace(value)
-	if len(trimmed) == 0 || trimmed[0] != '{' && trimmed[0] != '[' || !isReadable(value) ||
-		!json.Valid(value) {
-		return false
-	}
-	depth, quoted, escaped := 0, false, false
-	for _, c := range value {
-		switch {
-		case escaped:
-			escaped = false
-		case quoted && c == '\\':
-			escaped = true
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{', c == '[':
-			if depth++; depth > depthMax {
-				return false
-			}
-		case c == '}', c == ']':
-			depth--
-		}
-	}
-	return true
-}
-
-// isReadable reports whether a value is text in which nothing is hidden.
-func isReadable(value []byte) bool {
-	if !utf8.Valid(value) {
-		return false
-	}
-	for _, r := range string(value) {
-		if !unicode.IsPrint(r) && r != '\n' && r != '\t' && r != '\r' {
-			return false
-		}
-	}
-	return true
 }
 
 // reading is how many values are read whole at once, each of which may have 64 MiB.

@@ -12,6 +12,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
 
@@ -83,7 +84,7 @@ func (h *Handler) wantedOf(r *request, k *kind) (with wanted, ask *previewData, 
 	}
 	ask = &previewData{
 		Heading: "Change tasks that wait", Button: "Show what it would do", Next: "preview",
-		Sentence: say("What is left empty stays as it is, and so does what they wait for. " +
+		Sentence: show.Say("What is left empty stays as it is, and so does what they wait for. " +
 			"Tasks that are in progress, or have ended, are left out."),
 		Waiting: &waitingForm{
 			Start: form.Get(fieldStart), At: form.Get(fieldStartAt),
@@ -219,15 +220,15 @@ func fieldsOf(to stint.TaskChanges) []field {
 }
 
 // detailsOf says how tasks wait from now on.
-func detailsOf(k *kind, to stint.TaskChanges, now time.Time) (details []sentence) {
-	add := func(pieces ...any) { details = append(details, say(pieces...)) }
+func detailsOf(k *kind, to stint.TaskChanges, now time.Time) (details []show.Sentence) {
+	add := func(pieces ...any) { details = append(details, show.Say(pieces...)) }
 	switch {
 	case k.needs != Change:
 		return nil
 	case to.StartNow || !to.NotBefore.IsZero() && !to.NotBefore.After(now):
 		add("They may begin at once: those that wait for other tasks, when these have ended.")
 	case !to.NotBefore.IsZero():
-		add("They begin ", newMoment(to.NotBefore, now), " at the earliest.")
+		add("They begin ", show.NewMoment(to.NotBefore, now), " at the earliest.")
 	}
 	if to.Priority != nil {
 		add("Their priority is " + display.Number(int64(*to.Priority)) + ".")

@@ -3,52 +3,17 @@ package ui
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
-
-// A part is a piece of a sentence: text, a link, or a time.
-type part struct {
-	Text string
-	Link string
-	Time *moment
-}
-
-// A sentence is its parts, one after the other.
-type sentence []part
-
-// say makes a sentence of texts, moments and parts.
-func say(pieces ...any) sentence {
-	var s sentence
-	for _, piece := range pieces {
-		switch piece := piece.(type) {
-		case string:
-			s = append(s, part{Text: piece})
-		case moment:
-			s = append(s, part{Time: &piece})
-		case part:
-			s = append(s, piece)
-		}
-	}
-	return s
-}
-
-// The parts that name something link to it.
-func actorPart(actor stint.ActorID) part {
-	return part{Text: display.Text(string(actor)), Link: link("tasks", "actor", string(actor))}
-}
-
-func actionPart(action string) part {
-	return part{Text: display.Text(action), Link: link("action", "name", action)}
-}
 
 // A reason is why a task does not run, or what became of it.
 type reason struct {
-	Headline sentence
-	Details  []sentence
+	Headline show.Sentence
+	Details  []show.Sentence
 	Bad      bool // somebody has to do something about it, as far as one can tell
 	// Others are tasks that have to do with it, and OthersAre what they are.
 	Others    []stint.TaskInfo
@@ -62,30 +27,32 @@ func why(e *stint.Explanation) reason {
 	task := &e.Task
 	switch task.State {
 	case stint.StateCompleted:
-		r.Headline = say("Completed ", newMoment(task.FinishedAt, e.Now), by(task), ".")
+		r.Headline = show.Say("Completed ", show.NewMoment(task.FinishedAt, e.Now), by(task), ".")
 	case stint.StateAborted:
-		r.Headline = say("Aborted ", newMoment(task.FinishedAt, e.Now), ": ",
+		r.Headline = show.Say("Aborted ", show.NewMoment(task.FinishedAt, e.Now), ": ",
 			causeText(task.AbortCause), ".")
 		r.Bad = task.AbortCause != stint.CauseCancelled && task.AbortCause != stint.CauseReplaced
 		r.Others, r.OthersAre = e.BecauseOf, "Because of"
 	case stint.StateSkipped:
-		r.Headline = say("Skipped ", newMoment(task.FinishedAt, e.Now), ": ", skippedFor(e), ".")
+		r.Headline = show.Say("Skipped ", show.NewMoment(task.FinishedAt, e.Now), ": ",
+			skippedFor(e), ".")
 		r.Others, r.OthersAre = e.BecauseOf, "Because of"
 	case stint.StateBlocked:
-		r.Headline = say("Blocked: it waits for ", display.Count(int64(e.Missing), "task"), ".")
+		r.Headline = show.Say("Blocked: it waits for ",
+			display.Count(int64(e.Missing), "task"), ".")
 		if e.AnyOf {
-			r.Headline = say("Blocked: it waits for the first of ",
+			r.Headline = show.Say("Blocked: it waits for the first of ",
 				display.Count(int64(e.Missing), "task"), ".")
 		}
 		r.Others, r.OthersAre = e.WaitsFor, "Waits for"
 		r.More = e.Missing - len(e.WaitsFor)
 		if task.NotBefore.After(e.Now) {
-			r.add("It does not begin before ", newMoment(task.NotBefore, e.Now), ".")
+			r.add("It does not begin before ", show.NewMoment(task.NotBefore, e.Now), ".")
 		}
 	case stint.StateScheduled:
-		r.Headline = say("Scheduled: it begins ", newMoment(task.NotBefore, e.Now), ".")
+		r.Headline = show.Say("Scheduled: it begins ", show.NewMoment(task.NotBefore, e.Now), ".")
 		if !task.NotBefore.After(e.Now) {
-			r.Headline = say("Scheduled: it was due ", newMoment(task.NotBefore, e.Now),
+			r.Headline = show.Say("Scheduled: it was due ", show.NewMoment(task.NotBefore, e.Now),
 				", and nobody has made it ready yet.")
 			r.add("Those do who ask for tasks, and stores that maintain.")
 			r.Bad = e.Now.Sub(task.NotBefore) > dueLong
@@ -93,10 +60,10 @@ func why(e *stint.Explanation) reason {
 			r.add("That is the pause before the next try.")
 		}
 	case stint.StateInProgress:
-		r.Headline = say("In progress: ", actorPart(task.Actor), " has owned it for ",
-			newAge(task.OwnedAt, e.Now), ".")
+		r.Headline = show.Say("In progress: ", show.Actor(task.Actor), " has owned it for ",
+			show.NewAge(task.OwnedAt, e.Now), ".")
 		if task.OwnedAt.IsZero() {
-			r.Headline = say("In progress: ", actorPart(task.Actor), " owns it.")
+			r.Headline = show.Say("In progress: ", show.Actor(task.Actor), " owns it.")
 		}
 		r.lease(e)
 	case stint.StateReady:
@@ -122,18 +89,13 @@ func skippedFor(e *stint.Explanation) string {
 	return "its condition cannot be met"
 }
 
-func isFinal(state stint.State) bool {
-	return state == stint.StateCompleted || state == stint.StateAborted ||
-		state == stint.StateSkipped
-}
+func (r *reason) add(pieces ...any) { r.Details = append(r.Details, show.Say(pieces...)) }
 
-func (r *reason) add(pieces ...any) { r.Details = append(r.Details, say(pieces...)) }
-
-func by(task *stint.TaskInfo) part {
+func by(task *stint.TaskInfo) show.Part {
 	if task.Actor == "" {
-		return part{}
+		return show.Part{}
 	}
-	return part{Text: " by " + display.Text(string(task.Actor))}
+	return show.Part{Text: " by " + display.Text(string(task.Actor))}
 }
 
 // causeText says the cause of an abort in words.
@@ -162,10 +124,11 @@ func (r *reason) lease(e *stint.Explanation) {
 		r.add("Its lease does not expire.")
 	case !until.After(e.Now):
 		r.Bad = true
-		r.add("Its lease expired ", newMoment(until, e.Now), ", and nobody has taken it over yet.")
+		r.add("Its lease expired ", show.NewMoment(until, e.Now),
+			", and nobody has taken it over yet.")
 		return
 	default:
-		r.add("Its lease expires ", newMoment(until, e.Now), ", unless the owner extends it.")
+		r.add("Its lease expires ", show.NewMoment(until, e.Now), ", unless the owner extends it.")
 	}
 	switch e.Presence {
 	case stint.PresenceGone:
@@ -183,20 +146,20 @@ func (r *reason) ready(e *stint.Explanation) {
 	held := heldBy(e)
 	switch {
 	case e.IsOverdue():
-		r.Headline = say("Ready, but its deadline passed ", newMoment(task.Deadline, e.Now),
-			": it is fetched no more.")
+		r.Headline = show.Say("Ready, but its deadline passed ",
+			show.NewMoment(task.Deadline, e.Now), ": it is fetched no more.")
 	case task.Action == stint.External && task.Deadline.IsZero():
-		r.Headline = say("Ready: it waits for an answer from outside.")
+		r.Headline = show.Say("Ready: it waits for an answer from outside.")
 	case task.Action == stint.External:
-		r.Headline = say("Ready: it waits for an answer from outside, which must come ",
-			newMoment(task.Deadline, e.Now), ".")
+		r.Headline = show.Say("Ready: it waits for an answer from outside, which must come ",
+			show.NewMoment(task.Deadline, e.Now), ".")
 	case nobodyAsks(e) && (len(held) == 0 || waitsForTurnOnly(e.Limits)):
 		r.Bad = true
-		r.Headline = append(say("Ready, but "), silence(e)...)
+		r.Headline = append(show.Say("Ready, but "), silence(e)...)
 		r.add("There is no worker for this action, or none with a free slot.")
 		r.Details = append(r.Details, held...)
 	case len(held) > 0:
-		r.Headline = append(say("Ready, but "), held[0]...)
+		r.Headline = append(show.Say("Ready, but "), held[0]...)
 		r.Details = append(r.Details, held[1:]...)
 		r.Others, r.OthersAre = e.Limits.KeyOwned, "In its place, with the same key"
 		if len(r.Others) == 0 {
@@ -204,16 +167,16 @@ func (r *reason) ready(e *stint.Explanation) {
 		}
 		r.silence(e)
 	case e.Limits != nil && e.Limits.Hidden:
-		r.Headline = say("Ready: it waits for an actor, or for other tasks of its action, which " +
-			"you may not see.")
+		r.Headline = show.Say("Ready: it waits for an actor, or for other tasks of its action, " +
+			"which you may not see.")
 	case e.Limits != nil && e.Limits.Parked:
-		r.Headline = say("Ready, but parked, though nothing holds it up any more.")
+		r.Headline = show.Say("Ready, but parked, though nothing holds it up any more.")
 		r.add("A store that maintains puts it back into the queue.")
 	case !e.IsAsked():
-		r.Headline = say("Ready: it waits for a free slot.")
-		r.add(capital(silence(e))...)
+		r.Headline = show.Say("Ready: it waits for a free slot.")
+		r.add(show.Capital(silence(e))...)
 	default:
-		r.Headline = say("Ready: it waits for an actor.")
+		r.Headline = show.Say("Ready: it waits for an actor.")
 	}
 }
 
@@ -234,49 +197,40 @@ func nobodyAsks(e *stint.Explanation) bool {
 // silence says that nobody asks for the action of a task.
 func (r *reason) silence(e *stint.Explanation) {
 	if nobodyAsks(e) {
-		r.add(capital(silence(e))...)
+		r.add(show.Capital(silence(e))...)
 	}
 }
 
-// capital makes the first letter of a sentence a large one.
-func capital(s sentence) (pieces []any) {
-	s[0].Text = strings.ToUpper(s[0].Text[:1]) + s[0].Text[1:]
-	for _, piece := range s {
-		pieces = append(pieces, piece)
-	}
-	return pieces
-}
-
-func silence(e *stint.Explanation) sentence {
-	action := actionPart(e.Task.Action)
+func silence(e *stint.Explanation) show.Sentence {
+	action := show.Action(e.Task.Action)
 	switch {
 	case e.Actors > 0 && e.AskedAt.IsZero():
-		return say("no slot is free of ", display.Count(int64(e.Actors), "actor"),
+		return show.Say("no slot is free of ", display.Count(int64(e.Actors), "actor"),
 			" registered for ", action, ".")
 	case e.Actors > 0:
-		return say("no slot is free of ", display.Count(int64(e.Actors), "actor"),
+		return show.Say("no slot is free of ", display.Count(int64(e.Actors), "actor"),
 			" registered for ", action, ": nobody has asked for more for ",
-			newAge(e.AskedAt, e.Now), ".")
+			show.NewAge(e.AskedAt, e.Now), ".")
 	case e.AskedAt.IsZero():
-		return say("nobody asks for ", action, ".")
+		return show.Say("nobody asks for ", action, ".")
 	}
-	return say("nobody has asked for ", action, " for ",
-		newAge(e.AskedAt, e.Now), ".")
+	return show.Say("nobody has asked for ", action, " for ",
+		show.NewAge(e.AskedAt, e.Now), ".")
 }
 
 // heldBy are the limits and pauses that hold a ready task up, a sentence each.
-func heldBy(e *stint.Explanation) []sentence {
-	var all []sentence
+func heldBy(e *stint.Explanation) []show.Sentence {
+	var all []show.Sentence
 	if e.Limits == nil {
 		return nil
 	}
-	l, action, key := e.Limits, actionPart(e.Task.Action), display.Text(e.Task.Key)
-	add := func(pieces ...any) { all = append(all, say(pieces...)) }
+	l, action, key := e.Limits, show.Action(e.Task.Action), display.Text(e.Task.Key)
+	add := func(pieces ...any) { all = append(all, show.Say(pieces...)) }
 	if !l.PausedSince.IsZero() {
-		add("the action ", action, " was paused ", newMoment(l.PausedSince, e.Now), ".")
+		add("the action ", action, " was paused ", show.NewMoment(l.PausedSince, e.Now), ".")
 	}
 	if !l.KeyPausedSince.IsZero() {
-		add("the key ", key, " was paused ", newMoment(l.KeyPausedSince, e.Now), ".")
+		add("the key ", key, " was paused ", show.NewMoment(l.KeyPausedSince, e.Now), ".")
 	}
 	if most := l.Limits.Concurrency; most > 0 && l.InProgress >= most {
 		add("the limit is full: ", outOf(l.InProgress, most), " tasks of ", action,
@@ -291,11 +245,11 @@ func heldBy(e *stint.Explanation) []sentence {
 	}
 	if !l.NextAt.IsZero() {
 		add("the rate of ", action, " is used up: the next task may begin ",
-			newMoment(l.NextAt, e.Now), ".")
+			show.NewMoment(l.NextAt, e.Now), ".")
 	}
 	if !l.KeyNextAt.IsZero() {
 		add("the rate of its key is used up: the next task with the key "+key+" may begin ",
-			newMoment(l.KeyNextAt, e.Now), ".")
+			show.NewMoment(l.KeyNextAt, e.Now), ".")
 	}
 	switch {
 	case !l.WaitsForTurn, !l.PausedSince.IsZero(), !l.KeyPausedSince.IsZero():
@@ -337,7 +291,7 @@ func orMore(more bool) string {
 // chances says what limits the task's future.
 func (r *reason) chances(e *stint.Explanation) {
 	task := &e.Task
-	if isFinal(task.State) {
+	if show.IsFinal(task.State) {
 		return
 	}
 	if e.TriesLeft >= 0 && task.Tries > 0 {
@@ -347,10 +301,10 @@ func (r *reason) chances(e *stint.Explanation) {
 	switch {
 	case task.Deadline.IsZero(), e.IsOverdue() && task.State == stint.StateReady:
 	case e.IsOverdue():
-		r.add("Its deadline passed ", newMoment(task.Deadline, e.Now), ".")
+		r.add("Its deadline passed ", show.NewMoment(task.Deadline, e.Now), ".")
 	case task.Action != stint.External || task.State != stint.StateReady:
 		r.add("It is aborted unless it has ended by its deadline, ",
-			newMoment(task.Deadline, e.Now), ".")
+			show.NewMoment(task.Deadline, e.Now), ".")
 	}
 	if e.IsOverdue() {
 		r.add("A store that maintains aborts it.")
@@ -363,7 +317,7 @@ func (r *reason) chances(e *stint.Explanation) {
 
 // originText says in a few words what an origin does, or what became of it.
 func originText(task stint.TaskInfo) string {
-	text := firstWords(task.Status)
+	text := show.FirstWords(task.Status)
 	if task.State == stint.StateAborted {
 		said := causeText(task.AbortCause)
 		if text == "" {
