@@ -14,6 +14,7 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/show"
+	"github.com/stint-tasks/stint/ui/internal/why"
 )
 
 // A made change is what a request has changed: the address of the page that tells of it, and what
@@ -266,7 +267,7 @@ func (h *Handler) tellTasks(r *request, k *kind, query url.Values, data *changed
 	data.More = max(data.Changed-len(data.Tasks), 0)
 	if len(affected.Tasks) == 1 && len(data.Tasks) == 1 && k.name != "delete" {
 		if now, err := h.asked.task(r.Context(), data.Tasks[0]); err == nil {
-			data.State = why(&now.why).Headline
+			data.State = why.Of(&now.why).Headline
 		}
 	}
 	if filter := query.Get("filter"); filter != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/show"
+	"github.com/stint-tasks/stint/ui/internal/why"
 )
 
 // functions are what templates write values with.
@@ -32,7 +33,7 @@ func functions() template.FuncMap {
 			return strings.ToUpper(name[:1]) + name[1:]
 		},
 		"stateOf": func(name string) stint.State { return stint.State(name) },
-		"origin":  originText,
+		"origin":  why.Origin,
 		"tries":   func(task stint.TaskInfo) string { return display.Tries(&task) },
 		"moment":  show.NewMoment,
 		"since":   show.NewAge,

@@ -10,12 +10,13 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/show"
+	"github.com/stint-tasks/stint/ui/internal/why"
 )
 
 type taskData struct {
 	Partly      bool // as in [request]
 	Task        stint.TaskInfo
-	Why         reason
+	Why         why.Reason
 	Origins     []stint.TaskInfo // why, when one goes back through the network
 	OriginsAre  string
 	OriginsMore int
@@ -73,7 +74,7 @@ func task(h *Handler, r *request) (view, error) {
 	e.Now = h.asked.clock.Now(ctx) // the answer may be that to somebody who asked before
 	data := taskData{
 		Partly: r.partly,
-		Task:   e.Task, Why: why(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
+		Task:   e.Task, Why: why.Of(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
 		Progress: e.Task.Progress, MayReadBody: r.may(ReadBodies),
 		NetworkLink: show.Link("network", "id", string(id)), Commands: commandsFor(&e.Task),
 	}
@@ -81,7 +82,7 @@ func task(h *Handler, r *request) (view, error) {
 		there := show.Part{Text: display.Text(shard), Link: address}
 		data.Facts = append(data.Facts, fact{"Shard", show.Say(there)})
 		if e.Limits != nil {
-			data.Why.add("Limits and pauses are those of its shard: ", there, ".")
+			data.Why.Add("Limits and pauses are those of its shard: ", there, ".")
 		}
 	}
 	if h.all != nil {
@@ -262,7 +263,7 @@ func timeline(e *stint.Explanation, found *taskAnswer) ([]event, bool) {
 		if !ended {
 			all = append(all, event{
 				At: show.NewMoment(task.FinishedAt, now), Icon: string(stint.StateAborted),
-				What: show.Say("Aborted: ", causeText(task.AbortCause)), Key: "ended",
+				What: show.Say("Aborted: ", why.Cause(task.AbortCause)), Key: "ended",
 			})
 		}
 	case stint.StateCompleted:
