@@ -24,8 +24,7 @@ type asked struct {
 	actors    kept.Answer[[]stint.ActorInfo]
 	limits    *kept.Answer[[]stint.ActionLimits] // nil if the store has no limits
 	schedules *kept.Answer[[]stint.ScheduleInfo] // nil if it has no schedules
-	graphs    graphs
-	places    kept.Answers[*places]
+	graphs    networks
 	tasks     kept.Answers[*taskAnswer]
 	lists     kept.Answers[stint.TaskPage]
 	changes   kept.Answers[stint.ChangePage]
@@ -46,8 +45,6 @@ const (
 	tasksMax  = 64
 	listsMax  = 16
 	graphsMax = 8
-	// placesMax is how many large pictures are kept.
-	placesMax = 4
 	// scheduleBytesMax is how many bytes of schedules are read.
 	scheduleBytesMax = 64 << 20
 )
@@ -60,7 +57,6 @@ func newAsked(store Store, options Options) *asked {
 		lists:   kept.Answers[stint.TaskPage]{Most: listsMax, Timeout: options.Timeout},
 		changes: kept.Answers[stint.ChangePage]{Most: listsMax, Timeout: options.Timeout},
 	}
-	a.places = kept.Answers[*places]{Most: placesMax, Timeout: options.Timeout}
 	a.graphs.ask = store.Graph
 	a.graphs.recent = kept.Answers[*netAnswer]{Most: graphsMax, Timeout: options.Timeout}
 	if by, ok := store.(interface {

@@ -16,6 +16,7 @@ import (
 // functions are what templates write values with.
 func functions() template.FuncMap {
 	return template.FuncMap{
+		"asset":     assetName,
 		"command":   func(line string) string { return line }, // a handler has its own
 		"number":    func(n any) string { return display.Number(whole(n)) },
 		"count":     func(n any, noun string) string { return display.Count(whole(n), noun) },

@@ -9,9 +9,9 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/kept"
 )
 
-// graphs are the networks that were asked for last. All tasks of a network that is not cut have the
-// same one, so they share it.
-type graphs struct {
+// networks are those that were asked for last. All tasks of a network that is not cut have the same
+// one, so they share it.
+type networks struct {
 	ask    func(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 	recent kept.Answers[*netAnswer]
 
@@ -32,7 +32,7 @@ type held struct {
 }
 
 // get returns the network around a task.
-func (g *graphs) get(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
+func (g *networks) get(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
 	if by := g.by(id); by != id {
 		// Otherwise that task is gone, or this one has left its network.
 		if found, err := g.around(ctx, by); err == nil && found.has[id] {
@@ -47,7 +47,7 @@ func (g *graphs) get(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 }
 
 // by returns the task by which the network of another one was asked for, or that one itself.
-func (g *graphs) by(id stint.TaskID) stint.TaskID {
+func (g *networks) by(id stint.TaskID) stint.TaskID {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	for _, h := range g.holds {
@@ -58,7 +58,7 @@ func (g *graphs) by(id stint.TaskID) stint.TaskID {
 	return id
 }
 
-func (g *graphs) around(ctx context.Context, id stint.TaskID) (*netAnswer, error) {
+func (g *networks) around(ctx context.Context, id stint.TaskID) (*netAnswer, error) {
 	return g.recent.Get(ctx, string(id), func(ctx context.Context) (*netAnswer, error) {
 		graph, err := g.ask(ctx, id)
 		found := &netAnswer{Graph: graph}
@@ -76,7 +76,7 @@ func (g *graphs) around(ctx context.Context, id stint.TaskID) (*netAnswer, error
 
 // note notes which tasks a network has, unless there is none, or it goes on, so that others have
 // another one.
-func (g *graphs) note(id stint.TaskID, found *netAnswer) {
+func (g *networks) note(id stint.TaskID, found *netAnswer) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.holds = slices.DeleteFunc(g.holds, func(h held) bool { return h.asked == id })

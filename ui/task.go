@@ -9,6 +9,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/graphs"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/ui/internal/why"
 )
@@ -26,8 +27,8 @@ type taskData struct {
 	TriesMissing bool
 	Steps        []stint.StepInfo
 	Progress     float64
-	Before       neighbours
-	After        neighbours
+	Before       graphs.Neighbours
+	After        graphs.Neighbours
 	Network      int  // how many tasks the network has
 	NetworkCut   bool // there are more
 	NetworkLink  string
@@ -47,20 +48,6 @@ type fact struct {
 	Name string
 	Said show.Sentence
 }
-
-// neighbours are tasks that a task waits for, or that wait for it.
-type neighbours struct {
-	Conditions map[stint.TaskID]string // of those that have one
-	Tasks      []stint.TaskInfo
-	Counts     []show.Tally // by state, of all
-	All        int
-}
-
-// More is how many there are that are not named.
-func (n neighbours) More() int { return n.All - len(n.Tasks) }
-
-// neighboursMax is how many neighbours are named.
-const neighboursMax = 50
 
 // task shows what is known of a task.
 func task(h *Handler, r *request) (view, error) {
@@ -94,7 +81,7 @@ func task(h *Handler, r *request) (view, error) {
 	data.Offers = h.taskOffers(r, &e)
 	data.Timeline, data.TriesMissing = timeline(&e, found)
 	if graph, err := h.asked.graphs.get(ctx, id); err == nil {
-		data.Before, data.After = around(graph, id, data.MayReadBody)
+		data.Before, data.After = graphs.Around(graph, id, data.MayReadBody)
 		data.addOrigins(graph)
 		h.offerOrigins(r, &data, graph)
 		data.Network, data.NetworkCut = len(graph.Tasks), graph.Cut
@@ -332,34 +319,6 @@ func tail(text string) string {
 	return "…" + strings.ToValidUTF8(strings.Clone(text[len(text)-bytesMax:]), "")
 }
 
-// around are the tasks beside a task in its network.
-func around(
-	graph *stint.Graph, id stint.TaskID, mayReadBodies bool,
-) (before, after neighbours) {
-	byID := make(map[stint.TaskID]*stint.TaskInfo, len(graph.Tasks))
-	for i := range graph.Tasks {
-		byID[graph.Tasks[i].ID] = &graph.Tasks[i]
-	}
-	for _, d := range graph.Dependencies {
-		if d.Dependent == id {
-			before.add(byID[d.Predecessor])
-		}
-		if d.Predecessor == id {
-			after.add(byID[d.Dependent])
-		}
-	}
-	before.Conditions, after.Conditions = map[stint.TaskID]string{}, map[stint.TaskID]string{}
-	for _, c := range graph.Conditions {
-		if c.Dependent == id {
-			before.Conditions[c.After] = textOf(c, mayReadBodies)
-		}
-		if c.After == id {
-			after.Conditions[c.Dependent] = textOf(c, mayReadBodies)
-		}
-	}
-	return before, after
-}
-
 // originsMax is how many origins are named.
 const originsMax = 10
 
@@ -374,7 +333,7 @@ func (d *taskData) addOrigins(graph *stint.Graph) {
 	default:
 		return
 	}
-	found := origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
+	found := graphs.Origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
 		if d.Task.State == stint.StateBlocked {
 			blocked := task.State == stint.StateBlocked
 			return blocked, !show.IsFinal(task.State) && !blocked
@@ -400,7 +359,7 @@ func (h *Handler) offerOrigins(r *request, d *taskData, graph *stint.Graph) {
 	if d.Task.AbortCause != stint.CauseDependency {
 		return
 	}
-	found := origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
+	found := graphs.Origins(graph, d.Task.ID, func(task *stint.TaskInfo) (goOn, isOrigin bool) {
 		through := task.AbortCause == stint.CauseDependency
 		return through, task.State == stint.StateAborted && !through
 	})
@@ -420,51 +379,6 @@ func (h *Handler) offerOrigins(r *request, d *taskData, graph *stint.Graph) {
 	}, "retry").called("Retry where it began")
 	if o != nil {
 		d.Offers = append([]*offer{o}, d.Offers...)
-	}
-}
-
-// origins goes back from a task along the edges, through the tasks of which goOn says so.
-func origins(
-	graph *stint.Graph, id stint.TaskID,
-	look func(task *stint.TaskInfo) (goOn, isOrigin bool),
-) []stint.TaskInfo {
-	n := newNet(graph, id, false) // its conditions are not told
-	before := make([][]int, len(n.tasks))
-	for _, e := range n.edges {
-		before[e.To] = append(before[e.To], e.From)
-	}
-	var found []stint.TaskInfo
-	seen := make([]bool, len(n.tasks))
-	for next := []int{n.asked}; len(next) > 0 && n.asked >= 0; next = next[1:] {
-		for _, at := range before[next[0]] {
-			if seen[at] {
-				continue
-			}
-			seen[at] = true
-			goOn, isOrigin := look(&n.tasks[at])
-			if isOrigin {
-				found = append(found, n.tasks[at])
-			}
-			if goOn {
-				next = append(next, at)
-			}
-		}
-	}
-	return found
-}
-
-func (n *neighbours) add(task *stint.TaskInfo) {
-	if n.All == 0 {
-		for _, state := range show.States() {
-			n.Counts = append(n.Counts, show.Tally{State: state})
-		}
-	}
-	n.All++
-	if i := slices.Index(show.States(), task.State); i >= 0 {
-		n.Counts[i].Tasks++
-	}
-	if len(n.Tasks) < neighboursMax {
-		n.Tasks = append(n.Tasks, *task)
 	}
 }
 

@@ -34,6 +34,8 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/ui/internal/graphs"
+	"github.com/stint-tasks/stint/ui/internal/kept"
 	"github.com/stint-tasks/stint/verbs"
 )
 
@@ -135,6 +137,7 @@ type Handler struct {
 	served  http.Handler
 
 	templates commandPages
+	places    kept.Answers[*graphs.Places]
 
 	shards shardPages
 	all    *Handler // the pages of all shards, if these are those of one of them
@@ -185,6 +188,7 @@ func New(store Store, options Options) *Handler {
 		options: options, asked: newAsked(store, options), pages: map[string]page{},
 		changes: safely.LoggerOr(changes), changing: make(chan struct{}, changesMax),
 		previewing: make(chan struct{}, changesMax),
+		places:     kept.Answers[*graphs.Places]{Most: placesMax, Timeout: options.Timeout},
 		shards:     shardPages{known: map[string]*Handler{}},
 	}
 	for _, p := range allPages() {

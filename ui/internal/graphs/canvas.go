@@ -1,14 +1,10 @@
-package ui
+package graphs
 
 import (
-	"compress/gzip"
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -22,13 +18,15 @@ import (
 // once, and draws them. What changes are the states, which the page has.
 type canvas struct {
 	Layout  string // where the places are
-	Script  string
 	States  string // of all tasks, a digit each
 	Summary string
 }
 
+// canvasArrowsMax is how many arrows are laid out for a picture on a canvas.
+const canvasArrowsMax = 50_000
+
 // newCanvas says where the script finds what it draws.
-func (n *net) newCanvas(id stint.TaskID) *canvas {
+func (n *Net) newCanvas() *canvas {
 	numbers := make([]byte, len(n.tasks))
 	for i := range n.tasks {
 		at := slices.Index(show.States(), n.tasks[i].State)
@@ -38,13 +36,16 @@ func (n *net) newCanvas(id stint.TaskID) *canvas {
 		numbers[i] = '0' + byte(at) //nolint:gosec // there are few states
 	}
 	return &canvas{
-		Layout: show.Link("layout", "id", string(id), "of", n.version()),
-		Script: "./" + assetName("network.js"), States: string(numbers), Summary: summary,
+		Layout: show.Link("layout", "id", string(n.id), "of", n.Version()),
+		States: string(numbers), Summary: summary,
 	}
 }
 
-// version tells the network from others, whatever the states of its tasks.
-func (n *net) version() string {
+// Fits reports whether the places of the network are few enough to be sent.
+func (n *Net) Fits() bool { return len(n.edges) <= canvasArrowsMax }
+
+// Version tells the network from others, whatever the states of its tasks.
+func (n *Net) Version() string {
 	sum := sha256.New()
 	for i := range n.tasks {
 		_, _ = io.WriteString(sum, string(n.tasks[i].ID)+"\x00")
@@ -58,8 +59,8 @@ func (n *net) version() string {
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:12])
 }
 
-// places is what the script draws.
-type places struct {
+// Places is what the script draws.
+type Places struct {
 	Width   int      `json:"width"`
 	Height  int      `json:"height"`
 	Box     [2]int   `json:"box"` // how large each is
@@ -76,37 +77,10 @@ type places struct {
 	When    string   `json:"when"`   // of those that have a condition
 }
 
-// boxPlaces sends the places of all boxes of a network.
-func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
-	id := stint.TaskID(r.URL.Query().Get("id"))
-	graph, err := h.asked.graphs.get(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	n := newNet(graph, id, false) // without texts
-	if len(n.edges) > canvasArrowsMax {
-		return errManyArrows
-	}
-	found, err := h.asked.places.Get(r.Context(), string(id)+" "+n.version(),
-		func(context.Context) (*places, error) { return n.places(), nil })
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	var to io.Writer = w
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-		zipped, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // which is a level
-		defer zipped.Close()                                //nolint:errcheck // as below
-		to = zipped
-	}
-	_ = json.NewEncoder(to).Encode(found) // whoever has gone needs none
-	return nil
-}
-
-func (n *net) places() *places {
+// Places lays the boxes out.
+func (n *Net) Places() *Places {
 	laid := layout.Of(len(n.tasks), n.edges, sizes())
-	p := &places{
+	p := &Places{
 		Width: laid.Width + 2*margin, Height: laid.Height + 2*margin, Of: n.asked,
 		Box: [2]int{boxWidth, boxHeight},
 	}
