@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
@@ -25,7 +25,7 @@ const resultMax = 64 << 10
 func (h *Handler) asSeen(ctx context.Context, r *request) (*stint.Explanation, bulk.Task, error) {
 	tasks, err := unpackTasks(r.PostForm["task"])
 	if err != nil || len(tasks) != 1 {
-		return nil, bulk.Task{}, errBadForm
+		return nil, bulk.Task{}, refuse.ErrBadForm
 	}
 	now, err := h.asked.Explain(ctx, tasks[0].ID)
 	if err != nil {
@@ -33,7 +33,7 @@ func (h *Handler) asSeen(ctx context.Context, r *request) (*stint.Explanation, b
 	}
 	if !now.Task.InsertedAt.Equal(tasks[0].Inserted) ||
 		!now.Task.FinishedAt.Equal(tasks[0].Finished) {
-		return nil, tasks[0], errAnswered
+		return nil, tasks[0], refuse.ErrAnswered
 	}
 	return &now, tasks[0], nil
 }
@@ -45,7 +45,7 @@ func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
 		return data, err
 	}
 	if now.Task.Action != stint.External {
-		return data, errNotExternal
+		return data, refuse.ErrNotExternal
 	}
 	data = previewData{
 		Heading: "Answer " + show.Text(task.ID), Button: "Answer", Asks: "Message, for people",
@@ -98,14 +98,14 @@ func (h *Handler) answer(ctx context.Context, r *request) (made, error) {
 	case "skipped":
 		answer.Code = stint.StatusSkipped
 	default:
-		return m, errNoCode
+		return m, refuse.ErrNoCode
 	}
 	if len(answer.Result) > resultMax {
-		return m, errLargeForm
+		return m, refuse.ErrLargeForm
 	}
 	by, ok := h.asked.Store.(verbs.Answerer)
 	if !ok {
-		return m, errBadForm
+		return m, refuse.ErrBadForm
 	}
 	who := h.who(r)
 	if who == "" {
@@ -119,14 +119,11 @@ func (h *Handler) answer(ctx context.Context, r *request) (made, error) {
 	isKey := errors.As(err, &wrong) && wrong.Argument == "Answer.Key"
 	switch {
 	case errors.Is(err, stint.ErrTaskFinished):
-		err = errAnswered
+		err = refuse.ErrAnswered
 	case errors.Is(err, stint.ErrTaskBlocked):
-		err = errTooEarly
+		err = refuse.ErrTooEarly
 	case errors.Is(err, stint.ErrInvalidAnswerKey) || isKey:
-		err = &refusal{
-			http.StatusConflict, "Not answered", "The task takes answers with its key only, " +
-				"and this is not the one.",
-		}
+		err = refuse.ErrWrongKey
 	}
 	return m, err
 }

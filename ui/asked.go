@@ -11,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/charts"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
@@ -129,7 +130,7 @@ func schedulesOf(store Store, options Options) *kept.Answer[[]stint.ScheduleInfo
 					return nil, err
 				}
 				if bytes > scheduleBytesMax {
-					return nil, errManySchedules
+					return nil, refuse.ErrManySchedules
 				}
 			}
 			found, err := scheduled.ListSchedules(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/ui/internal/why"
 )
@@ -96,11 +97,11 @@ func (h *Handler) logChange(
 
 // outcomeOf is the page for an error of a change.
 func outcomeOf(err error) error {
-	err = refusalToChange(err)
-	if why := refusalOf(err); why.code < http.StatusInternalServerError {
+	err = refuse.ToChange(err)
+	if why := refuse.Of(err); why.Code < http.StatusInternalServerError {
 		return err
 	}
-	return errors.Join(errUnknownOutcome, err)
+	return errors.Join(refuse.ErrUnknownOutcome, err)
 }
 
 // changeTasks changes the tasks of a form that still are as they were seen.
@@ -114,12 +115,12 @@ func (h *Handler) changeTasks(
 		return m, err
 	}
 	if len(tasks) == 0 {
-		return m, errBadForm
+		return m, refuse.ErrBadForm
 	}
 	var inStates []stint.State
 	for name := range strings.SplitSeq(form.Get("states"), ",") {
 		if !slices.Contains(show.States(), stint.State(name)) {
-			return m, errBadForm
+			return m, refuse.ErrBadForm
 		}
 		inStates = append(inStates, stint.State(name))
 	}
@@ -130,7 +131,7 @@ func (h *Handler) changeTasks(
 	case err != nil:
 		return m, err
 	case ask != nil:
-		return m, errBadForm
+		return m, refuse.ErrBadForm
 	}
 	with.status = statusOf(reason, h.who(r))
 	m.what = append(m.what, attrsOf(with.to)...)
@@ -223,10 +224,10 @@ func changed(h *Handler, r *request) (view, error) {
 	// No link of another site tells people what they have not done.
 	from := r.Header.Get("Sec-Fetch-Site")
 	if !ok || from == "cross-site" || from == "same-site" {
-		return view{}, errNoPage
+		return view{}, refuse.ErrNoPage
 	}
 	if !r.may(k.needs) {
-		return view{}, errForbidden
+		return view{}, refuse.ErrForbidden
 	}
 	data := changedData{Back: h.localLink(query.Get("back"))}
 	if k.isOfTasks() {

@@ -14,6 +14,7 @@ import (
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -170,7 +171,7 @@ func (c *checked) inWords() *checkedData {
 		data.Sentence = "Nothing is wrong."
 	}
 	if c.err != nil {
-		data.Failure = "It did not get to the end. " + refusalOf(c.err).sentence
+		data.Failure = "It did not get to the end. " + refuse.Of(c.err).Sentence
 	}
 	return data
 }
@@ -179,7 +180,7 @@ func (c *checked) inWords() *checkedData {
 func beginCheck(h *Handler, w http.ResponseWriter, r *request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 	if err := r.ParseForm(); err != nil {
-		return errBadForm
+		return refuse.ErrBadForm
 	}
 	if err := (formFields{}).check(r.PostForm); err != nil {
 		return err

@@ -1,13 +1,13 @@
 package ui
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -115,7 +115,7 @@ func (f formFields) check(form url.Values) error {
 }
 
 // badFields is the refusal of a form whose fields are not those of a form of these pages.
-func badFields(unknown, missing, twice []string) *refusal {
+func badFields(unknown, missing, twice []string) error {
 	text := "The form is not one of these pages. "
 	for _, wrong := range []struct {
 		what  string
@@ -129,22 +129,17 @@ func badFields(unknown, missing, twice []string) *refusal {
 			text += wrong.what + namesOf(wrong.names) + ". "
 		}
 	}
-	return &refusal{
-		http.StatusBadRequest, "Not understood", text + "Nothing was changed. Load the page anew.",
-	}
+	return refuse.NotUnderstood(text + "Nothing was changed. Load the page anew.")
 }
 
 // badValue is the refusal of a form or an address with a value that a field never has.
-func badValue(of, name, value string) *refusal {
+func badValue(of, name, value string) error {
 	const longest = 100
 	if len(value) > longest {
 		value = strings.ToValidUTF8(value[:longest], "") + "…"
 	}
-	return &refusal{
-		http.StatusBadRequest, "Not understood",
-		"The field " + display.Text(name) + " of the " + of +
-			" cannot be “" + display.Text(value) + "”.",
-	}
+	return refuse.NotUnderstood("The field " + display.Text(name) + " of the " + of +
+		" cannot be “" + display.Text(value) + "”.")
 }
 
 // namesOf names some fields.
@@ -186,7 +181,7 @@ func checkQuery(query url.Values, several string, names ...string) error {
 	if text == "" {
 		return nil
 	}
-	return &refusal{http.StatusBadRequest, "Not understood", strings.TrimSpace(text)}
+	return refuse.NotUnderstood(strings.TrimSpace(text))
 }
 
 // checkTaskQuery refuses the address of a list of tasks, or a filter, that says what it never does.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 )
 
 const (
@@ -26,12 +27,12 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 	if err := r.ParseForm(); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return kind{}, errLargeForm
+			return kind{}, refuse.ErrLargeForm
 		}
-		return kind{}, errBadForm
+		return kind{}, refuse.ErrBadForm
 	}
 	if !isText(r.PostForm) {
-		return kind{}, errNotText
+		return kind{}, refuse.ErrNotText
 	}
 	if !r.PostForm.Has("do") {
 		return kind{}, badFields(nil, []string{"do"}, nil)
@@ -39,9 +40,9 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 	k, ok := kindNamed(r.PostForm.Get("do"))
 	switch {
 	case !ok || !h.asked.can(&k):
-		return kind{}, errBadForm
+		return kind{}, refuse.ErrBadForm
 	case !r.may(k.needs):
-		return kind{}, errForbidden
+		return kind{}, refuse.ErrForbidden
 	}
 	fields := askedFields(&k, r.PostForm)
 	if r.page.name == "change" {
@@ -53,9 +54,9 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 	filter, err := url.ParseQuery(r.PostForm.Get("filter"))
 	switch {
 	case err != nil:
-		return k, errBadForm
+		return k, refuse.ErrBadForm
 	case !isText(filter):
-		return k, errNotText
+		return k, refuse.ErrNotText
 	}
 	return k, checkTaskQuery(filter)
 }
@@ -68,7 +69,7 @@ func packText(text string) string { return url.QueryEscape(text) }
 func unpackText(packed string) (string, error) {
 	text, err := url.QueryUnescape(packed)
 	if err != nil || !isText(url.Values{"": {text}}) {
-		return "", errBadForm
+		return "", refuse.ErrBadForm
 	}
 	return text, nil
 }
@@ -78,13 +79,13 @@ func unpackTasks(values []string) ([]bulk.Task, error) {
 	tasks, err := bulk.Unpack(values, tasksAtOnce)
 	switch {
 	case errors.Is(err, bulk.ErrManyPacked):
-		return nil, errManyTasks
+		return nil, refuse.ErrManyTasks
 	case err != nil:
-		return nil, errBadForm
+		return nil, refuse.ErrBadForm
 	}
 	for i := range tasks {
 		if !isText(url.Values{"": {string(tasks[i].ID)}}) {
-			return nil, errNotText
+			return nil, refuse.ErrNotText
 		}
 	}
 	return tasks, nil
@@ -103,11 +104,11 @@ func (h *Handler) agreed(r *request, k *kind, fields ...field) []field {
 func agreedAt(r *request) (time.Time, error) {
 	micros, err := strconv.ParseInt(r.PostForm.Get("at"), 10, 64)
 	if err != nil {
-		return time.Time{}, errBadForm
+		return time.Time{}, refuse.ErrBadForm
 	}
 	at := time.UnixMicro(micros)
 	if age := r.now.Sub(at); age > previewMax || age < -previewMax {
-		return time.Time{}, errOldForm
+		return time.Time{}, refuse.ErrOldForm
 	}
 	return at, nil
 }

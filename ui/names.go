@@ -2,13 +2,13 @@ package ui
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/names"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -117,7 +117,7 @@ func slipIn(what, name string) string {
 // badName is the refusal of a form with such a name; nil if it has none.
 func badName(what, name string) error {
 	if slip := slipIn(what, name); slip != "" {
-		return &refusal{http.StatusBadRequest, "Not understood", slip + " Nothing was changed."}
+		return refuse.NotUnderstood(slip + " Nothing was changed.")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/graphs"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -36,7 +37,7 @@ func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
 	}
 	n := graphs.NewNet(graph, id, false) // without texts
 	if !n.Fits() {
-		return errManyArrows
+		return refuse.ErrManyArrows
 	}
 	found, err := h.places.Get(r.Context(), string(id)+" "+n.Version(),
 		func(context.Context) (*graphs.Places, error) { return n.Places(), nil })

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -63,7 +64,7 @@ func preview(h *Handler, w http.ResponseWriter, r *request) error {
 	}
 	data, err := h.previewOf(r, &k)
 	if err != nil {
-		return refusalToChange(err)
+		return refuse.ToChange(err)
 	}
 	data.Removes = k.removes
 	if data.Next == "" {
@@ -110,7 +111,7 @@ func (h *Handler) chosen(
 	}
 	filter, err = url.ParseQuery(form.Get("filter"))
 	if err != nil || !isText(filter) {
-		return found, nil, nil, errBadForm
+		return found, nil, nil, refuse.ErrBadForm
 	}
 	found, inStates, err = h.findTasks(r.Context(), k, filter)
 	return found, inStates, filter, err
@@ -438,20 +439,6 @@ func refusedBecause(err error) (word, why string) {
 		return "behind", why
 	}
 	return word, whyLeft(word)
-}
-
-// refusalToChange is the page for an error of a change, or of its preview.
-func refusalToChange(err error) error {
-	var cycle *stint.CycleError
-	if errors.As(err, &cycle) {
-		return &refusal{
-			http.StatusConflict, "Not possible", show.Text(cycle.Error()) + ".",
-		}
-	}
-	if errors.Is(err, stint.ErrRefused) {
-		return errServiceRefuses
-	}
-	return err
 }
 
 func joinStates(states []stint.State) string {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
@@ -38,7 +39,7 @@ func targetOf(form url.Values) (t target, err error) {
 		t.key = typed
 	}
 	if (t.action == "") == (t.schedule == "") || form.Get("what") == "key" && t.key == "" {
-		return t, errNothingNamed
+		return t, refuse.ErrNothingNamed
 	}
 	return t, nil
 }
@@ -104,7 +105,7 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		Asks: "Reason, for those who ask later",
 	}
 	if _, ok := h.asked.Store.(verbs.Scheduler); t.schedule != "" && !ok {
-		return data, errBadForm
+		return data, refuse.ErrBadForm
 	}
 	switch {
 	case t.schedule != "" && k.name == "pause":
@@ -160,7 +161,7 @@ func (h *Handler) pause(ctx context.Context, r *request, k *kind) (made, error) 
 	if t.schedule != "" {
 		by, ok := h.asked.Store.(verbs.Scheduler)
 		if !ok {
-			return made{}, errBadForm
+			return made{}, refuse.ErrBadForm
 		}
 		if k.name == "pause" {
 			return t.made(), by.PauseSchedules(ctx, t.schedule)
@@ -170,7 +171,7 @@ func (h *Handler) pause(ctx context.Context, r *request, k *kind) (made, error) 
 	by, ok := h.asked.Store.(verbs.Limiter)
 	switch {
 	case !ok:
-		return made{}, errBadForm
+		return made{}, refuse.ErrBadForm
 	case k.name == "pause" && t.key != "":
 		err = by.PauseKeys(ctx, t.action, t.key)
 	case k.name == "pause":
@@ -191,14 +192,14 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 	}
 	by, ok := h.asked.Store.(verbs.Scheduler)
 	if !ok || t.schedule == "" {
-		return data, errBadForm
+		return data, refuse.ErrBadForm
 	}
 	found, err := by.ListSchedules(r.Context(), t.schedule)
 	if err != nil {
 		return data, err
 	}
 	if len(found) == 0 {
-		return data, errNoSchedule
+		return data, refuse.ErrNoSchedule
 	}
 	h.learnClock(r.Context())
 	at := h.asked.clock.Now(r.Context())
@@ -244,12 +245,12 @@ func (h *Handler) trigger(ctx context.Context, r *request) (made, error) {
 	}
 	by, ok := h.asked.Store.(verbs.Scheduler)
 	if !ok || t.schedule == "" {
-		return made{}, errBadForm
+		return made{}, refuse.ErrBadForm
 	}
 	micros, err := strconv.ParseInt(r.PostForm.Get("since"), 10, 64)
 	at := time.UnixMicro(micros)
 	if err != nil || at.Before(r.now.Add(-2*previewMax)) {
-		return made{}, errBadForm
+		return made{}, refuse.ErrBadForm
 	}
 	h.triggering.Lock()
 	defer h.triggering.Unlock()
@@ -258,7 +259,7 @@ func (h *Handler) trigger(ctx context.Context, r *request) (made, error) {
 		return made{}, err
 	}
 	if last > r.PostForm.Get("last") {
-		return t.made(), errTriggered
+		return t.made(), refuse.ErrTriggered
 	}
 	id, err := by.TriggerSchedule(ctx, t.schedule)
 	m := t.made()
@@ -299,7 +300,7 @@ func (h *Handler) lastTriggered(
 		}
 		filter.After = page.Next
 	}
-	return "", errManyTriggered
+	return "", refuse.ErrManyTriggered
 }
 
 // A limitForm is the limits of an action as a form has them.
@@ -334,7 +335,7 @@ func (*formError) Error() string { return "the form has a value that is refused"
 func (h *Handler) limitsNow(ctx context.Context, action string) (stint.ActionLimits, error) {
 	by, ok := h.asked.Store.(verbs.Limiter)
 	if !ok {
-		return stint.ActionLimits{}, errBadForm
+		return stint.ActionLimits{}, refuse.ErrBadForm
 	}
 	found, err := by.ListLimits(ctx, action)
 	if err != nil || len(found) == 0 {
@@ -350,7 +351,7 @@ func (h *Handler) previewLimits(r *request) (previewData, error) {
 		return previewData{}, err
 	}
 	if t.action == "" {
-		return previewData{}, errBadForm
+		return previewData{}, refuse.ErrBadForm
 	}
 	now, err := h.limitsNow(r.Context(), t.action)
 	if err != nil {
@@ -492,7 +493,7 @@ func (h *Handler) setLimits(ctx context.Context, r *request) (made, error) {
 	}
 	by, ok := h.asked.Store.(verbs.Limiter)
 	if !ok || t.action == "" {
-		return made{}, errBadForm
+		return made{}, refuse.ErrBadForm
 	}
 	now, err := h.limitsNow(ctx, t.action)
 	if err != nil {
@@ -506,7 +507,7 @@ func (h *Handler) setLimits(ctx context.Context, r *request) (made, error) {
 	case problem == "" && alike(now.Limits, wanted): // by the same form, perhaps
 		return m, nil
 	case problem == "" && limitsText(now.Limits) != form.Get("seen"):
-		return m, errLimitsChanged
+		return m, refuse.ErrLimitsChanged
 	case problem == "":
 		err = by.SetLimits(ctx, t.action, wanted)
 		var wrong *stint.ArgumentError

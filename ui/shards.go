@@ -16,6 +16,7 @@ import (
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
@@ -159,7 +160,7 @@ func (h *Handler) serveShard(w http.ResponseWriter, r *http.Request, shard strin
 	asked.now, asked.up = h.asked.clock.Now(ctx), upFromShard
 	if !asked.may(Read) {
 		defer cancel()
-		h.serveError(w, asked, errForbidden)
+		h.serveError(w, asked, refuse.ErrForbidden)
 		return
 	}
 	pages, err := h.pagesOf(ctx, shard)
@@ -179,23 +180,24 @@ const upFromShard = "../../"
 func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
 	sharded, ok := h.asked.Store.(sharder)
 	if !ok {
-		return nil, errNoShard
+		return nil, refuse.ErrNoShard
 	}
 	store, err := sharded.ShardStore(ctx, shard)
 	switch {
 	case errors.Is(err, views.ErrUnknown), errors.Is(err, stint.ErrInvalidArgument):
-		return nil, errNoShard
+		return nil, refuse.ErrNoShard
 	case err != nil:
 		h.options.Logger.LogAttrs(ctx, slog.LevelWarn, "a shard of the web interface is away",
 			slog.String("shard", shard), slog.Any("error", err))
-		return nil, &refusal{
-			http.StatusBadGateway, "Away", "The shard " + display.Text(shard) +
-				" does not answer: " + whyAway(err) + ".",
+		return nil, &refuse.PageError{
+			Code: http.StatusBadGateway, Heading: "Away",
+			Sentence: "The shard " + display.Text(shard) + " does not answer: " +
+				whyAway(err) + ".",
 		}
 	}
 	shown, ok := store.(Store)
 	if !ok {
-		return nil, errNoShard
+		return nil, refuse.ErrNoShard
 	}
 	h.shards.mutex.Lock()
 	defer h.shards.mutex.Unlock()

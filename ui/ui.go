@@ -36,6 +36,7 @@ import (
 	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/ui/internal/graphs"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/verbs"
 )
 
@@ -288,23 +289,23 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 	var err error
 	switch {
 	case !asked.may(Read):
-		err = errForbidden
+		err = refuse.ErrForbidden
 	case !ok:
-		err = errNoPage
+		err = refuse.ErrNoPage
 	case found.post && !found.free && !mayChange(asked):
-		err = errForbidden
+		err = refuse.ErrForbidden
 	case found.post && r.Method != http.MethodPost:
 		w.Header().Set("Allow", "POST")
-		err = errOnlyForm
+		err = refuse.ErrOnlyForm
 	case !found.post && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		err = errMethod
+		err = refuse.ErrMethod
 	case len(r.URL.RawQuery) > queryBytesMax:
-		err = errLongQuery
+		err = refuse.ErrLongQuery
 	case !isText(r.URL.Query()):
-		err = errNotText
+		err = refuse.ErrNotText
 	case !asked.may(found.needs):
-		err = errForbidden
+		err = refuse.ErrForbidden
 	default:
 		asked.page, asked.partly = found, h.asked.partly(ctx)
 		err = found.serve(h, w, asked)
@@ -319,7 +320,7 @@ func (h *Handler) serveOtherSite(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	asked := &request{Request: r, may: func(Verb) bool { return false }}
 	asked.now = h.asked.clock.Now(r.Context())
-	h.serveError(w, asked, errOtherSite)
+	h.serveError(w, asked, refuse.ErrOtherSite)
 }
 
 // isText reports whether parameters are what the verbs of the store take.

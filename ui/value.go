@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -134,7 +135,7 @@ func value(h *Handler, w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if found[0].Hidden {
-		return errForbidden
+		return refuse.ErrForbidden
 	}
 	name, content := "body", found[0].Body
 	if query.Get("of") == "result" {
