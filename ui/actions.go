@@ -89,7 +89,7 @@ func action(h *Handler, r *request) (view, error) {
 	}
 	data.Spark = h.asked.rates.Spark(data.Name)
 	data.OnShards, data.PausedOn = h.asked.shardsWith(ctx, data.Name)
-	if data.Errors, err = h.errorsOf(ctx, &found, data.Name); err != nil {
+	if data.Errors, err = h.asked.errorsOf(ctx, &found, data.Name); err != nil {
 		return view{}, err
 	}
 	data.Slow = ofAction(found.Slow, data.Name)

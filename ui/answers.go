@@ -103,7 +103,7 @@ func (h *Handler) answer(ctx context.Context, r *request) (made, error) {
 	if len(answer.Result) > resultMax {
 		return m, refuse.ErrLargeForm
 	}
-	by, ok := h.asked.Store.(verbs.Answerer)
+	by, ok := h.asked.Reader.(verbs.Answerer)
 	if !ok {
 		return m, refuse.ErrBadForm
 	}

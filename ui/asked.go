@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
@@ -18,7 +19,7 @@ import (
 
 // An asked store is one that is asked in bounds, and not for each page anew.
 type asked struct {
-	Store
+	verbs.Reader
 	clock     kept.Clock
 	stats     kept.Answer[stint.Stats]
 	problems  kept.Answer[troubles]
@@ -34,7 +35,7 @@ type asked struct {
 	checks    checks
 	shards    *kept.Answer[[]views.Stats] // nil if the store is not one of shards
 	readsAll  *kept.Answer[bool]          // nil if the store shows all tasks to everybody
-	change    taskChange                  // nil if the store cannot say what one would do
+	change    bulk.SeenChange             // nil if the store cannot say what one would do
 }
 
 const (
@@ -50,9 +51,17 @@ const (
 	scheduleBytesMax = 64 << 20
 )
 
-func newAsked(store Store, options Options) *asked {
+// askOptions are how a store is asked.
+type askOptions struct {
+	Clock   func(ctx context.Context) (time.Time, error) // as in [ui.Options]
+	Check   func(ctx context.Context) ([]views.Finding, error)
+	Timeout time.Duration // of each call
+}
+
+// newAsked returns a store that is asked in bounds.
+func newAsked(store verbs.Reader, options askOptions) *asked {
 	a := &asked{
-		Store: store, change: bulk.AsSeen(store),
+		Reader: store, change: bulk.AsSeen(store),
 		limits: limitsOf(store, options), schedules: schedulesOf(store, options),
 		tasks:   kept.Answers[*taskAnswer]{Most: tasksMax, Timeout: options.Timeout},
 		lists:   kept.Answers[stint.TaskPage]{Most: listsMax, Timeout: options.Timeout},
@@ -103,7 +112,7 @@ func (a *asked) count(ctx context.Context) (stint.Stats, error) {
 	return views.Sum(found), err
 }
 
-func limitsOf(store Store, options Options) *kept.Answer[[]stint.ActionLimits] {
+func limitsOf(store verbs.Reader, options askOptions) *kept.Answer[[]stint.ActionLimits] {
 	limited, ok := store.(verbs.Limiter)
 	if !ok {
 		return nil
@@ -116,7 +125,7 @@ func limitsOf(store Store, options Options) *kept.Answer[[]stint.ActionLimits] {
 	}
 }
 
-func schedulesOf(store Store, options Options) *kept.Answer[[]stint.ScheduleInfo] {
+func schedulesOf(store verbs.Reader, options askOptions) *kept.Answer[[]stint.ScheduleInfo] {
 	scheduled, ok := store.(verbs.Scheduler)
 	if !ok {
 		return nil
@@ -168,24 +177,6 @@ func (a *asked) all(
 	}
 	actors, err = a.actors.Get(ctx)
 	return stats, found, actors, err
-}
-
-// has reports whether the store has the verbs of a page.
-func (a *asked) has(page string) bool {
-	switch page {
-	case "limits":
-		return a.limits != nil
-	case "schedules":
-		return a.schedules != nil
-	case "check", "begin-check":
-		return a.checks.ask != nil
-	case "shards":
-		return a.shards != nil
-	case "changes":
-		_, ok := a.Store.(verbs.Auditor)
-		return ok && a.shards == nil // each shard has a list of its own
-	}
-	return true
 }
 
 // limitsOf returns the limits of an action, nil if there are none.
@@ -278,5 +269,17 @@ func (a *asked) forget() {
 	}
 	if a.shards != nil {
 		a.shards.Forget()
+	}
+}
+
+// forgetNames has the store asked anew for what knows the names of actions and keys.
+func (a *asked) forgetNames() {
+	a.stats.Forget()
+	a.actors.Forget()
+	if a.limits != nil {
+		a.limits.Forget()
+	}
+	if a.schedules != nil {
+		a.schedules.Forget()
 	}
 }

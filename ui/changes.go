@@ -97,21 +97,18 @@ func kindNamed(name string) (kind, bool) {
 // isOfTasks reports whether a change is one of tasks, such as an abort.
 func (k *kind) isOfTasks() bool { return k.change != nil }
 
-// A taskChange changes those tasks that still are as they were seen.
-type taskChange = bulk.SeenChange
-
 // can reports whether the store has the verbs of a change: one that lacks them does not offer it.
-func (a *asked) can(k *kind) bool {
+func (h *Handler) can(k *kind) bool {
 	ok := false
 	switch k.name {
 	case "pause", "resume", "limit":
-		_, ok = a.Store.(verbs.Limiter)
+		_, ok = h.asked.Reader.(verbs.Limiter)
 	case "trigger":
-		_, ok = a.Store.(verbs.Scheduler)
+		_, ok = h.asked.Reader.(verbs.Scheduler)
 	case "answer":
-		_, ok = a.Store.(verbs.Answerer)
+		_, ok = h.asked.Reader.(verbs.Answerer)
 	default:
-		ok = a.change != nil
+		ok = h.asked.change != nil
 	}
 	return ok
 }
@@ -119,7 +116,7 @@ func (a *asked) can(k *kind) bool {
 // offers reports whether a page offers a change to whoever sent a request.
 func (h *Handler) offers(r *request, name string) bool {
 	k, ok := kindNamed(name)
-	return ok && h.asked.can(&k) && r.may(k.needs)
+	return ok && h.can(&k) && r.may(k.needs)
 }
 
 // mayChange reports whether whoever sent a request may change anything.

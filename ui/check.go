@@ -16,6 +16,7 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/kept"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A Finding is something that a check of the store has found: its Severity ("error": a fault;
@@ -25,7 +26,7 @@ type Finding = views.Finding
 
 // checks have the store checked, when somebody asks for it, and keep what was found last.
 type checks struct {
-	ask func(ctx context.Context) ([]Finding, error) // nil if the store cannot be checked
+	ask func(ctx context.Context) ([]views.Finding, error) // nil if the store cannot be checked
 
 	mutex   sync.Mutex
 	running time.Time // when the check under way began; zero if none is
@@ -34,7 +35,7 @@ type checks struct {
 
 // checked is what a check has found. If it ended early, err is why.
 type checked struct {
-	findings []Finding
+	findings []views.Finding
 	err      error
 	at       time.Time // when it ended
 	took     time.Duration
@@ -44,19 +45,19 @@ type checked struct {
 const checkTimeout = 10 * time.Minute
 
 // checkOf returns how a store is checked; nil if it cannot be.
-func checkOf(store Store) func(ctx context.Context) ([]Finding, error) {
+func checkOf(store verbs.Reader) func(ctx context.Context) ([]views.Finding, error) {
 	switch store := store.(type) {
 	case interface {
-		Check(ctx context.Context) ([]Finding, error)
+		Check(ctx context.Context) ([]views.Finding, error)
 	}:
 		return store.Check
 	case interface {
 		Check(ctx context.Context) ([]stint.Inconsistency, error)
 	}:
-		return func(ctx context.Context) (findings []Finding, err error) {
+		return func(ctx context.Context) (findings []views.Finding, err error) {
 			found, err := store.Check(ctx)
 			for _, one := range found {
-				findings = append(findings, Finding{
+				findings = append(findings, views.Finding{
 					Severity: views.Error, Topic: "consistency", Text: one.String(), ID: one.ID,
 				})
 			}
@@ -96,7 +97,7 @@ func (c *checks) run(ctx context.Context, clock *kept.Clock, logger *slog.Logger
 		c.last, c.running = &found, time.Time{}
 	}()
 	found.findings, found.err = c.ask(ctx)
-	slices.SortStableFunc(found.findings, func(a, b Finding) int {
+	slices.SortStableFunc(found.findings, func(a, b views.Finding) int {
 		return cmp.Compare(severityRank(a.Severity), severityRank(b.Severity))
 	})
 }
@@ -141,7 +142,7 @@ func check(h *Handler, r *request) (view, error) {
 	running, last := h.asked.checks.known()
 	data.Running = running
 	if last != nil {
-		data.Last = last.inWords()
+		data.Last = inWords(last)
 		data.Findings = last.findings[:min(len(last.findings), findingsMax)]
 		data.More = len(last.findings) - len(data.Findings)
 	}
@@ -154,7 +155,7 @@ func check(h *Handler, r *request) (view, error) {
 }
 
 // inWords says what was found.
-func (c *checked) inWords() *checkedData {
+func inWords(c *checked) *checkedData {
 	data := &checkedData{At: c.at, Took: show.Span(c.took)}
 	counts := map[string]int64{}
 	for i := range c.findings {
@@ -203,7 +204,7 @@ func (h *Handler) checkNotice(r *request) *checkSaid {
 	case last == nil:
 		return &checkSaid{Sentence: show.Say("Nobody has checked the tables for faults yet.")}
 	}
-	words := last.inWords()
+	words := inWords(last)
 	return &checkSaid{
 		Bad: words.Bad,
 		Sentence: show.Say(

@@ -39,7 +39,7 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 	}
 	k, ok := kindNamed(r.PostForm.Get("do"))
 	switch {
-	case !ok || !h.asked.can(&k):
+	case !ok || !h.can(&k):
 		return kind{}, refuse.ErrBadForm
 	case !r.may(k.needs):
 		return kind{}, refuse.ErrForbidden

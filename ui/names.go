@@ -82,14 +82,7 @@ func (h *Handler) unknownNames(r *request, action, key string) (said []show.Sent
 
 // unknownNow is unknownNames with the store asked anew: what somebody has just inserted is known.
 func (h *Handler) unknownNow(r *request, action, key string) []show.Sentence {
-	h.asked.stats.Forget()
-	h.asked.actors.Forget()
-	if h.asked.limits != nil {
-		h.asked.limits.Forget()
-	}
-	if h.asked.schedules != nil {
-		h.asked.schedules.Forget()
-	}
+	h.asked.forgetNames()
 	return h.unknownNames(r, action, key)
 }
 

@@ -32,7 +32,7 @@ func (h *Handler) authored(ctx context.Context, r *request, reason string) conte
 // changesOf returns who has changed a task; nothing where the store does not tell: the rest of the
 // page is worth showing.
 func (a *asked) changesOf(ctx context.Context, id stint.TaskID) []stint.Change {
-	by, ok := a.Store.(verbs.Auditor)
+	by, ok := a.Reader.(verbs.Auditor)
 	if !ok {
 		return nil
 	}
@@ -44,6 +44,15 @@ func (a *asked) changesOf(ctx context.Context, id stint.TaskID) []stint.Change {
 		return nil
 	}
 	return page.Changes
+}
+
+// listChanges returns a page of changes. It is for stores that tell of them.
+func (a *asked) listChanges(
+	ctx context.Context, filter stint.ChangeFilter,
+) (stint.ChangePage, error) {
+	by, _ := a.Reader.(verbs.Auditor)
+	return a.changes.Get(ctx, fmt.Sprintf("%#v", filter),
+		func(ctx context.Context) (stint.ChangePage, error) { return by.ListChanges(ctx, filter) })
 }
 
 // changeEvents are the changes of a task as events of its life: those of the task that has the ID
@@ -128,9 +137,7 @@ func listChanges(h *Handler, r *request) (view, error) {
 	if action := query.Get("action"); action != "" {
 		filter.Actions = []string{action}
 	}
-	by, _ := h.asked.Store.(verbs.Auditor) // or there is no such page
-	page, err := h.asked.changes.Get(r.Context(), fmt.Sprintf("%#v", filter),
-		func(ctx context.Context) (stint.ChangePage, error) { return by.ListChanges(ctx, filter) })
+	page, err := h.asked.listChanges(r.Context(), filter)
 	if err != nil {
 		return view{}, err
 	}

@@ -104,7 +104,7 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		Heading: k.text + " " + t.name() + "?", Fields: t.fields(), Button: k.text,
 		Asks: "Reason, for those who ask later",
 	}
-	if _, ok := h.asked.Store.(verbs.Scheduler); t.schedule != "" && !ok {
+	if _, ok := h.asked.Reader.(verbs.Scheduler); t.schedule != "" && !ok {
 		return data, refuse.ErrBadForm
 	}
 	switch {
@@ -159,7 +159,7 @@ func (h *Handler) pause(ctx context.Context, r *request, k *kind) (made, error) 
 		return made{}, err
 	}
 	if t.schedule != "" {
-		by, ok := h.asked.Store.(verbs.Scheduler)
+		by, ok := h.asked.Reader.(verbs.Scheduler)
 		if !ok {
 			return made{}, refuse.ErrBadForm
 		}
@@ -168,7 +168,7 @@ func (h *Handler) pause(ctx context.Context, r *request, k *kind) (made, error) 
 		}
 		return t.made(), by.ResumeSchedules(ctx, t.schedule)
 	}
-	by, ok := h.asked.Store.(verbs.Limiter)
+	by, ok := h.asked.Reader.(verbs.Limiter)
 	switch {
 	case !ok:
 		return made{}, refuse.ErrBadForm
@@ -190,7 +190,7 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 	if err != nil {
 		return data, err
 	}
-	by, ok := h.asked.Store.(verbs.Scheduler)
+	by, ok := h.asked.Reader.(verbs.Scheduler)
 	if !ok || t.schedule == "" {
 		return data, refuse.ErrBadForm
 	}
@@ -243,7 +243,7 @@ func (h *Handler) trigger(ctx context.Context, r *request) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	by, ok := h.asked.Store.(verbs.Scheduler)
+	by, ok := h.asked.Reader.(verbs.Scheduler)
 	if !ok || t.schedule == "" {
 		return made{}, refuse.ErrBadForm
 	}
@@ -333,7 +333,7 @@ func (*formError) Error() string { return "the form has a value that is refused"
 
 // limitsNow are the limits of an action.
 func (h *Handler) limitsNow(ctx context.Context, action string) (stint.ActionLimits, error) {
-	by, ok := h.asked.Store.(verbs.Limiter)
+	by, ok := h.asked.Reader.(verbs.Limiter)
 	if !ok {
 		return stint.ActionLimits{}, refuse.ErrBadForm
 	}
@@ -491,7 +491,7 @@ func (h *Handler) setLimits(ctx context.Context, r *request) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	by, ok := h.asked.Store.(verbs.Limiter)
+	by, ok := h.asked.Reader.(verbs.Limiter)
 	if !ok || t.action == "" {
 		return made{}, refuse.ErrBadForm
 	}

@@ -30,7 +30,7 @@ type sharder interface {
 	AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) verbs.Changer
 }
 
-func shardsOf(store Store, options Options) *kept.Answer[[]views.Stats] {
+func shardsOf(store verbs.Reader, options askOptions) *kept.Answer[[]views.Stats] {
 	sharded, ok := store.(sharder)
 	if !ok {
 		return nil
@@ -39,7 +39,7 @@ func shardsOf(store Store, options Options) *kept.Answer[[]views.Stats] {
 }
 
 // missingOf says what a store does not tell of at the moment.
-func missingOf(store Store) func() []string {
+func missingOf(store verbs.Reader) func() []string {
 	sharded, ok := store.(sharder)
 	if !ok {
 		return func() []string { return nil }
@@ -133,7 +133,7 @@ const shardsFolder = "shard"
 
 // shardIn is the shard in whose folder a path is; empty if it is in none.
 func (h *Handler) shardIn(path string) string {
-	if _, ok := h.asked.Store.(sharder); !ok {
+	if _, ok := h.asked.Reader.(sharder); !ok {
 		return ""
 	}
 	folder := path[:strings.LastIndexByte(path, '/')+1]
@@ -178,7 +178,7 @@ const upFromShard = "../../"
 
 // pagesOf returns the pages of a shard. Its database is reached when they are first asked for.
 func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
-	sharded, ok := h.asked.Store.(sharder)
+	sharded, ok := h.asked.Reader.(sharder)
 	if !ok {
 		return nil, refuse.ErrNoShard
 	}
@@ -229,7 +229,7 @@ func (h *Handler) forget() {
 }
 
 // changeOn is how tasks of a shard are changed: with what that means on other shards.
-func (h *Handler) changeOn(shard string) taskChange {
+func (h *Handler) changeOn(shard string) bulk.SeenChange {
 	if h.asked.change == nil {
 		return nil
 	}
@@ -262,7 +262,7 @@ func withoutPrefix(ids []stint.TaskID, prefix stint.TaskID) []stint.TaskID {
 
 // shardOf is the shard of a task; empty if the store has none.
 func (a *asked) shardOf(id stint.TaskID) string {
-	if _, ok := a.Store.(sharder); !ok {
+	if _, ok := a.Reader.(sharder); !ok {
 		return ""
 	}
 	shard, _, _ := strings.Cut(string(id), "/")

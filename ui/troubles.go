@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/show"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // troubles are problems, with what their groups of errors leave out.
@@ -22,7 +23,7 @@ type troubles struct {
 }
 
 // askTroubles asks a store for its problems.
-func askTroubles(ctx context.Context, store Store) (troubles, error) {
+func askTroubles(ctx context.Context, store verbs.Reader) (troubles, error) {
 	found, err := store.Problems(ctx, countedErrorsMax)
 	t := troubles{
 		Problems: found, alike: map[string][]stint.TaskInfo{},
@@ -90,7 +91,7 @@ func (t *troubles) hidden(stats stint.Stats) (all []hiddenAction) {
 
 // errorsOf are the groups of errors of an action: those of all problems or, where these are too
 // many to be counted, those among the first of its aborted tasks.
-func (h *Handler) errorsOf(
+func (a *asked) errorsOf(
 	ctx context.Context, found *troubles, action string,
 ) (groups []stint.ErrorGroup, err error) {
 	for _, group := range found.Errors {
@@ -101,7 +102,7 @@ func (h *Handler) errorsOf(
 	if len(groups) > 0 || !found.full {
 		return groups, nil
 	}
-	failed, err := h.failedOf(ctx, action)
+	failed, err := a.failedOf(ctx, action)
 	at := map[string]int{}
 	for i := range failed {
 		key := groupOf(action, failed[i].Status)
@@ -118,8 +119,8 @@ func (h *Handler) errorsOf(
 }
 
 // failedOf are the first of the tasks of an action that failed and say why.
-func (h *Handler) failedOf(ctx context.Context, action string) ([]stint.TaskInfo, error) {
-	page, err := h.asked.list(ctx, stint.Filter{
+func (a *asked) failedOf(ctx context.Context, action string) ([]stint.TaskInfo, error) {
+	page, err := a.list(ctx, stint.Filter{
 		Actions: []string{action}, States: []stint.State{stint.StateAborted},
 		Limit: countedErrorsMax,
 	})
@@ -155,14 +156,14 @@ func errorsAlike(h *Handler, r *request) (view, error) {
 		All:   show.Link("tasks", "action", action, "state", string(stint.StateAborted)),
 	}
 	if len(data.Tasks) == 0 && found.full { // they are not among those that all groups count
-		if data.Tasks, err = h.failedOf(r.Context(), action); err != nil {
+		if data.Tasks, err = h.asked.failedOf(r.Context(), action); err != nil {
 			return view{}, err
 		}
 		data.Tasks = slices.DeleteFunc(data.Tasks, func(task stint.TaskInfo) bool {
 			return groupOf(action, task.Status) != key
 		})
 	}
-	groups, err := h.errorsOf(r.Context(), &found, action)
+	groups, err := h.asked.errorsOf(r.Context(), &found, action)
 	if err != nil {
 		return view{}, err
 	}

@@ -186,14 +186,16 @@ func New(store Store, options Options) *Handler {
 	}
 	options.Logger = safely.LoggerOr(options.Logger)
 	h := &Handler{
-		options: options, asked: newAsked(store, options), pages: map[string]page{},
+		options: options, asked: newAsked(store, askOptions{
+			Clock: options.Clock, Check: options.Check, Timeout: options.Timeout,
+		}), pages: map[string]page{},
 		changes: safely.LoggerOr(changes), changing: make(chan struct{}, changesMax),
 		previewing: make(chan struct{}, changesMax),
 		places:     kept.Answers[*graphs.Places]{Most: placesMax, Timeout: options.Timeout},
 		shards:     shardPages{known: map[string]*Handler{}},
 	}
 	for _, p := range allPages() {
-		if h.asked.has(p.name) {
+		if h.has(p.name) {
 			h.pages[p.name] = p
 		}
 	}
@@ -228,6 +230,24 @@ func allPages() []page {
 		{name: "changed", needs: Read, serve: shown(changed)},
 		{name: "begin-check", needs: Check, post: true, free: true, serve: beginCheck},
 	}
+}
+
+// has reports whether the store has the verbs of a page.
+func (h *Handler) has(page string) bool {
+	switch page {
+	case "limits":
+		return h.asked.limits != nil
+	case "schedules":
+		return h.asked.schedules != nil
+	case "check", "begin-check":
+		return h.asked.checks.ask != nil
+	case "shards":
+		return h.asked.shards != nil
+	case "changes":
+		_, ok := h.asked.Reader.(verbs.Auditor)
+		return ok && h.asked.shards == nil // each shard has a list of its own
+	}
+	return true
 }
 
 // ServeHTTP answers a request for a page.

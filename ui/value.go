@@ -11,6 +11,7 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/kept"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 const (
@@ -40,7 +41,7 @@ type keptValue struct {
 // smallTasks returns a function that reads a task, without its body or result if they are large,
 // where the store can leave them out. Otherwise they are read, and left out then.
 func smallTasks(
-	store Store,
+	store verbs.Reader,
 ) func(ctx context.Context, id stint.TaskID) (info stint.TaskInfo, large bool, err error) {
 	local, ok := store.(remoter)
 	if ok {
