@@ -7,6 +7,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/names"
+	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/charts"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
@@ -22,11 +23,11 @@ const actionsMax = 1000
 
 // actions lists all actions.
 func actions(h *Handler, r *request) (view, error) {
-	stats, err := h.asked.stats.Get(r.Context())
+	stats, err := h.asked.Counts.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
-	data := actionsData{Partly: r.partly, Actions: actionRows(stats, &h.asked.rates)}
+	data := actionsData{Partly: r.partly, Actions: actionRows(stats, &h.asked.Rates)}
 	if len(data.Actions) > actionsMax {
 		data.Actions, data.More = data.Actions[:actionsMax], len(data.Actions)-actionsMax
 	}
@@ -62,11 +63,11 @@ func action(h *Handler, r *request) (view, error) {
 	if display.Text(data.Name) == data.Name {
 		data.Command = "stint ls --action=" + display.Word(data.Name)
 	}
-	stats, found, actors, err := h.asked.all(ctx)
+	stats, found, actors, err := h.asked.All(ctx)
 	if err != nil {
 		return view{}, err
 	}
-	limits, err := h.asked.limitsOf(ctx, data.Name)
+	limits, err := h.asked.LimitsOf(ctx, data.Name)
 	if err != nil {
 		return view{}, err
 	}
@@ -82,14 +83,14 @@ func action(h *Handler, r *request) (view, error) {
 	data.PauseKey = h.offer(r, []field{
 		{"what", "key"}, {"action", packText(data.Name)}, {"back", here(r)},
 	}, "pause").called("Pause the key")
-	for _, row := range actionRows(stats, &h.asked.rates) {
+	for _, row := range actionRows(stats, &h.asked.Rates) {
 		if row.Action == data.Name {
 			data.Row = row
 		}
 	}
-	data.Spark = h.asked.rates.Spark(data.Name)
-	data.OnShards, data.PausedOn = h.asked.shardsWith(ctx, data.Name)
-	if data.Errors, err = h.asked.errorsOf(ctx, &found, data.Name); err != nil {
+	data.Spark = h.asked.Rates.Spark(data.Name)
+	data.OnShards, data.PausedOn = h.asked.ShardsWith(ctx, data.Name)
+	if data.Errors, err = h.asked.ErrorsOf(ctx, &found, data.Name); err != nil {
 		return view{}, err
 	}
 	data.Slow = ofAction(found.Slow, data.Name)
@@ -99,8 +100,8 @@ func action(h *Handler, r *request) (view, error) {
 			data.Actors = append(data.Actors, actor)
 		}
 	}
-	data.Schedules = h.asked.schedulesOf(ctx, data.Name)
-	unknown, err := names.UnknownActions(ctx, knownNames{h.asked}, false, data.Name)
+	data.Schedules = h.asked.SchedulesOf(ctx, data.Name)
+	unknown, err := names.UnknownActions(ctx, ask.Names{Store: h.asked}, false, data.Name)
 	switch {
 	case err != nil:
 		return view{}, err
@@ -108,7 +109,7 @@ func action(h *Handler, r *request) (view, error) {
 		data.Unknown = unknown[0]
 	case data.Row.Action == "":
 		none := stint.Stats{Actions: []stint.ActionStats{{Action: data.Name}}}
-		data.Row = actionRows(none, &h.asked.rates)[0]
+		data.Row = actionRows(none, &h.asked.Rates)[0]
 	}
 	data.Known = len(unknown) == 0
 	return view{name: "action", title: show.Text(data.Name), data: data}, nil

@@ -53,9 +53,9 @@ func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
 			"completed."),
 		Fields: []field{{"task", bulk.Pack(task)}}, Answer: &answerForm{resultMax},
 	}
-	if h.asked.change != nil {
+	if h.asked.Change != nil {
 		abort, _ := kindNamed("abort")
-		would, err := h.asked.change(r.Context(), abort.states, []bulk.Task{task}, true,
+		would, err := h.asked.Change(r.Context(), abort.states, []bulk.Task{task}, true,
 			abort.change(wanted{}))
 		if err == nil && would.Others > 0 {
 			so := "so are "

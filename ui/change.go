@@ -136,9 +136,9 @@ func (h *Handler) changeTasks(
 	with.status = statusOf(reason, h.who(r))
 	m.what = append(m.what, attrsOf(with.to)...)
 	change := k.change(with)
-	affected, refused, err := h.asked.leavingOut(ctx, tasks,
+	affected, refused, err := h.asked.LeavingOut(ctx, tasks,
 		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
-			return h.asked.change(ctx, inStates, tasks, false, change)
+			return h.asked.Change(ctx, inStates, tasks, false, change)
 		})
 	m.what = append(m.what, slog.Int("tasks", len(affected.Tasks)),
 		slog.Int("in_progress", affected.InProgress), slog.Int("others", affected.Others))
@@ -267,8 +267,8 @@ func (h *Handler) tellTasks(r *request, k *kind, query url.Values, data *changed
 	data.Changed = len(affected.Tasks)
 	data.More = max(data.Changed-len(data.Tasks), 0)
 	if len(affected.Tasks) == 1 && len(data.Tasks) == 1 && k.name != "delete" {
-		if now, err := h.asked.task(r.Context(), data.Tasks[0]); err == nil {
-			data.State = why.Of(&now.why).Headline
+		if now, err := h.asked.Task(r.Context(), data.Tasks[0]); err == nil {
+			data.State = why.Of(&now.Why).Headline
 		}
 	}
 	if filter := query.Get("filter"); filter != "" {

@@ -108,7 +108,7 @@ func (h *Handler) can(k *kind) bool {
 	case "answer":
 		_, ok = h.asked.Reader.(verbs.Answerer)
 	default:
-		ok = h.asked.change != nil
+		ok = h.asked.Change != nil
 	}
 	return ok
 }

@@ -1,118 +1,20 @@
 package ui
 
 import (
-	"cmp"
-	"context"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
-	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
-	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
-	"github.com/stint-tasks/stint/verbs"
 )
 
 // A Finding is something that a check of the store has found: its Severity ("error": a fault;
 // "warning": it calls for action; "note": for information), its Topic, its Text, which says what is
 // wrong and what to do about it, and the ID of the task that it is about, if there is one.
 type Finding = views.Finding
-
-// checks have the store checked, when somebody asks for it, and keep what was found last.
-type checks struct {
-	ask func(ctx context.Context) ([]views.Finding, error) // nil if the store cannot be checked
-
-	mutex   sync.Mutex
-	running time.Time // when the check under way began; zero if none is
-	last    *checked  // nil if there was none
-}
-
-// checked is what a check has found. If it ended early, err is why.
-type checked struct {
-	findings []views.Finding
-	err      error
-	at       time.Time // when it ended
-	took     time.Duration
-}
-
-// checkTimeout is how long a check may take.
-const checkTimeout = 10 * time.Minute
-
-// checkOf returns how a store is checked; nil if it cannot be.
-func checkOf(store verbs.Reader) func(ctx context.Context) ([]views.Finding, error) {
-	switch store := store.(type) {
-	case interface {
-		Check(ctx context.Context) ([]views.Finding, error)
-	}:
-		return store.Check
-	case interface {
-		Check(ctx context.Context) ([]stint.Inconsistency, error)
-	}:
-		return func(ctx context.Context) (findings []views.Finding, err error) {
-			found, err := store.Check(ctx)
-			for _, one := range found {
-				findings = append(findings, views.Finding{
-					Severity: views.Error, Topic: "consistency", Text: one.String(), ID: one.ID,
-				})
-			}
-			return findings, err
-		}
-	}
-	return nil
-}
-
-// begin begins a check, unless one is under way. Whoever asks for it may go.
-func (c *checks) begin(ctx context.Context, clock *kept.Clock, logger *slog.Logger) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if !c.running.IsZero() {
-		return
-	}
-	c.running = clock.Now(ctx)
-	go c.run(context.WithoutCancel(ctx), clock, logger)
-}
-
-func (c *checks) run(ctx context.Context, clock *kept.Clock, logger *slog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	begun := kept.Now()
-	var found checked
-	defer func() {
-		if cause := recover(); cause != nil { // here it would end the process
-			found.err = fmt.Errorf("the check panicked: %v", cause)
-		}
-		if found.err != nil {
-			logger.LogAttrs(ctx, slog.LevelWarn, "a check by the web interface failed",
-				slog.Any("error", found.err))
-		}
-		found.took, found.at = kept.Now().Sub(begun), clock.Now(ctx)
-		c.mutex.Lock()
-		defer c.mutex.Unlock()
-		c.last, c.running = &found, time.Time{}
-	}()
-	found.findings, found.err = c.ask(ctx)
-	slices.SortStableFunc(found.findings, func(a, b views.Finding) int {
-		return cmp.Compare(severityRank(a.Severity), severityRank(b.Severity))
-	})
-}
-
-// known returns since when a check has been under way, and what the last one found.
-func (c *checks) known() (running time.Time, last *checked) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.running, c.last
-}
-
-// severityRank says which findings come first.
-func severityRank(severity string) int {
-	return slices.Index([]string{views.Error, views.Warning, views.Note}, severity)
-}
 
 type checkData struct {
 	Running  time.Time // since when
@@ -139,14 +41,14 @@ const findingsMax = 500
 // check shows what the last check has found, and offers another one.
 func check(h *Handler, r *request) (view, error) {
 	data := checkData{Now: r.now, Longest: "ten minutes"}
-	running, last := h.asked.checks.known()
+	running, last := h.asked.Checks.Known()
 	data.Running = running
 	if last != nil {
 		data.Last = inWords(last)
-		data.Findings = last.findings[:min(len(last.findings), findingsMax)]
-		data.More = len(last.findings) - len(data.Findings)
+		data.Findings = last.Findings[:min(len(last.Findings), findingsMax)]
+		data.More = len(last.Findings) - len(data.Findings)
 	}
-	if stats, err := h.asked.stats.Get(r.Context()); err == nil {
+	if stats, err := h.asked.Counts.Get(r.Context()); err == nil {
 		for _, state := range show.Tallies(stats) {
 			data.Tasks += state.Tasks
 		}
@@ -155,24 +57,24 @@ func check(h *Handler, r *request) (view, error) {
 }
 
 // inWords says what was found.
-func inWords(c *checked) *checkedData {
-	data := &checkedData{At: c.at, Took: show.Span(c.took)}
+func inWords(c *ask.Checked) *checkedData {
+	data := &checkedData{At: c.At, Took: show.Span(c.Took)}
 	counts := map[string]int64{}
-	for i := range c.findings {
-		counts[c.findings[i].Severity]++
+	for i := range c.Findings {
+		counts[c.Findings[i].Severity]++
 	}
-	data.Bad = counts[views.Error]+counts[views.Warning] > 0 || c.err != nil
+	data.Bad = counts[views.Error]+counts[views.Warning] > 0 || c.Err != nil
 	switch {
 	case counts[views.Error]+counts[views.Warning] > 0:
 		data.Sentence = "It found " + display.Count(counts[views.Error], "error") + " and " +
 			display.Count(counts[views.Warning], "warning") + "."
-	case c.err != nil:
+	case c.Err != nil:
 		data.Sentence = "It found nothing in what it has seen."
 	default:
 		data.Sentence = "Nothing is wrong."
 	}
-	if c.err != nil {
-		data.Failure = "It did not get to the end. " + refuse.Of(c.err).Sentence
+	if c.Err != nil {
+		data.Failure = "It did not get to the end. " + refuse.Of(c.Err).Sentence
 	}
 	return data
 }
@@ -186,7 +88,7 @@ func beginCheck(h *Handler, w http.ResponseWriter, r *request) error {
 	if err := (formFields{}).check(r.PostForm); err != nil {
 		return err
 	}
-	h.asked.checks.begin(r.Context(), &h.asked.clock, h.options.Logger)
+	h.asked.Checks.Begin(r.Context(), &h.asked.Clock, h.options.Logger)
 	w.Header().Set("Location", "./check")
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
@@ -194,10 +96,10 @@ func beginCheck(h *Handler, w http.ResponseWriter, r *request) error {
 
 // checkNotice is what the overview says of checks; nil if there is nothing to say.
 func (h *Handler) checkNotice(r *request) *checkSaid {
-	if h.asked.checks.ask == nil || !r.may(Check) {
+	if h.asked.Checks.Ask == nil || !r.may(Check) {
 		return nil
 	}
-	running, last := h.asked.checks.known()
+	running, last := h.asked.Checks.Known()
 	switch {
 	case !running.IsZero():
 		return &checkSaid{Sentence: show.Say("A check of the tables is under way.")}
@@ -208,7 +110,7 @@ func (h *Handler) checkNotice(r *request) *checkSaid {
 	return &checkSaid{
 		Bad: words.Bad,
 		Sentence: show.Say(
-			"Checked ", show.NewMoment(last.at, r.now), ": "+lowerFirst(words.Sentence)),
+			"Checked ", show.NewMoment(last.At, r.now), ": "+lowerFirst(words.Sentence)),
 	}
 }
 

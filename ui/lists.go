@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -15,21 +16,21 @@ type problemsData struct {
 	Partly bool // as in [request]
 	stint.Problems
 	Counted int
-	Hidden  []hiddenAction // whose failures are not counted
+	Hidden  []ask.HiddenAction // whose failures are not counted
 	Now     time.Time
 }
 
 // problems lists errors in groups, and the tasks to look at first.
 func problems(h *Handler, r *request) (view, error) {
-	found, err := h.asked.problems.Get(r.Context())
+	found, err := h.asked.Troubles.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
 	data := problemsData{
-		Partly: r.partly, Problems: found.Problems, Counted: countedErrorsMax, Now: r.now,
+		Partly: r.partly, Problems: found.Problems, Counted: ask.CountedErrorsMax, Now: r.now,
 	}
-	if stats, err := h.asked.stats.Get(r.Context()); err == nil {
-		data.Hidden = found.hidden(stats)
+	if stats, err := h.asked.Counts.Get(r.Context()); err == nil {
+		data.Hidden = found.Hidden(stats)
 	}
 	const most = 20
 	kinds := []*[]stint.TaskInfo{&data.Slow, &data.Failing, &data.Failed, &data.Unwatched}
@@ -77,17 +78,17 @@ const actorsMax = 1000
 
 // actors lists who performs tasks.
 func actors(h *Handler, r *request) (view, error) {
-	found, err := h.asked.actors.Get(r.Context())
+	found, err := h.asked.Actors.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
-	trouble, err := h.asked.problems.Get(r.Context())
+	trouble, err := h.asked.Troubles.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
 	data := actorsData{
 		Partly: r.partly, Actors: found, Others: othersOf(trouble.Unwatched), Now: r.now,
-		OrMore: len(trouble.Unwatched) >= problemsMax,
+		OrMore: len(trouble.Unwatched) >= ask.ProblemsMax,
 	}
 	for _, actor := range found {
 		data.Tasks += actor.Tasks
@@ -183,7 +184,7 @@ type limitsData struct {
 
 // limits lists limits and pauses.
 func limits(h *Handler, r *request) (view, error) {
-	found, err := h.asked.limits.Get(r.Context())
+	found, err := h.asked.Limits.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
@@ -247,7 +248,7 @@ const (
 
 // schedules lists when tasks are inserted again.
 func schedules(h *Handler, r *request) (view, error) {
-	found, err := h.asked.schedules.Get(r.Context())
+	found, err := h.asked.Schedules.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}

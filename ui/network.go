@@ -17,7 +17,7 @@ import (
 // network shows the network of a task as a picture, and as a list.
 func network(h *Handler, r *request) (view, error) {
 	id := stint.TaskID(r.URL.Query().Get("id"))
-	graph, err := h.asked.graphs.get(r.Context(), id)
+	graph, err := h.asked.Graphs.Get(r.Context(), id)
 	if err != nil {
 		return view{}, err
 	}
@@ -31,7 +31,7 @@ const placesMax = 4
 // boxPlaces sends the places of all boxes of a network.
 func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
 	id := stint.TaskID(r.URL.Query().Get("id"))
-	graph, err := h.asked.graphs.get(r.Context(), id)
+	graph, err := h.asked.Graphs.Get(r.Context(), id)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,10 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/show"
-	"github.com/stint-tasks/stint/verbs"
 )
 
 const (
-	// taskChangesMax is how many changes of a task its page tells of, the latest ones.
-	taskChangesMax = 50
+
 	// changesAtOnce is how many changes a page lists, and tasksNamed how many tasks of each.
 	changesAtOnce = 100
 	tasksNamed    = 5
@@ -27,32 +25,6 @@ func (h *Handler) authored(ctx context.Context, r *request, reason string) conte
 	return stint.WithAuthor(ctx, stint.Author{
 		Name: cmp.Or(h.who(r), "the web interface"), Reason: reason,
 	})
-}
-
-// changesOf returns who has changed a task; nothing where the store does not tell: the rest of the
-// page is worth showing.
-func (a *asked) changesOf(ctx context.Context, id stint.TaskID) []stint.Change {
-	by, ok := a.Reader.(verbs.Auditor)
-	if !ok {
-		return nil
-	}
-	page, err := a.changes.Get(ctx, "of "+string(id),
-		func(ctx context.Context) (stint.ChangePage, error) {
-			return by.ListChanges(ctx, stint.ChangeFilter{ID: id, Limit: taskChangesMax})
-		})
-	if err != nil {
-		return nil
-	}
-	return page.Changes
-}
-
-// listChanges returns a page of changes. It is for stores that tell of them.
-func (a *asked) listChanges(
-	ctx context.Context, filter stint.ChangeFilter,
-) (stint.ChangePage, error) {
-	by, _ := a.Reader.(verbs.Auditor)
-	return a.changes.Get(ctx, fmt.Sprintf("%#v", filter),
-		func(ctx context.Context) (stint.ChangePage, error) { return by.ListChanges(ctx, filter) })
 }
 
 // changeEvents are the changes of a task as events of its life: those of the task that has the ID
@@ -94,7 +66,7 @@ func (h *Handler) goneBy(r *request, id stint.TaskID) show.Sentence {
 	if !r.may(Read) {
 		return nil
 	}
-	found := h.asked.changesOf(r.Context(), id)
+	found := h.asked.ChangesOf(r.Context(), id)
 	if len(found) == 0 {
 		return nil
 	}
@@ -137,7 +109,7 @@ func listChanges(h *Handler, r *request) (view, error) {
 	if action := query.Get("action"); action != "" {
 		filter.Actions = []string{action}
 	}
-	page, err := h.asked.listChanges(r.Context(), filter)
+	page, err := h.asked.Changes(r.Context(), filter)
 	if err != nil {
 		return view{}, err
 	}

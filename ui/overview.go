@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/charts"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
@@ -42,22 +43,22 @@ const overviewActions = 12
 // overview shows how things are, and what needs attention.
 func overview(h *Handler, r *request) (view, error) {
 	ctx := r.Context()
-	stats, found, actors, err := h.asked.all(ctx)
+	stats, found, actors, err := h.asked.All(ctx)
 	if err != nil {
 		return view{}, err
 	}
 	attention := notices(stats, found.Problems, actors, h.answersFrom(), r.partly)
-	if h.asked.shards != nil {
-		each, err := h.asked.shards.Get(ctx)
+	if h.asked.Shards != nil {
+		each, err := h.asked.Shards.Get(ctx)
 		if err != nil {
 			return view{}, err
 		}
 		attention = worstFirst(append(ofErrors(found.Problems), h.shardNotices(each, actors)...))
 	}
-	attention = worstFirst(append(attention, ofHidden(found.hidden(stats))...))
+	attention = worstFirst(append(attention, ofHidden(found.Hidden(stats))...))
 	data := overviewData{
 		Partly: r.partly,
-		States: show.Tallies(stats), Spark: h.asked.rates.Spark(), Now: r.now,
+		States: show.Tallies(stats), Spark: h.asked.Rates.Spark(), Now: r.now,
 		Notices: attention, Checked: h.checkNotice(r),
 		Others: h.glimpses(r, stats, actors),
 	}
@@ -65,7 +66,7 @@ func overview(h *Handler, r *request) (view, error) {
 		data.All += state.Tasks
 	}
 	data.Empty = data.All == 0 && len(stats.Actions) == 0
-	data.Actions = actionRows(stats, &h.asked.rates)
+	data.Actions = actionRows(stats, &h.asked.Rates)
 	if len(data.Actions) > overviewActions {
 		data.Actions, data.More = data.Actions[:overviewActions],
 			len(data.Actions)-overviewActions
@@ -116,15 +117,15 @@ func (h *Handler) glimpses(
 			display.Count(int64(owned), "task")
 	}
 	add("Actors", "actors", registered)
-	if h.asked.limits != nil {
+	if h.asked.Limits != nil {
 		add("Limits", "limits", inShort(none,
 			some{limited, "limited"}, some{full, "full"}, some{paused, "paused"},
 			some{parked, "ready tasks parked"}))
 	}
-	if h.asked.schedules == nil {
+	if h.asked.Schedules == nil {
 		return all
 	}
-	if found, err := h.asked.schedules.Get(r.Context()); err == nil {
+	if found, err := h.asked.Schedules.Get(r.Context()); err == nil {
 		add("Schedules", "schedules", schedulesInShort(found, none, r.now)...)
 	}
 	return all
@@ -339,7 +340,7 @@ func atMost(all []notice, kind string) []notice {
 }
 
 // ofHidden are the actions whose failures no group of errors counts.
-func ofHidden(hidden []hiddenAction) (all []notice) {
+func ofHidden(hidden []ask.HiddenAction) (all []notice) {
 	for _, one := range hidden {
 		verb := " are"
 		if one.Aborted == 1 {

@@ -12,6 +12,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/kept"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
@@ -150,9 +151,9 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		return nothingTo(k, filter != nil, found), nil
 	}
 	change := k.change(with)
-	affected, refused, err := h.asked.leavingOut(r.Context(), found.Tasks,
+	affected, refused, err := h.asked.LeavingOut(r.Context(), found.Tasks,
 		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
-			return h.asked.change(ctx, inStates, tasks, true, change)
+			return h.asked.Change(ctx, inStates, tasks, true, change)
 		})
 	if err != nil {
 		return data, err
@@ -230,7 +231,7 @@ func plural(n int, one, many string) string {
 func (h *Handler) countedOn() show.Sentence {
 	const others = "Tasks on other shards that depend on these follow when that is reported " +
 		"there, and are not counted."
-	if h.asked.shards != nil {
+	if h.asked.Shards != nil {
 		return show.Say("Each shard changes its part for itself. " + others)
 	}
 	return show.Say(others)
@@ -258,11 +259,11 @@ func (h *Handler) countOf(
 	if f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Age != "" {
 		return 0, false
 	}
-	stats, err := h.asked.stats.Get(ctx)
+	stats, err := h.asked.Counts.Get(ctx)
 	if err != nil {
 		return 0, false
 	}
-	for _, row := range actionRows(stats, &h.asked.rates) {
+	for _, row := range actionRows(stats, &h.asked.Rates) {
 		if f.Action != "" && f.Action != row.Action {
 			continue
 		}
@@ -418,7 +419,7 @@ func whyLeft(word string) string {
 func refusedBecause(err error) (word, why string) {
 	word = "changed"
 	var named *stint.TaskError
-	var silent *silentError
+	var silent *ask.SilentError
 	switch {
 	case errors.Is(err, stint.ErrRefused):
 		word = "gone"

@@ -121,7 +121,7 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		data.Sentence = show.Say("Its tasks are fetched again.")
 	}
 	data.Details = h.doubtsOf(r, k, t)
-	if stats, err := h.asked.stats.Get(r.Context()); err == nil && t.key == "" {
+	if stats, err := h.asked.Counts.Get(r.Context()); err == nil && t.key == "" {
 		for i := range stats.Actions {
 			if a := &stats.Actions[i]; a.Action == t.action {
 				data.Details = append(data.Details, show.Say("Of its tasks, "+
@@ -202,7 +202,7 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 		return data, refuse.ErrNoSchedule
 	}
 	h.learnClock(r.Context())
-	at := h.asked.clock.Now(r.Context())
+	at := h.asked.Clock.Now(r.Context())
 	last, err := h.lastTriggered(r.Context(), t.schedule, at)
 	if err != nil {
 		return data, err
@@ -232,7 +232,7 @@ func (h *Handler) learnClock(ctx context.Context) {
 	}
 	page, err := h.asked.ListTasks(ctx, stint.Filter{NewestFirst: true, Limit: 1})
 	if err == nil && len(page.Tasks) > 0 {
-		_, _ = h.asked.task(ctx, page.Tasks[0].ID) // otherwise it is as it was
+		_, _ = h.asked.Task(ctx, page.Tasks[0].ID) // otherwise it is as it was
 	}
 }
 
@@ -275,7 +275,7 @@ func (h *Handler) lastTriggered(
 	// The times of a page and of the database may differ by that much.
 	const slack, form, pagesMax = time.Minute, "2006-01-02T15:04:05", 20
 	from := since.Add(-slack).UTC().Format(form)
-	to := h.asked.clock.Now(ctx).Add(slack).UTC().Format(form)
+	to := h.asked.Clock.Now(ctx).Add(slack).UTC().Format(form)
 	same := 0
 	for same < len(from) && from[same] == to[same] {
 		same++

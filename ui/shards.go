@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -15,44 +14,10 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
-	"github.com/stint-tasks/stint/ui/internal/kept"
+	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
-	"github.com/stint-tasks/stint/verbs"
 )
-
-// A sharder is a store of several shards, which has the tasks of all of them: Merged of package
-// shards.
-type sharder interface {
-	ShardStats(ctx context.Context) ([]views.Stats, error)
-	ShardStore(ctx context.Context, shard string) (any, error)
-	Missing(since time.Time) (shards []string)
-	AsSeen(states []stint.State, seen []stint.TaskInfo, dryRun bool) verbs.Changer
-}
-
-func shardsOf(store verbs.Reader, options askOptions) *kept.Answer[[]views.Stats] {
-	sharded, ok := store.(sharder)
-	if !ok {
-		return nil
-	}
-	return &kept.Answer[[]views.Stats]{Ask: sharded.ShardStats, Timeout: options.Timeout}
-}
-
-// missingOf says what a store does not tell of at the moment.
-func missingOf(store verbs.Reader) func() []string {
-	sharded, ok := store.(sharder)
-	if !ok {
-		return func() []string { return nil }
-	}
-	return func() (said []string) {
-		const shown = 15 * time.Second // for which answers may be shown
-		for _, shard := range sharded.Missing(kept.Now().Add(-shown)) {
-			said = append(said, "Shard "+display.Text(shard)+
-				" is away: its tasks are missing.")
-		}
-		return said
-	}
-}
 
 // A shardRow is a shard in the list.
 type shardRow struct {
@@ -74,7 +39,7 @@ type shardsData struct {
 
 // shardsPage lists shards.
 func shardsPage(h *Handler, r *request) (view, error) {
-	found, err := h.asked.shards.Get(r.Context())
+	found, err := h.asked.Shards.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
@@ -91,7 +56,8 @@ func shardsPage(h *Handler, r *request) (view, error) {
 
 func newShardRow(s *views.Stats) shardRow {
 	row := shardRow{
-		Name: s.Shard, Link: shardFolder(s.Shard), Tasks: show.Link("tasks", "prefix", s.Shard+"/"),
+		Name: s.Shard, Link: ask.ShardFolder(s.Shard),
+		Tasks: show.Link("tasks", "prefix", s.Shard+"/"),
 	}
 	if s.Err != nil {
 		row.Away, row.Why = true, whyAway(s.Err)
@@ -126,19 +92,14 @@ func whyAway(err error) string {
 	return "it cannot be reached"
 }
 
-// shardFolder is the folder with the pages of a shard.
-func shardFolder(shard string) string { return shardsFolder + "/" + url.PathEscape(shard) + "/" }
-
-const shardsFolder = "shard"
-
 // shardIn is the shard in whose folder a path is; empty if it is in none.
 func (h *Handler) shardIn(path string) string {
-	if _, ok := h.asked.Reader.(sharder); !ok {
+	if _, ok := h.asked.Reader.(ask.Sharder); !ok {
 		return ""
 	}
 	folder := path[:strings.LastIndexByte(path, '/')+1]
 	parts := strings.Split(strings.TrimSuffix(folder, "/"), "/")
-	if n := len(parts); n >= 2 && parts[n-2] == shardsFolder {
+	if n := len(parts); n >= 2 && parts[n-2] == ask.ShardsFolder {
 		return parts[n-1]
 	}
 	return ""
@@ -157,7 +118,7 @@ func (h *Handler) serveShard(w http.ResponseWriter, r *http.Request, shard strin
 		return h.options.Authorize(r, verb)
 	}}
 	asked.page = h.pages["shards"] // to which it belongs
-	asked.now, asked.up = h.asked.clock.Now(ctx), upFromShard
+	asked.now, asked.up = h.asked.Clock.Now(ctx), upFromShard
 	if !asked.may(Read) {
 		defer cancel()
 		h.serveError(w, asked, refuse.ErrForbidden)
@@ -178,7 +139,7 @@ const upFromShard = "../../"
 
 // pagesOf returns the pages of a shard. Its database is reached when they are first asked for.
 func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
-	sharded, ok := h.asked.Reader.(sharder)
+	sharded, ok := h.asked.Reader.(ask.Sharder)
 	if !ok {
 		return nil, refuse.ErrNoShard
 	}
@@ -209,7 +170,7 @@ func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
 	options.Clock, options.Missing, options.Check = nil, nil, nil
 	pages := New(shown, options)
 	pages.changes, pages.up, pages.all, pages.shard = h.changes, upFromShard, h, shard
-	pages.asked.change = h.changeOn(shard)
+	pages.asked.Change = h.changeOn(shard)
 	h.shards.known[shard] = pages
 	return pages, nil
 }
@@ -220,17 +181,17 @@ func (h *Handler) forget() {
 		h.all.forget()
 		return
 	}
-	h.asked.forget()
+	h.asked.Forget()
 	h.shards.mutex.Lock()
 	defer h.shards.mutex.Unlock()
 	for _, pages := range h.shards.known {
-		pages.asked.forget()
+		pages.asked.Forget()
 	}
 }
 
 // changeOn is how tasks of a shard are changed: with what that means on other shards.
 func (h *Handler) changeOn(shard string) bulk.SeenChange {
-	if h.asked.change == nil {
+	if h.asked.Change == nil {
 		return nil
 	}
 	prefix := stint.TaskID(shard + "/")
@@ -242,7 +203,7 @@ func (h *Handler) changeOn(shard string) bulk.SeenChange {
 		for i := range tasks {
 			tasks[i].ID = prefix + tasks[i].ID
 		}
-		affected, err := h.asked.change(ctx, states, tasks, dryRun, change)
+		affected, err := h.asked.Change(ctx, states, tasks, dryRun, change)
 		affected.Tasks = withoutPrefix(affected.Tasks, prefix)
 		var named *stint.TaskError
 		if errors.As(err, &named) {
@@ -260,114 +221,6 @@ func withoutPrefix(ids []stint.TaskID, prefix stint.TaskID) []stint.TaskID {
 	return ids
 }
 
-// shardOf is the shard of a task; empty if the store has none.
-func (a *asked) shardOf(id stint.TaskID) string {
-	if _, ok := a.Reader.(sharder); !ok {
-		return ""
-	}
-	shard, _, _ := strings.Cut(string(id), "/")
-	return shard
-}
-
-// onShard is the address of the page of a task on its shard, and the shard; empty if the store has
-// none.
-func (a *asked) onShard(id stint.TaskID) (shard, address string) {
-	if shard = a.shardOf(id); shard == "" {
-		return "", ""
-	}
-	task := strings.TrimPrefix(string(id), shard+"/")
-	return shard, shardFolder(shard) + show.Link("task", "id", task)
-}
-
-// shardsWith are the pages of an action on the shards that have it, and on those where it is
-// paused.
-func (a *asked) shardsWith(ctx context.Context, action string) (on, pausedOn []show.Part) {
-	if a.shards == nil {
-		return nil, nil
-	}
-	found, err := a.shards.Get(ctx)
-	if err != nil {
-		return nil, nil
-	}
-	for i := range found {
-		there := show.Part{
-			Text: display.Text(found[i].Shard),
-			Link: shardFolder(found[i].Shard) + show.Link("action", "name", action),
-		}
-		for k := range found[i].Actions {
-			if s := &found[i].Actions[k]; s.Action == action {
-				on = append(on, there)
-				if s.Paused {
-					pausedOn = append(pausedOn, there)
-				}
-			}
-		}
-	}
-	return on, pausedOn
-}
-
-// leavingOut makes a change without the tasks because of which it is refused. Each shard makes its
-// part of it for itself: if one does not answer, the tasks on it are left out.
-func (a *asked) leavingOut(
-	ctx context.Context, tasks []bulk.Task,
-	change func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error),
-) (affected stint.Affected, refused []bulk.Refusal, err error) {
-	parts := a.byShard(tasks)
-	if len(parts) <= 1 {
-		return bulk.LeavingOut(ctx, a, tasks, change)
-	}
-	// At once, since it may depend on what another shard does.
-	affected, err = change(ctx, tasks)
-	if err == nil {
-		return affected, nil, nil
-	}
-	done := map[stint.TaskID]bool{}
-	for _, id := range affected.Tasks {
-		done[id] = true
-	}
-	errs := []error{err}
-	for _, tasks := range parts {
-		tasks = slices.DeleteFunc(tasks, func(task bulk.Task) bool { return done[task.ID] })
-		part, left, err := bulk.LeavingOut(ctx, a, tasks, change)
-		refused = append(refused, left...)
-		if err != nil {
-			errs = append(errs, err)
-			refused = append(refused, bulk.Refusal{Tasks: bulk.IDs(tasks), Err: &silentError{err}})
-			continue
-		}
-		affected.Tasks = append(affected.Tasks, part.Tasks...)
-		affected.Others += part.Others
-		affected.InProgress += part.InProgress
-	}
-	if len(errs) > len(parts) || len(done) == len(tasks) { // no part says what kept it
-		return affected, refused, errors.Join(errs...)
-	}
-	return affected, refused, nil
-}
-
-// byShard returns the tasks of each shard, all together if the store has none.
-func (a *asked) byShard(tasks []bulk.Task) (parts [][]bulk.Task) {
-	at := map[string]int{}
-	for _, task := range tasks {
-		shard := a.shardOf(task.ID)
-		i, ok := at[shard]
-		if !ok {
-			i, parts = len(parts), append(parts, nil)
-			at[shard] = i
-		}
-		parts[i] = append(parts[i], task)
-	}
-	return parts
-}
-
-// A silentError is why a shard did not say what became of its part of a change.
-type silentError struct{ err error }
-
-func (e *silentError) Error() string { return e.err.Error() }
-
-// Unwrap returns that error.
-func (e *silentError) Unwrap() error { return e.err }
-
 // shardNotices says of each shard what needs attention there, the worst first.
 func (h *Handler) shardNotices(
 	found []views.Stats, actors []stint.ActorInfo,
@@ -378,7 +231,7 @@ func (h *Handler) shardNotices(
 			n.What = append(show.Say(display.Text(found[i].Shard)+": "), n.What...)
 			n.Key = found[i].Shard + " " + n.Key
 			if n.Where != "" {
-				n.Where = shardFolder(found[i].Shard) + n.Where
+				n.Where = ask.ShardFolder(found[i].Shard) + n.Where
 			}
 			all = append(all, n)
 		}
@@ -387,7 +240,7 @@ func (h *Handler) shardNotices(
 }
 
 // ofShards reports whether the pages are those of shards: all, or one of several.
-func (h *Handler) ofShards() bool { return h.asked.shards != nil || h.up != "" }
+func (h *Handler) ofShards() bool { return h.asked.Shards != nil || h.up != "" }
 
 // answersFrom says who answers tasks that nobody is given.
 func (h *Handler) answersFrom() string {

@@ -3,12 +3,12 @@ package ui
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/graphs"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/ui/internal/why"
@@ -53,19 +53,19 @@ type fact struct {
 func task(h *Handler, r *request) (view, error) {
 	ctx, query := r.Context(), r.URL.Query()
 	id := stint.TaskID(query.Get("id"))
-	found, err := h.asked.task(ctx, id)
+	found, err := h.asked.Task(ctx, id)
 	if err != nil {
 		return view{}, err
 	}
-	e := found.why
-	e.Now = h.asked.clock.Now(ctx) // the answer may be that to somebody who asked before
+	e := found.Why
+	e.Now = h.asked.Clock.Now(ctx) // the answer may be that to somebody who asked before
 	data := taskData{
 		Partly: r.partly,
 		Task:   e.Task, Why: why.Of(&e), Facts: facts(&e), Steps: e.Steps, Now: e.Now,
 		Progress: e.Task.Progress, MayReadBody: r.may(ReadBodies),
 		NetworkLink: show.Link("network", "id", string(id)), Commands: commandsFor(&e.Task),
 	}
-	if shard, address := h.asked.onShard(id); shard != "" {
+	if shard, address := h.asked.OnShard(id); shard != "" {
 		there := show.Part{Text: display.Text(shard), Link: address}
 		data.Facts = append(data.Facts, fact{"Shard", show.Say(there)})
 		if e.Limits != nil {
@@ -80,7 +80,7 @@ func task(h *Handler, r *request) (view, error) {
 	}
 	data.Offers = h.taskOffers(r, &e)
 	data.Timeline, data.TriesMissing = timeline(&e, found)
-	if graph, err := h.asked.graphs.get(ctx, id); err == nil {
+	if graph, err := h.asked.Graphs.Get(ctx, id); err == nil {
 		data.Before, data.After = graphs.Around(graph, id, data.MayReadBody)
 		data.addOrigins(graph)
 		h.offerOrigins(r, &data, graph)
@@ -136,7 +136,7 @@ func (h *Handler) taskOffers(r *request, e *stint.Explanation) (offers []*offer)
 
 // addValues adds the body and the result.
 func (h *Handler) addValues(r *request, data *taskData) error {
-	info, large, err := h.asked.values.of(r.Context(), &data.Task)
+	info, large, err := h.asked.Values.Of(r.Context(), &data.Task)
 	if err != nil {
 		return err
 	}
@@ -224,8 +224,8 @@ type event struct {
 
 // timeline is the life of a task so far, the newest first. It also says whether tries are missing
 // that the store does not keep.
-func timeline(e *stint.Explanation, found *taskAnswer) ([]event, bool) {
-	task, kept, now := &e.Task, found.history.Tries, e.Now
+func timeline(e *stint.Explanation, found *ask.TaskAnswer) ([]event, bool) {
+	task, kept, now := &e.Task, found.History.Tries, e.Now
 	all := []event{{
 		At: show.NewMoment(task.InsertedAt, now), Icon: "inserted", What: show.Say("Inserted"),
 		Key: "inserted",
@@ -271,7 +271,7 @@ func timeline(e *stint.Explanation, found *taskAnswer) ([]event, bool) {
 	if task.State == stint.StateInProgress {
 		past--
 	}
-	for _, changed := range slices.Backward(changeEvents(found.changed, task.InsertedAt, now)) {
+	for _, changed := range slices.Backward(changeEvents(found.Changed, task.InsertedAt, now)) {
 		i := len(all)
 		for i > 0 && all[i-1].At.Exact > changed.At.Exact {
 			i--
@@ -281,9 +281,6 @@ func timeline(e *stint.Explanation, found *taskAnswer) ([]event, bool) {
 	slices.Reverse(all)
 	return all, past > len(kept)
 }
-
-// triesMax is how many tries are shown, the latest ones.
-const triesMax = 100
 
 func tryEvent(try *stint.Try, now time.Time) event {
 	e := event{
@@ -307,16 +304,6 @@ func tryEvent(try *stint.Try, now time.Time) event {
 		e.Icon = string(stint.StateAborted)
 	}
 	return e
-}
-
-// tail is the end of what an owner said, which is where errors are.
-func tail(text string) string {
-	const bytesMax = 4 << 10
-	text = strings.TrimSpace(text)
-	if len(text) <= bytesMax {
-		return text
-	}
-	return "…" + strings.ToValidUTF8(strings.Clone(text[len(text)-bytesMax:]), "")
 }
 
 // originsMax is how many origins are named.

@@ -133,7 +133,7 @@ func tasks(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	filter, asked := newTaskFilter(query)
-	found, err := h.asked.list(r.Context(), asked)
+	found, err := h.asked.List(r.Context(), asked)
 	if err != nil {
 		return view{}, err
 	}
@@ -155,7 +155,7 @@ func tasks(h *Handler, r *request) (view, error) {
 	if asked.After != "" {
 		data.First = withCursor(query, "")
 	}
-	if stats, err := h.asked.stats.Get(r.Context()); err == nil {
+	if stats, err := h.asked.Counts.Get(r.Context()); err == nil {
 		for i := range stats.Actions[:min(len(stats.Actions), choicesMax)] {
 			data.Actions = append(data.Actions, stats.Actions[i].Action)
 		}

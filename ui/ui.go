@@ -34,6 +34,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/graphs"
 	"github.com/stint-tasks/stint/ui/internal/kept"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
@@ -133,7 +134,7 @@ const timeoutDefault = 5 * time.Second
 type Handler struct {
 	options Options
 	changes *slog.Logger
-	asked   *asked
+	asked   *ask.Store
 	pages   map[string]page
 	served  http.Handler
 
@@ -178,7 +179,7 @@ func New(store Store, options Options) *Handler {
 		options.CommandFlags = func(*http.Request) string { return "" }
 	}
 	if options.Missing == nil {
-		options.Missing = missingOf(store)
+		options.Missing = ask.MissingOf(store)
 	}
 	changes := options.Logger
 	if changes == nil {
@@ -186,7 +187,7 @@ func New(store Store, options Options) *Handler {
 	}
 	options.Logger = safely.LoggerOr(options.Logger)
 	h := &Handler{
-		options: options, asked: newAsked(store, askOptions{
+		options: options, asked: ask.New(store, ask.Options{
 			Clock: options.Clock, Check: options.Check, Timeout: options.Timeout,
 		}), pages: map[string]page{},
 		changes: safely.LoggerOr(changes), changing: make(chan struct{}, changesMax),
@@ -236,16 +237,16 @@ func allPages() []page {
 func (h *Handler) has(page string) bool {
 	switch page {
 	case "limits":
-		return h.asked.limits != nil
+		return h.asked.Limits != nil
 	case "schedules":
-		return h.asked.schedules != nil
+		return h.asked.Schedules != nil
 	case "check", "begin-check":
-		return h.asked.checks.ask != nil
+		return h.asked.Checks.Ask != nil
 	case "shards":
-		return h.asked.shards != nil
+		return h.asked.Shards != nil
 	case "changes":
 		_, ok := h.asked.Reader.(verbs.Auditor)
-		return ok && h.asked.shards == nil // each shard has a list of its own
+		return ok && h.asked.Shards == nil // each shard has a list of its own
 	}
 	return true
 }
@@ -305,7 +306,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	asked.Request = r.WithContext(ctx)
-	asked.now = h.asked.clock.Now(ctx)
+	asked.now = h.asked.Clock.Now(ctx)
 	var err error
 	switch {
 	case !asked.may(Read):
@@ -327,7 +328,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 	case !asked.may(found.needs):
 		err = refuse.ErrForbidden
 	default:
-		asked.page, asked.partly = found, h.asked.partly(ctx)
+		asked.page, asked.partly = found, h.asked.Partly(ctx)
 		err = found.serve(h, w, asked)
 	}
 	if err != nil {
@@ -339,7 +340,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 func (h *Handler) serveOtherSite(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	asked := &request{Request: r, may: func(Verb) bool { return false }}
-	asked.now = h.asked.clock.Now(r.Context())
+	asked.now = h.asked.Clock.Now(r.Context())
 	h.serveError(w, asked, refuse.ErrOtherSite)
 }
 

@@ -45,7 +45,7 @@ const waitingTitle = "Waiting for answers"
 // waiting lists the tasks that wait for answers.
 func waiting(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
-	found, err := h.asked.list(r.Context(), stint.Filter{
+	found, err := h.asked.List(r.Context(), stint.Filter{
 		Actions: []string{stint.External}, States: []stint.State{stint.StateReady},
 		After: stint.Cursor(query.Get("after")), Limit: waitingMax,
 	})
@@ -80,7 +80,7 @@ func waiting(h *Handler, r *request) (view, error) {
 	if query.Get("after") != "" {
 		data.First = "waiting"
 	}
-	if stats, err := h.asked.stats.Get(r.Context()); err == nil {
+	if stats, err := h.asked.Counts.Get(r.Context()); err == nil {
 		data.count(stats)
 	}
 	if h.ofShards() { // which have tasks of this kind for themselves
@@ -104,7 +104,7 @@ func (d *waitingData) count(stats stint.Stats) {
 
 // standsFor is the task of another shard that a task stands for; nil if it is none of these.
 func (h *Handler) standsFor(id stint.TaskID) *show.Part {
-	if shard := h.asked.shardOf(id); shard != "" {
+	if shard := h.asked.ShardOf(id); shard != "" {
 		id = stint.TaskID(strings.TrimPrefix(string(id), shard+"/"))
 	}
 	shard, task, ok := views.StandsFor(id)

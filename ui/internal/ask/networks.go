@@ -1,4 +1,4 @@
-package ui
+package ask
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/kept"
 )
 
-// networks are those that were asked for last. All tasks of a network that is not cut have the same
+// Networks are those that were asked for last. All tasks of a network that is not cut have the same
 // one, so they share it.
-type networks struct {
+type Networks struct {
 	ask    func(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 	recent kept.Answers[*netAnswer]
 
@@ -19,20 +19,8 @@ type networks struct {
 	holds []held // by which task others are asked for, the latest last
 }
 
-// A netAnswer is the network around a task.
-type netAnswer struct {
-	*stint.Graph
-	has map[stint.TaskID]bool
-}
-
-// A held network is one of which all tasks are known.
-type held struct {
-	asked stint.TaskID
-	has   map[stint.TaskID]bool
-}
-
-// get returns the network around a task.
-func (g *networks) get(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
+// Get returns the network around a task.
+func (g *Networks) Get(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
 	if by := g.by(id); by != id {
 		// Otherwise that task is gone, or this one has left its network.
 		if found, err := g.around(ctx, by); err == nil && found.has[id] {
@@ -47,7 +35,7 @@ func (g *networks) get(ctx context.Context, id stint.TaskID) (*stint.Graph, erro
 }
 
 // by returns the task by which the network of another one was asked for, or that one itself.
-func (g *networks) by(id stint.TaskID) stint.TaskID {
+func (g *Networks) by(id stint.TaskID) stint.TaskID {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	for _, h := range g.holds {
@@ -58,7 +46,7 @@ func (g *networks) by(id stint.TaskID) stint.TaskID {
 	return id
 }
 
-func (g *networks) around(ctx context.Context, id stint.TaskID) (*netAnswer, error) {
+func (g *Networks) around(ctx context.Context, id stint.TaskID) (*netAnswer, error) {
 	return g.recent.Get(ctx, string(id), func(ctx context.Context) (*netAnswer, error) {
 		graph, err := g.ask(ctx, id)
 		found := &netAnswer{Graph: graph}
@@ -76,7 +64,7 @@ func (g *networks) around(ctx context.Context, id stint.TaskID) (*netAnswer, err
 
 // note notes which tasks a network has, unless there is none, or it goes on, so that others have
 // another one.
-func (g *networks) note(id stint.TaskID, found *netAnswer) {
+func (g *Networks) note(id stint.TaskID, found *netAnswer) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
 	g.holds = slices.DeleteFunc(g.holds, func(h held) bool { return h.asked == id })
@@ -88,3 +76,18 @@ func (g *networks) note(id stint.TaskID, found *netAnswer) {
 	}
 	g.holds = append(g.holds, held{id, found.has})
 }
+
+// A netAnswer is the network around a task.
+type netAnswer struct {
+	*stint.Graph
+	has map[stint.TaskID]bool
+}
+
+// A held network is one of which all tasks are known.
+type held struct {
+	asked stint.TaskID
+	has   map[stint.TaskID]bool
+}
+
+// graphsMax is how many answers about networks are kept for those who ask the same.
+const graphsMax = 8
