@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/ui/internal/why"
@@ -151,7 +152,7 @@ func (h *Handler) changeTasks(
 		}
 	}
 	if filter, err := url.ParseQuery(form.Get("filter")); err == nil && len(filter) > 0 &&
-		isText(filter) && len(form.Get("filter")) < linkMax {
+		filters.IsText(filter) && len(form.Get("filter")) < linkMax {
 		m.told.Set("filter", filter.Encode())
 	}
 	m.told.Set("back", h.shortLink(r))

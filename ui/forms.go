@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 )
 
@@ -31,11 +32,11 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 		}
 		return kind{}, refuse.ErrBadForm
 	}
-	if !isText(r.PostForm) {
+	if !filters.IsText(r.PostForm) {
 		return kind{}, refuse.ErrNotText
 	}
 	if !r.PostForm.Has("do") {
-		return kind{}, badFields(nil, []string{"do"}, nil)
+		return kind{}, refuse.BadFields(nil, []string{"do"}, nil)
 	}
 	k, ok := kindNamed(r.PostForm.Get("do"))
 	switch {
@@ -55,10 +56,10 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 	switch {
 	case err != nil:
 		return k, refuse.ErrBadForm
-	case !isText(filter):
+	case !filters.IsText(filter):
 		return k, refuse.ErrNotText
 	}
-	return k, checkTaskQuery(filter)
+	return k, filters.Check(filter)
 }
 
 // Texts in forms are written so that browsers send them as they are, with whatever is in them:
@@ -68,7 +69,7 @@ func packText(text string) string { return url.QueryEscape(text) }
 
 func unpackText(packed string) (string, error) {
 	text, err := url.QueryUnescape(packed)
-	if err != nil || !isText(url.Values{"": {text}}) {
+	if err != nil || !filters.IsText(url.Values{"": {text}}) {
 		return "", refuse.ErrBadForm
 	}
 	return text, nil
@@ -84,7 +85,7 @@ func unpackTasks(values []string) ([]bulk.Task, error) {
 		return nil, refuse.ErrBadForm
 	}
 	for i := range tasks {
-		if !isText(url.Values{"": {string(tasks[i].ID)}}) {
+		if !filters.IsText(url.Values{"": {string(tasks[i].ID)}}) {
 			return nil, refuse.ErrNotText
 		}
 	}
@@ -118,7 +119,7 @@ func (h *Handler) localLink(address string) string {
 	name, query, _ := strings.Cut(address, "?")
 	found, ok := h.pages[strings.TrimPrefix(name, "./")]
 	values, err := url.ParseQuery(query)
-	if !ok || found.post || err != nil || !isText(values) || len(query) > queryBytesMax {
+	if !ok || found.post || err != nil || !filters.IsText(values) || len(query) > queryBytesMax {
 		return "./"
 	}
 	if len(values) == 0 {

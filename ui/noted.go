@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -99,7 +100,7 @@ type changesData struct {
 // listChanges lists who has changed what, the newest first.
 func listChanges(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
-	if err := checkQuery(query, "", "id", "action", "after"); err != nil {
+	if err := filters.CheckNames(query, "", "id", "action", "after"); err != nil {
 		return view{}, err
 	}
 	filter := stint.ChangeFilter{

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/ask"
+	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/kept"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
@@ -111,7 +112,7 @@ func (h *Handler) chosen(
 		return found, show.States(), nil, err
 	}
 	filter, err = url.ParseQuery(form.Get("filter"))
-	if err != nil || !isText(filter) {
+	if err != nil || !filters.IsText(filter) {
 		return found, nil, nil, refuse.ErrBadForm
 	}
 	found, inStates, err = h.findTasks(r.Context(), k, filter)
@@ -255,7 +256,7 @@ func (h *Handler) moreAre(
 func (h *Handler) countOf(
 	ctx context.Context, filter url.Values, inStates []stint.State,
 ) (count int64, known bool) {
-	f, _ := newTaskFilter(filter)
+	f, _ := filters.New(filter)
 	if f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Age != "" {
 		return 0, false
 	}
@@ -281,7 +282,7 @@ func (h *Handler) countOf(
 func (h *Handler) findTasks(
 	ctx context.Context, k *kind, query url.Values,
 ) (found bulk.Found, states []stint.State, err error) {
-	_, filter := newTaskFilter(query)
+	_, filter := filters.New(query)
 	filter.NewestFirst = false
 	states = k.states
 	if k.name == "retry" {
@@ -470,9 +471,9 @@ func commandTo(k *kind, to stint.TaskChanges, filter url.Values, tasks []bulk.Ta
 		}
 		return does + " " + id + flags
 	}
-	f, asked := newTaskFilter(filter)
+	f, asked := filters.New(filter)
 	asked.NewestFirst = false
-	line := commandOf(f, asked)
+	line := filters.Command(f, asked)
 	if line == "" || !f.Present {
 		return ""
 	}

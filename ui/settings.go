@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
@@ -322,7 +323,7 @@ type numberField struct {
 
 type perField struct {
 	Name, Value string
-	Choices     []choice
+	Choices     []filters.Choice
 }
 
 // A formError is that of a form with a value that the store does not take.
@@ -408,17 +409,17 @@ func limitsPage(action string, now *stint.ActionLimits, values url.Values) previ
 }
 
 // pers are the times of a rate to choose from.
-func pers(present string) []choice {
+func pers(present string) []filters.Choice {
 	const day = 24 * time.Hour
-	all := []choice{
-		{time.Second.String(), "per second"},
-		{time.Minute.String(), "per minute"},
-		{time.Hour.String(), "per hour"},
-		{day.String(), "per day"},
+	all := []filters.Choice{
+		{Value: time.Second.String(), Text: "per second"},
+		{Value: time.Minute.String(), Text: "per minute"},
+		{Value: time.Hour.String(), Text: "per hour"},
+		{Value: day.String(), Text: "per day"},
 	}
-	isPresent := func(c choice) bool { return c.Value == present }
+	isPresent := func(c filters.Choice) bool { return c.Value == present }
 	if present != "" && !slices.ContainsFunc(all, isPresent) {
-		all = append(all, choice{present, "per " + present})
+		all = append(all, filters.Choice{Value: present, Text: "per " + present})
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/ask"
+	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -20,7 +21,7 @@ type alikeData struct {
 // errorsAlike lists the tasks of a group of errors: that of an action and what was said.
 func errorsAlike(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
-	if err := checkQuery(query, "", "action", "error"); err != nil {
+	if err := filters.CheckNames(query, "", "action", "error"); err != nil {
 		return view{}, err
 	}
 	found, err := h.asked.Troubles.Get(r.Context())

@@ -25,16 +25,15 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"path"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/ui/internal/ask"
+	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/graphs"
 	"github.com/stint-tasks/stint/ui/internal/kept"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
@@ -323,7 +322,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 		err = refuse.ErrMethod
 	case len(r.URL.RawQuery) > queryBytesMax:
 		err = refuse.ErrLongQuery
-	case !isText(r.URL.Query()):
+	case !filters.IsText(r.URL.Query()):
 		err = refuse.ErrNotText
 	case !asked.may(found.needs):
 		err = refuse.ErrForbidden
@@ -342,18 +341,6 @@ func (h *Handler) serveOtherSite(w http.ResponseWriter, r *http.Request) {
 	asked := &request{Request: r, may: func(Verb) bool { return false }}
 	asked.now = h.asked.Clock.Now(r.Context())
 	h.serveError(w, asked, refuse.ErrOtherSite)
-}
-
-// isText reports whether parameters are what the verbs of the store take.
-func isText(query url.Values) bool {
-	for _, values := range query {
-		for _, value := range values {
-			if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // mountedAt is the last part of the path that a browser asked for; empty if it ends with a slash.

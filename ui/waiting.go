@@ -12,6 +12,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
@@ -29,7 +30,7 @@ func changeWaiting(with wanted) bulk.Change {
 type waitingForm struct {
 	Start, At, Priority, Tries, Key string
 	NoKey                           bool
-	Starts                          []choice
+	Starts                          []filters.Choice
 	Problem                         string
 }
 
@@ -46,9 +47,9 @@ const (
 )
 
 // starts are when tasks may start, to choose from.
-func starts() []choice {
+func starts() []filters.Choice {
 	const day = 24 * time.Hour
-	all := []choice{{"", "as it is"}, {"now", "now"}}
+	all := []filters.Choice{{Text: "as it is"}, {Value: "now", Text: "now"}}
 	for _, after := range []struct {
 		time time.Duration
 		text string
@@ -59,7 +60,7 @@ func starts() []choice {
 		{day, "in a day"},
 		{7 * day, "in a week"},
 	} {
-		all = append(all, choice{after.time.String(), after.text})
+		all = append(all, filters.Choice{Value: after.time.String(), Text: after.text})
 	}
 	return all
 }
