@@ -221,24 +221,6 @@ func withoutPrefix(ids []stint.TaskID, prefix stint.TaskID) []stint.TaskID {
 	return ids
 }
 
-// shardNotices says of each shard what needs attention there, the worst first.
-func (h *Handler) shardNotices(
-	found []views.Stats, actors []stint.ActorInfo,
-) (all []notice) {
-	for i := range found {
-		for _, n := range notices(found[i].Stats, stint.Problems{},
-			actors, h.answersFrom(), false) {
-			n.What = append(show.Say(display.Text(found[i].Shard)+": "), n.What...)
-			n.Key = found[i].Shard + " " + n.Key
-			if n.Where != "" {
-				n.Where = ask.ShardFolder(found[i].Shard) + n.Where
-			}
-			all = append(all, n)
-		}
-	}
-	return worstFirst(all)
-}
-
 // ofShards reports whether the pages are those of shards: all, or one of several.
 func (h *Handler) ofShards() bool { return h.asked.Shards != nil || h.up != "" }
 

@@ -51,3 +51,11 @@ func Rate(perSecond float64) string {
 	}
 	return display.Number(int64(perSecond/thousand+0.5)) + "k"
 }
+
+// Seen says of what there is none that this is as far as whoever asks may see it.
+func Seen(partly bool) string {
+	if partly {
+		return " that you may see"
+	}
+	return ""
+}

@@ -1,0 +1,203 @@
+// Package notices says what needs attention, as far as counts and errors tell.
+package notices
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/views"
+	"github.com/stint-tasks/stint/ui/internal/ask"
+	"github.com/stint-tasks/stint/ui/internal/show"
+)
+
+// A Notice is something that needs attention, or may.
+type Notice struct {
+	Bad   bool
+	What  show.Sentence
+	Where string // a page that tells more
+	Key   string // what tells it from the others
+	age   time.Duration
+}
+
+const (
+	// readyLong is for how long a task may be ready before somebody should know.
+	readyLong = time.Minute
+	// behindLong is for how long, although somebody performs tasks of the action.
+	behindLong = 10 * time.Minute
+	// pruningLong is how far pruning may be behind: half a minute is usual.
+	pruningLong = 5 * time.Minute
+	// noticesMax is how many notices of a kind there are.
+	noticesMax = 5
+)
+
+// Of says what needs attention, the worst first.
+func Of(
+	stats stint.Stats, found stint.Problems, actors []stint.ActorInfo, answersFrom string,
+	partly bool,
+) []Notice {
+	asked := map[string]bool{}
+	for _, actor := range actors {
+		for _, action := range actor.Actions {
+			asked[action] = true
+		}
+	}
+	var all []Notice
+	all = append(all, OfErrors(found)...)
+	var stuck, paused []Notice
+	for i := range stats.Actions {
+		a := &stats.Actions[i]
+		waits := display.Count(a.Ready, "task")
+		page := show.Link("action", "name", a.Action)
+		switch {
+		case a.Action == stint.External && a.Ready > 0:
+			page = "waiting"
+			verb := " wait"
+			if a.Ready == 1 {
+				verb = " waits"
+			}
+			paused = append(paused, Notice{
+				What: show.Say(waits + verb + " for an answer " + answersFrom + "."), Where: page,
+				Key: "answers",
+			})
+		case a.Action == stint.External || a.Action == stint.Spontaneous:
+		case a.Paused:
+			paused = append(paused, Notice{
+				What:  show.Say(show.Action(a.Action), " is paused: "+waits+" ready."),
+				Where: page, Key: "paused " + a.Action,
+			})
+		case a.OldestReady > readyLong && a.InProgress == 0 && !asked[a.Action]:
+			stuck = append(stuck, Notice{
+				Bad: a.Ready > a.Parked, Where: page, Key: "stuck " + a.Action, age: a.OldestReady,
+				What: show.Say("No registered actor"+show.Seen(partly)+" performs ",
+					show.Action(a.Action), ": "+waits+" ready, the oldest for "+
+						display.Span(a.OldestReady)+heldUp(a)+"."),
+			})
+		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
+			stuck = append(stuck, Notice{
+				Where: page, Key: "late " + a.Action, age: a.OldestReady,
+				What: show.Say(show.Action(a.Action), " is behind: "+waits+" ready, the oldest "+
+					"for "+display.Span(a.OldestReady)+heldUp(a)+"."),
+			})
+		}
+	}
+	slices.SortStableFunc(stuck, func(a, b Notice) int { return cmp.Compare(b.age, a.age) })
+	all = append(all, atMost(stuck, "actions wait")...)
+	all = append(all, atMost(paused, "actions are paused")...)
+	if stats.PruningBehind > pruningLong {
+		all = append(all, Notice{
+			Bad: true, Key: "pruning",
+			What: show.Say("Finished tasks stay too long: pruning is " +
+				display.Span(stats.PruningBehind) + " behind."),
+		})
+	}
+	return WorstFirst(all)
+}
+
+// heldUp says what holds tasks of an action up, as far as counts tell.
+func heldUp(a *stint.ActionStats) string {
+	text := ""
+	if IsFull(a) {
+		text = "; its limit is full"
+	}
+	if a.Parked > 0 {
+		text += "; " + display.Number(a.Parked) + " parked by limits, pauses or turns of their keys"
+	}
+	return text
+}
+
+// IsFull reports whether the limit of an action is full.
+func IsFull(a *stint.ActionStats) bool {
+	return a.Concurrency > 0 && a.InProgress >= int64(a.Concurrency)
+}
+
+// WorstFirst puts notices first that call for action, and keeps the order of the others.
+func WorstFirst(all []Notice) []Notice {
+	slices.SortStableFunc(all, func(a, b Notice) int {
+		switch {
+		case a.Bad == b.Bad:
+			return 0
+		case a.Bad:
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// atMost names some notices, and says how many more there are, if it is more than one.
+func atMost(all []Notice, kind string) []Notice {
+	if len(all) <= noticesMax+1 {
+		return all
+	}
+	return append(all[:noticesMax:noticesMax], Notice{
+		What: show.Say(fmt.Sprintf("%d more %s.", len(all)-noticesMax, kind)), Where: "actions",
+		Key: "more " + kind, Bad: all[noticesMax].Bad,
+	})
+}
+
+// OfHidden are the actions whose failures no group of errors counts.
+func OfHidden(hidden []ask.HiddenAction) (all []Notice) {
+	for _, one := range hidden {
+		verb := " are"
+		if one.Aborted == 1 {
+			verb = " is"
+		}
+		all = append(all, Notice{
+			Bad: true, Where: one.Link, Key: "hidden " + one.Action,
+			What: show.Say(show.Action(one.Action), ": "+display.Count(one.Aborted, "task")+verb+
+				" aborted, of which no group of errors tells: others failed too often since."),
+		})
+	}
+	return atMost(all, "actions have aborted tasks of which no group tells")
+}
+
+// OfErrors are the largest groups of errors.
+func OfErrors(found stint.Problems) []Notice {
+	const most = 3
+	var all []Notice
+	for i, group := range found.Errors {
+		if i == most && len(found.Errors) > most+1 {
+			all = append(all, Notice{
+				Bad: true, Where: "problems", Key: "errors",
+				What: show.Say(fmt.Sprintf("%d more kinds of errors.", len(found.Errors)-most)),
+			})
+			break
+		}
+		said := ""
+		if group.Error != "" {
+			said = ": “" + display.Text(show.FirstWords(group.Error)) + "”"
+		}
+		verb := " were"
+		if group.Tasks == 1 {
+			verb = " was"
+		}
+		all = append(all, Notice{
+			Bad: true, Where: show.Link("task", "id", string(group.Example)),
+			Key: "error " + group.Action + " " + group.Error,
+			What: show.Say(show.Action(group.Action), ": "+
+				display.Count(int64(group.Tasks), "task")+" failed or"+verb+" given back"+said),
+		})
+	}
+	return all
+}
+
+// OfShards says of each shard what needs attention there, the worst first.
+func OfShards(
+	found []views.Stats, actors []stint.ActorInfo, answersFrom string,
+) (all []Notice) {
+	for i := range found {
+		for _, n := range Of(found[i].Stats, stint.Problems{}, actors, answersFrom, false) {
+			n.What = append(show.Say(display.Text(found[i].Shard)+": "), n.What...)
+			n.Key = found[i].Shard + " " + n.Key
+			if n.Where != "" {
+				n.Where = ask.ShardFolder(found[i].Shard) + n.Where
+			}
+			all = append(all, n)
+		}
+	}
+	return WorstFirst(all)
+}
