@@ -1,13 +1,10 @@
 package ui
 
 import (
+	"cmp"
 	"slices"
-	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/internal/names"
-	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/charts"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
@@ -21,8 +18,8 @@ type actionsData struct {
 // actionsMax is how many actions are listed.
 const actionsMax = 1000
 
-// actions lists all actions.
-func actions(h *Handler, r *request) (view, error) {
+// actionsPage lists all actions.
+func actionsPage(h *Handler, r *request) (view, error) {
 	stats, err := h.asked.Counts.Get(r.Context())
 	if err != nil {
 		return view{}, err
@@ -34,92 +31,46 @@ func actions(h *Handler, r *request) (view, error) {
 	return view{name: "actions", data: data}, nil
 }
 
-type actionData struct {
-	Partly  bool // as in [request]
-	Name    string
-	Known   bool
-	Unknown names.Unknown // what was looked at, if it is not known
-	Row     actionRow
-	Spark   charts.Spark
-	Limits  *limitRow // nil if there are none
-	Errors  []stint.ErrorGroup
-	Slow    []stint.TaskInfo
-	Failing []stint.TaskInfo
-	Actors  []stint.ActorInfo
-	// Schedules are those that insert such tasks.
-	Schedules []stint.ScheduleInfo
-	Command   string
-	Offer     *offer // what can be done with the action
-	PauseKey  *offer
-	OnShards  []show.Part // its pages there
-	PausedOn  []show.Part
-	Now       time.Time
+// An actionRow is an action in a list.
+type actionRow struct {
+	stint.ActionStats
+	States []show.Tally
+	All    int64
+	Pace   charts.Pace
+	Link   string
 }
 
-// action shows what is known of an action.
-func action(h *Handler, r *request) (view, error) {
-	ctx := r.Context()
-	data := actionData{Partly: r.partly, Name: r.URL.Query().Get("name"), Now: r.now}
-	if display.Text(data.Name) == data.Name {
-		data.Command = "stint ls --action=" + display.Word(data.Name)
-	}
-	stats, found, actors, err := h.asked.All(ctx)
-	if err != nil {
-		return view{}, err
-	}
-	limits, err := h.asked.LimitsOf(ctx, data.Name)
-	if err != nil {
-		return view{}, err
-	}
-	if limits != nil {
-		row := newLimitRow(limits)
-		h.offerLimits(r, &row)
-		data.Limits, data.Offer = &row, row.Offer
-	} else {
-		row := limitRow{ActionLimits: stint.ActionLimits{Action: data.Name}}
-		h.offerLimits(r, &row)
-		data.Offer = row.Offer
-	}
-	data.PauseKey = h.offer(r, []field{
-		{"what", "key"}, {"action", packText(data.Name)}, {"back", here(r)},
-	}, "pause").called("Pause the key")
-	for _, row := range actionRows(stats, &h.asked.Rates) {
-		if row.Action == data.Name {
-			data.Row = row
+// actionRows are the actions, those first that have most to do.
+func actionRows(stats stint.Stats, rates *charts.Rates) []actionRow {
+	rows := make([]actionRow, 0, len(stats.Actions))
+	for i := range stats.Actions {
+		row := actionRow{
+			ActionStats: stats.Actions[i],
+			Link:        show.Link("action", "name", stats.Actions[i].Action),
+			Pace:        rates.Now(stats.Actions[i].Action),
 		}
-	}
-	data.Spark = h.asked.Rates.Spark(data.Name)
-	data.OnShards, data.PausedOn = h.asked.ShardsWith(ctx, data.Name)
-	if data.Errors, err = h.asked.ErrorsOf(ctx, &found, data.Name); err != nil {
-		return view{}, err
-	}
-	data.Slow = ofAction(found.Slow, data.Name)
-	data.Failing = ofAction(found.Failing, data.Name)
-	for _, actor := range actors {
-		if slices.Contains(actor.Actions, data.Name) {
-			data.Actors = append(data.Actors, actor)
+		for state, tasks := range row.ByState() {
+			row.All += tasks
+			row.States = append(row.States, show.Tally{
+				State: state, Tasks: tasks, Estimated: slices.Contains(stats.Estimated, state),
+				At:   stats.EstimatedAt,
+				Link: show.Link("tasks", "state", string(state), "action", row.Action),
+			})
 		}
+		rows = append(rows, row)
 	}
-	data.Schedules = h.asked.SchedulesOf(ctx, data.Name)
-	unknown, err := names.UnknownActions(ctx, ask.Names{Store: h.asked}, false, data.Name)
-	switch {
-	case err != nil:
-		return view{}, err
-	case len(unknown) > 0:
-		data.Unknown = unknown[0]
-	case data.Row.Action == "":
-		none := stint.Stats{Actions: []stint.ActionStats{{Action: data.Name}}}
-		data.Row = actionRows(none, &h.asked.Rates)[0]
-	}
-	data.Known = len(unknown) == 0
-	return view{name: "action", title: show.Text(data.Name), data: data}, nil
-}
-
-// ofAction are the first tasks of an action.
-func ofAction(tasks []stint.TaskInfo, action string) []stint.TaskInfo {
-	const most = 20
-	tasks = slices.DeleteFunc(slices.Clone(tasks), func(task stint.TaskInfo) bool {
-		return task.Action != action
+	// By what does not change from one second to the next, so that rows stay where they are.
+	slices.SortStableFunc(rows, func(a, b actionRow) int {
+		return cmp.Compare(magnitude(b.All), magnitude(a.All))
 	})
-	return tasks[:min(len(tasks), most)]
+	return rows
+}
+
+// magnitude is how many digits a number has.
+func magnitude(n int64) int {
+	digits := 0
+	for ; n > 0; n /= 10 {
+		digits++
+	}
+	return digits
 }

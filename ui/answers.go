@@ -15,9 +15,6 @@ import (
 	"github.com/stint-tasks/stint/verbs"
 )
 
-// An answerForm is how a task ended that nobody is given, as somebody says it.
-type answerForm struct{ ResultMax int }
-
 // resultMax is how many bytes a result may have that somebody types.
 const resultMax = 64 << 10
 

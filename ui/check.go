@@ -11,11 +11,6 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
-// A Finding is something that a check of the store has found: its Severity ("error": a fault;
-// "warning": it calls for action; "note": for information), its Topic, its Text, which says what is
-// wrong and what to do about it, and the ID of the task that it is about, if there is one.
-type Finding = views.Finding
-
 type checkData struct {
 	Running  time.Time // since when
 	Last     *checkedData
@@ -38,8 +33,8 @@ type checkedData struct {
 // findingsMax is how many findings are listed.
 const findingsMax = 500
 
-// check shows what the last check has found, and offers another one.
-func check(h *Handler, r *request) (view, error) {
+// checkPage shows what the last check has found, and offers another one.
+func checkPage(h *Handler, r *request) (view, error) {
 	data := checkData{Now: r.now, Longest: "ten minutes"}
 	running, last := h.asked.Checks.Known()
 	data.Running = running
@@ -79,8 +74,9 @@ func inWords(c *ask.Checked) *checkedData {
 	return data
 }
 
-// beginCheck begins a check for whoever has sent the form, and leads to the page that tells of it.
-func beginCheck(h *Handler, w http.ResponseWriter, r *request) error {
+// serveBeginCheck begins a check for whoever has sent the form, and leads to the page that tells of
+// it.
+func serveBeginCheck(h *Handler, w http.ResponseWriter, r *request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 	if err := r.ParseForm(); err != nil {
 		return refuse.ErrBadForm

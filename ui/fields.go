@@ -11,8 +11,20 @@ import (
 // with another one, is no form of these pages, and is refused. So no field is passed over.
 type formFields struct{ always, perhaps []string }
 
-// waitingTyped are the fields of the form in which somebody says how tasks are to wait, and
-// waitingRead those of what was read from it.
+// The fields of the form in which somebody says how tasks are to wait, and of what was read from
+// it. Empty ones leave things as they are.
+const (
+	fieldStart    = "start"    // "now", or how long from the preview on
+	fieldStartAt  = "start-at" // a time as browsers send it, in UTC
+	fieldExact    = "exact"    // the time that came of either
+	fieldPriority = "set-priority"
+	fieldTries    = "set-tries"
+	fieldKey      = "set-key"
+	fieldNoKey    = "no-key"
+	fieldPacked   = "packed-key"
+)
+
+// waitingTyped are the fields that somebody fills in, and waitingRead those of what was read.
 func waitingTyped() []string {
 	return []string{fieldStart, fieldStartAt, fieldPriority, fieldTries, fieldKey}
 }
@@ -108,4 +120,17 @@ func (f formFields) check(form url.Values) error {
 		}
 	}
 	return nil
+}
+
+// targetFields are the names of the fields of a form about a target.
+func targetFields(form url.Values) []string {
+	switch what := form.Get("what"); {
+	case what == "schedule":
+		return []string{"what", "schedule"}
+	case what == "key" && form.Has("typed"):
+		return []string{"what", "action", "typed"}
+	case what == "key":
+		return []string{"what", "action", "key"}
+	}
+	return []string{"what", "action"}
 }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -20,6 +21,12 @@ const (
 	tasksAtOnce = 10_000
 	// previewMax is how old a preview may be that somebody agrees to.
 	previewMax = time.Hour
+	// changeTimeout is how long a change may take, and what would become of it.
+	changeTimeout = time.Minute
+	// changesMax is how many changes are under way at once, and how many previews.
+	changesMax = 2
+	// queryBytesMax is how long the query of an address may be.
+	queryBytesMax = 16 << 10
 )
 
 // readForm reads the form that a request has sent, and which change it is about.
@@ -128,11 +135,13 @@ func (h *Handler) localLink(address string) string {
 	return found.Name() + "?" + values.Encode()
 }
 
-// here is the address of the page that is asked for, as one of the handler's.
-func here(r *request) string {
-	query := r.URL.Query()
-	if len(query) == 0 {
-		return r.page.Name()
+// await waits until a change, or a preview, may begin that takes a place among others. Done says
+// that it has ended.
+func await(ctx context.Context, places chan struct{}) (done func(), err error) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return r.page.Name() + "?" + query.Encode()
 }

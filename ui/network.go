@@ -14,8 +14,8 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
-// network shows the network of a task as a picture, and as a list.
-func network(h *Handler, r *request) (view, error) {
+// networkPage shows the network of a task as a picture, and as a list.
+func networkPage(h *Handler, r *request) (view, error) {
 	id := stint.TaskID(r.URL.Query().Get("id"))
 	graph, err := h.asked.Graphs.Get(r.Context(), id)
 	if err != nil {
@@ -28,8 +28,8 @@ func network(h *Handler, r *request) (view, error) {
 // placesMax is how many large pictures are kept.
 const placesMax = 4
 
-// boxPlaces sends the places of all boxes of a network.
-func boxPlaces(h *Handler, w http.ResponseWriter, r *request) error {
+// serveLayout sends the places of all boxes of a network.
+func serveLayout(h *Handler, w http.ResponseWriter, r *request) error {
 	id := stint.TaskID(r.URL.Query().Get("id"))
 	graph, err := h.asked.Graphs.Get(r.Context(), id)
 	if err != nil {

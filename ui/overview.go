@@ -2,7 +2,6 @@ package ui
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,42 +12,33 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
-// An actionRow is an action in a list.
-type actionRow struct {
-	stint.ActionStats
-	States []show.Tally
-	All    int64
-	Pace   charts.Pace
-	Link   string
-}
-
 type overviewData struct {
-	Partly  bool // as in [request]
-	Empty   bool
-	States  []show.Tally
-	All     int64
-	Spark   charts.Spark
-	Notices []notices.Notice
-	Checked *checkSaid // nil if nobody can have the store checked
-	Actions []actionRow
-	More    int // actions
-	Others  []glimpse
-	Now     time.Time
+	Partly    bool // as in [request]
+	Empty     bool
+	States    []show.Tally
+	All       int64
+	Spark     charts.Spark
+	Notices   []notices.Notice
+	LastCheck *checkSaid // nil if nobody can have the store checked
+	Actions   []actionRow
+	More      int // actions
+	Others    []glimpse
+	Now       time.Time
 }
 
 // overviewActions is how many actions the overview names.
 const overviewActions = 12
 
-// overview shows how things are, and what needs attention.
-func overview(h *Handler, r *request) (view, error) {
+// overviewPage shows how things are, and what needs attention.
+func overviewPage(h *Handler, r *request) (view, error) {
 	ctx := r.Context()
 	stats, found, actors, err := h.asked.All(ctx)
 	if err != nil {
 		return view{}, err
 	}
 	attention := notices.Of(stats, found.Problems, actors, h.answersFrom(), r.partly)
-	if h.asked.Shards != nil {
-		each, err := h.asked.Shards.Get(ctx)
+	if h.asked.ShardCounts != nil {
+		each, err := h.asked.ShardCounts.Get(ctx)
 		if err != nil {
 			return view{}, err
 		}
@@ -59,7 +49,7 @@ func overview(h *Handler, r *request) (view, error) {
 	data := overviewData{
 		Partly: r.partly,
 		States: show.Tallies(stats), Spark: h.asked.Rates.Spark(), Now: r.now,
-		Notices: attention, Checked: h.checkNotice(r),
+		Notices: attention, LastCheck: h.checkNotice(r),
 		Others: h.glimpses(r, stats, actors),
 	}
 	for _, state := range data.States {
@@ -171,39 +161,4 @@ func schedulesInShort(found []stint.ScheduleInfo, none string, now time.Time) []
 		said = append(said, ", the next ", show.NewMoment(next, now))
 	}
 	return said
-}
-
-// actionRows are the actions, those first that have most to do.
-func actionRows(stats stint.Stats, rates *charts.Rates) []actionRow {
-	rows := make([]actionRow, 0, len(stats.Actions))
-	for i := range stats.Actions {
-		row := actionRow{
-			ActionStats: stats.Actions[i],
-			Link:        show.Link("action", "name", stats.Actions[i].Action),
-			Pace:        rates.Now(stats.Actions[i].Action),
-		}
-		for state, tasks := range row.ByState() {
-			row.All += tasks
-			row.States = append(row.States, show.Tally{
-				State: state, Tasks: tasks, Estimated: slices.Contains(stats.Estimated, state),
-				At:   stats.EstimatedAt,
-				Link: show.Link("tasks", "state", string(state), "action", row.Action),
-			})
-		}
-		rows = append(rows, row)
-	}
-	// By what does not change from one second to the next, so that rows stay where they are.
-	slices.SortStableFunc(rows, func(a, b actionRow) int {
-		return cmp.Compare(magnitude(b.All), magnitude(a.All))
-	})
-	return rows
-}
-
-// magnitude is how many digits a number has.
-func magnitude(n int64) int {
-	digits := 0
-	for ; n > 0; n /= 10 {
-		digits++
-	}
-	return digits
 }

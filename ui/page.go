@@ -3,82 +3,12 @@ package ui
 import (
 	"bytes"
 	"crypto/sha256"
-	"embed"
 	"encoding/base64"
 	"fmt"
-	"html/template"
 	"net/http"
-	"strings"
-	"sync"
 
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
-
-//go:embed pages/*.html
-var pageFiles embed.FS
-
-// templates are the pages by the names of their files, each with the frame around it. They are
-// never executed, but their clones.
-//
-//nolint:gochecknoglobals // never changes
-var templates = sync.OnceValue(func() map[string]*template.Template {
-	frame := template.Must(template.New("frame").Funcs(functions()).ParseFS(pageFiles,
-		"pages/frame.html", "pages/parts.html"))
-	all := map[string]*template.Template{}
-	files, _ := pageFiles.ReadDir("pages") // which is always there
-	for _, file := range files {
-		name := strings.TrimSuffix(file.Name(), ".html")
-		if name != "frame" && name != "parts" {
-			all[name] = template.Must(template.Must(frame.Clone()).ParseFS(pageFiles,
-				"pages/"+file.Name()))
-		}
-	}
-	return all
-})
-
-// commandPages are the templates of pages whose commands have some flags, made when first needed.
-type commandPages struct {
-	mutex sync.Mutex
-	known map[commandPage]*template.Template
-}
-
-type commandPage struct{ name, flags string }
-
-// of returns the template of a page whose commands have these flags.
-func (c *commandPages) of(name, flags string) *template.Template {
-	const most = 200 // a service has as many flags as names under which it is reached
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	at := commandPage{name, flags}
-	if c.known[at] == nil {
-		if c.known == nil || len(c.known) == most {
-			c.known = map[commandPage]*template.Template{}
-		}
-		c.known[at] = template.Must(templates()[name].Clone()).Funcs(template.FuncMap{
-			"command": func(line string) string { return commandWith(line, flags) },
-		})
-	}
-	return c.known[at]
-}
-
-// commandWith is a command line with flags, such as those that say which store is meant. The demo
-// has a store of its own.
-func commandWith(line, flags string) string {
-	last := line[strings.LastIndex(line, "| ")+1:]
-	if flags == "" || !strings.HasPrefix(strings.TrimSpace(last), "stint ") ||
-		strings.HasPrefix(last, "stint demo") {
-		return line
-	}
-	return line + " " + flags
-}
-
-// A view is what a page shows.
-type view struct {
-	name  string // of the template
-	title string // empty: that of the navigation
-	data  any
-	still bool // it does not change, or not often: there is no need to look again
-}
 
 // shown is a page that is shown from a view.
 func shown(
@@ -109,17 +39,6 @@ type frame struct {
 	Data          any
 }
 
-// Name and Heading are for the navigation.
-func (p page) Name() string {
-	if p.name == "" {
-		return "./"
-	}
-	return p.name
-}
-
-// Heading is what the navigation calls the page.
-func (p page) Heading() string { return p.title }
-
 // belongsTo are the pages of the navigation that lead to others.
 func belongsTo(name string) string {
 	switch name {
@@ -145,9 +64,8 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 	if f.Title == "" {
 		f.Title = r.page.title
 	}
-	for _, p := range allPages() {
-		_, ok := h.pages[p.name]
-		if ok && p.title != "" && (p.needs == Read || r.may(p.needs)) {
+	for _, p := range h.navigation {
+		if p.needs == Read || r.may(p.needs) {
 			f.Navigation = append(f.Navigation, p)
 		}
 	}

@@ -3,19 +3,14 @@ package ui
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
-	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/ask"
-	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -39,7 +34,7 @@ type shardsData struct {
 
 // shardsPage lists shards.
 func shardsPage(h *Handler, r *request) (view, error) {
-	found, err := h.asked.Shards.Get(r.Context())
+	found, err := h.asked.ShardCounts.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
@@ -92,103 +87,6 @@ func whyAway(err error) string {
 	return "it cannot be reached"
 }
 
-// shardIn is the shard in whose folder a path is; empty if it is in none.
-func (h *Handler) shardIn(path string) string {
-	if _, ok := h.asked.Reader.(ask.Sharder); !ok {
-		return ""
-	}
-	folder := path[:strings.LastIndexByte(path, '/')+1]
-	parts := strings.Split(strings.TrimSuffix(folder, "/"), "/")
-	if n := len(parts); n >= 2 && parts[n-2] == ask.ShardsFolder {
-		return parts[n-1]
-	}
-	return ""
-}
-
-// shardPages are the pages of shards by their names.
-type shardPages struct {
-	mutex sync.Mutex
-	known map[string]*Handler
-}
-
-// serveShard answers a request for a page of a shard.
-func (h *Handler) serveShard(w http.ResponseWriter, r *http.Request, shard string) {
-	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
-	asked := &request{Request: r.WithContext(ctx), may: func(verb Verb) bool {
-		return h.options.Authorize(r, verb)
-	}}
-	asked.page = h.pages["shards"] // to which it belongs
-	asked.now, asked.up = h.asked.Clock.Now(ctx), upFromShard
-	if !asked.may(Read) {
-		defer cancel()
-		h.serveError(w, asked, refuse.ErrForbidden)
-		return
-	}
-	pages, err := h.pagesOf(ctx, shard)
-	if err != nil {
-		defer cancel()
-		h.serveError(w, asked, err)
-		return
-	}
-	cancel()
-	pages.serve(w, r)
-}
-
-// upFromShard leads from the folder of a shard to that of all.
-const upFromShard = "../../"
-
-// pagesOf returns the pages of a shard. Its database is reached when they are first asked for.
-func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
-	sharded, ok := h.asked.Reader.(ask.Sharder)
-	if !ok {
-		return nil, refuse.ErrNoShard
-	}
-	store, err := sharded.ShardStore(ctx, shard)
-	switch {
-	case errors.Is(err, views.ErrUnknown), errors.Is(err, stint.ErrInvalidArgument):
-		return nil, refuse.ErrNoShard
-	case err != nil:
-		h.options.Logger.LogAttrs(ctx, slog.LevelWarn, "a shard of the web interface is away",
-			slog.String("shard", shard), slog.Any("error", err))
-		return nil, &refuse.PageError{
-			Code: http.StatusBadGateway, Heading: "Away",
-			Sentence: "The shard " + display.Text(shard) + " does not answer: " +
-				whyAway(err) + ".",
-		}
-	}
-	shown, ok := store.(Store)
-	if !ok {
-		return nil, refuse.ErrNoShard
-	}
-	h.shards.mutex.Lock()
-	defer h.shards.mutex.Unlock()
-	if known := h.shards.known[shard]; known != nil { // a cluster keeps a store that it has opened
-		return known, nil
-	}
-	options := h.options
-	options.Title += ", " + shard
-	options.Clock, options.Missing, options.Check = nil, nil, nil
-	pages := New(shown, options)
-	pages.changes, pages.up, pages.all, pages.shard = h.changes, upFromShard, h, shard
-	pages.asked.Change = h.changeOn(shard)
-	h.shards.known[shard] = pages
-	return pages, nil
-}
-
-// forget has stores asked anew, after a change: all that may show it.
-func (h *Handler) forget() {
-	if h.all != nil {
-		h.all.forget()
-		return
-	}
-	h.asked.Forget()
-	h.shards.mutex.Lock()
-	defer h.shards.mutex.Unlock()
-	for _, pages := range h.shards.known {
-		pages.asked.Forget()
-	}
-}
-
 // changeOn is how tasks of a shard are changed: with what that means on other shards.
 func (h *Handler) changeOn(shard string) bulk.SeenChange {
 	if h.asked.Change == nil {
@@ -220,9 +118,6 @@ func withoutPrefix(ids []stint.TaskID, prefix stint.TaskID) []stint.TaskID {
 	}
 	return ids
 }
-
-// ofShards reports whether the pages are those of shards: all, or one of several.
-func (h *Handler) ofShards() bool { return h.asked.Shards != nil || h.up != "" }
 
 // answersFrom says who answers tasks that nobody is given.
 func (h *Handler) answersFrom() string {

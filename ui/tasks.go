@@ -27,8 +27,8 @@ type tasksData struct {
 	Now      time.Time
 }
 
-// tasks lists tasks by a filter.
-func tasks(h *Handler, r *request) (view, error) {
+// tasksPage lists tasks by a filter.
+func tasksPage(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
 	if err := filters.Check(query); err != nil {
 		return view{}, err

@@ -23,15 +23,17 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/graphs"
@@ -40,127 +42,9 @@ import (
 	"github.com/stint-tasks/stint/verbs"
 )
 
-// A Store has the verbs that the pages ask by: a [*stint.Store], a client of package client, or all
-// shards of a cluster: Merged of package shards. The pages of limits, schedules, changes and checks
-// are there if it is also a [verbs.Limiter], a [verbs.Scheduler], a [verbs.Auditor], or has Check,
-// as the first two have, and changes are offered whose verbs it has. Of shards, each has pages of
-// its own besides.
-type Store interface{ verbs.Reader }
-
 var _ Store = (*stint.Store)(nil)
 
-// A Verb is something that a page does for whoever asks for it.
-type Verb string
-
-// The verbs.
-const (
-	// Read looks at everything but bodies, results and the answers of steps.
-	Read Verb = "read"
-	// ReadBodies looks at bodies and results.
-	ReadBodies Verb = "read-bodies"
-	// Check has the store checked, which reads all tables, and looks at what was found.
-	Check Verb = "check"
-	// Abort, Retry and Delete do that to tasks of whatever action.
-	Abort  Verb = "abort"
-	Retry  Verb = "retry"
-	Delete Verb = "delete"
-	// Change changes when tasks that wait start, their priority, key, or limit of tries.
-	Change Verb = "change"
-	// Pause pauses and resumes actions, keys and schedules.
-	Pause Verb = "pause"
-	// Limit sets the limits of actions.
-	Limit Verb = "limit"
-	// Trigger has schedules insert their tasks now.
-	Trigger Verb = "trigger"
-	// Answer says how tasks ended whose action is [stint.External].
-	Answer Verb = "answer"
-)
-
-// Changes reports whether a verb changes anything.
-func (v Verb) Changes() bool { return v != Read && v != ReadBodies && v != Check }
-
-// Options are what a handler does otherwise than by default.
-type Options struct {
-	// Title names the store, such as "Shop, staging", at the top of each page. Default: "Stint".
-	Title string
-
-	// Authorize says whether whoever sent a request may have a page do something for him. It is
-	// called for each request, before the store is asked, and for each of the changes that a page
-	// may offer. Default: everybody may do everything that changes nothing ([Verb.Changes]).
-	Authorize func(r *http.Request, verb Verb) bool
-
-	// User names whoever sent a request, such as "ann@example.com". The name is noted with each
-	// change ([stint.WithAuthor]) and logged, is in the status of tasks that he aborts, and is the
-	// actor of his answers. Default: nobody is named.
-	User func(r *http.Request) string
-
-	// Format makes the body or the result of a task readable, such as a message of Protocol Buffers
-	// or something encrypted: it returns text or JSON. It is called with values of up to 64 KiB, by
-	// several goroutines at once; what it returns is cut at 64 KiB. Default: values are shown as
-	// they are.
-	Format func(task stint.TaskInfo, value []byte) []byte
-
-	// Clock returns the time of the database, which all times of tasks are of. It is called once a
-	// minute at most, unless it fails. Default: the clock of this process, until the page of a task
-	// has told how much later it is at the database.
-	Clock func(ctx context.Context) (time.Time, error)
-
-	// Missing names what the store does not tell of at the moment, such as a shard that is away,
-	// for people to read. It is asked for each page, and should return at once. Default: the shards
-	// that are away, and otherwise nothing.
-	Missing func() []string
-
-	// Check looks for what is wrong with the store, when somebody asks for it. Default: the verb
-	// Check of the store; without it, there is no page for that.
-	Check func(ctx context.Context) ([]Finding, error)
-
-	// CommandFlags returns what is added to the commands on the page that answers a request, so
-	// that these work as they are copied, such as "--schema=tasks". Default: nothing.
-	CommandFlags func(r *http.Request) string
-
-	// Timeout is how long the store may take to answer for a page. Default: 5 s.
-	Timeout time.Duration
-
-	// Logger logs why the store did not answer; a page only says that it did not. At the level of
-	// Info it logs each change: what, by whom and why, and how many tasks. Default: [slog.Default]
-	// as of [New], for changes, warnings and errors.
-	Logger *slog.Logger
-}
-
 const timeoutDefault = 5 * time.Second
-
-// A Handler serves the pages.
-type Handler struct {
-	options Options
-	changes *slog.Logger
-	asked   *ask.Store
-	pages   map[string]page
-	served  http.Handler
-
-	templates commandPages
-	places    kept.Answers[*graphs.Places]
-
-	shards shardPages
-	all    *Handler // the pages of all shards, if these are those of one of them
-	up     string   // leads there; otherwise empty
-	shard  string   // that one
-
-	changing   chan struct{} // has room for those that are under way
-	previewing chan struct{} // and for what they would do: no change waits for a look
-	triggering sync.Mutex
-}
-
-// A page is one of the handler's.
-type page struct {
-	name  string
-	title string // in the navigation, where it is empty for pages that are not in it
-	needs Verb
-	post  bool // it is for forms that are sent, and for nothing else
-	free  bool // its form changes nothing
-
-	// serve answers a request.
-	serve func(h *Handler, w http.ResponseWriter, r *request) error
-}
 
 // New returns a handler of pages that show a store. It begins nothing in the background, so there
 // is nothing to close.
@@ -197,6 +81,9 @@ func New(store Store, options Options) *Handler {
 	for _, p := range allPages() {
 		if h.has(p.name) {
 			h.pages[p.name] = p
+			if p.title != "" {
+				h.navigation = append(h.navigation, p)
+			}
 		}
 	}
 	protection := http.NewCrossOriginProtection()
@@ -208,27 +95,27 @@ func New(store Store, options Options) *Handler {
 // allPages are the pages, those of the navigation in its order.
 func allPages() []page {
 	return []page{
-		{name: "", title: "Overview", needs: Read, serve: shown(overview)},
-		{name: "problems", title: "Problems", needs: Read, serve: shown(problems)},
-		{name: "tasks", title: "Tasks", needs: Read, serve: shown(tasks)},
-		{name: "waiting", title: "Answers", needs: Read, serve: shown(waiting)},
-		{name: "actions", title: "Actions", needs: Read, serve: shown(actions)},
-		{name: "actors", title: "Actors", needs: Read, serve: shown(actors)},
-		{name: "limits", title: "Limits", needs: Read, serve: shown(limits)},
-		{name: "schedules", title: "Schedules", needs: Read, serve: shown(schedules)},
-		{name: "changes", title: "Changes", needs: Read, serve: shown(listChanges)},
+		{name: "", title: "Overview", needs: Read, serve: shown(overviewPage)},
+		{name: "problems", title: "Problems", needs: Read, serve: shown(problemsPage)},
+		{name: "tasks", title: "Tasks", needs: Read, serve: shown(tasksPage)},
+		{name: "waiting", title: "Answers", needs: Read, serve: shown(waitingPage)},
+		{name: "actions", title: "Actions", needs: Read, serve: shown(actionsPage)},
+		{name: "actors", title: "Actors", needs: Read, serve: shown(actorsPage)},
+		{name: "limits", title: "Limits", needs: Read, serve: shown(limitsPage)},
+		{name: "schedules", title: "Schedules", needs: Read, serve: shown(schedulesPage)},
+		{name: "changes", title: "Changes", needs: Read, serve: shown(changesPage)},
 		{name: "shards", title: "Shards", needs: Read, serve: shown(shardsPage)},
-		{name: "check", title: "Check", needs: Check, serve: shown(check)},
-		{name: "task", needs: Read, serve: shown(task)},
-		{name: "action", needs: Read, serve: shown(action)},
-		{name: "alike", needs: Read, serve: shown(errorsAlike)},
-		{name: "network", needs: Read, serve: shown(network)},
-		{name: "layout", needs: Read, serve: boxPlaces},
-		{name: "value", needs: ReadBodies, serve: value},
-		{name: "preview", needs: Read, post: true, serve: preview},
-		{name: "change", needs: Read, post: true, serve: change},
-		{name: "changed", needs: Read, serve: shown(changed)},
-		{name: "begin-check", needs: Check, post: true, free: true, serve: beginCheck},
+		{name: "check", title: "Check", needs: Check, serve: shown(checkPage)},
+		{name: "task", needs: Read, serve: shown(taskPage)},
+		{name: "action", needs: Read, serve: shown(actionPage)},
+		{name: "alike", needs: Read, serve: shown(alikePage)},
+		{name: "network", needs: Read, serve: shown(networkPage)},
+		{name: "layout", needs: Read, serve: serveLayout},
+		{name: "value", needs: ReadBodies, serve: serveValue},
+		{name: "preview", needs: Read, post: true, serve: servePreview},
+		{name: "change", needs: Read, post: true, serve: serveChange},
+		{name: "changed", needs: Read, serve: shown(changedPage)},
+		{name: "begin-check", needs: Check, post: true, free: true, serve: serveBeginCheck},
 	}
 }
 
@@ -242,29 +129,16 @@ func (h *Handler) has(page string) bool {
 	case "check", "begin-check":
 		return h.asked.Checks.Ask != nil
 	case "shards":
-		return h.asked.Shards != nil
+		return h.asked.ShardCounts != nil
 	case "changes":
 		_, ok := h.asked.Reader.(verbs.Auditor)
-		return ok && h.asked.Shards == nil // each shard has a list of its own
+		return ok && h.asked.ShardCounts == nil // each shard has a list of its own
 	}
 	return true
 }
 
 // ServeHTTP answers a request for a page.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.served.ServeHTTP(w, r) }
-
-// A request is one for a page.
-type request struct {
-	*http.Request
-	page page
-	may  func(Verb) bool
-	now  time.Time // on the database's clock
-	up   string    // leads to the folder of the pages, if they are named from another one
-	// partly says that the store may leave out what whoever asks may not see, without a word.
-	partly bool
-}
-
-const queryBytesMax = 16 << 10
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
@@ -359,4 +233,81 @@ func secure(header http.Header) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
+}
+
+// shardIn is the shard in whose folder a path is; empty if it is in none.
+func (h *Handler) shardIn(path string) string {
+	if _, ok := h.asked.Reader.(ask.Sharder); !ok {
+		return ""
+	}
+	folder := path[:strings.LastIndexByte(path, '/')+1]
+	parts := strings.Split(strings.TrimSuffix(folder, "/"), "/")
+	if n := len(parts); n >= 2 && parts[n-2] == ask.ShardsFolder {
+		return parts[n-1]
+	}
+	return ""
+}
+
+// serveShard answers a request for a page of a shard.
+func (h *Handler) serveShard(w http.ResponseWriter, r *http.Request, shard string) {
+	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
+	asked := &request{Request: r.WithContext(ctx), may: func(verb Verb) bool {
+		return h.options.Authorize(r, verb)
+	}}
+	asked.page = h.pages["shards"] // to which it belongs
+	asked.now, asked.up = h.asked.Clock.Now(ctx), upFromShard
+	if !asked.may(Read) {
+		defer cancel()
+		h.serveError(w, asked, refuse.ErrForbidden)
+		return
+	}
+	pages, err := h.pagesOf(ctx, shard)
+	if err != nil {
+		defer cancel()
+		h.serveError(w, asked, err)
+		return
+	}
+	cancel()
+	pages.serve(w, r)
+}
+
+// upFromShard leads from the folder of a shard to that of all.
+const upFromShard = "../../"
+
+// pagesOf returns the pages of a shard. Its database is reached when they are first asked for.
+func (h *Handler) pagesOf(ctx context.Context, shard string) (*Handler, error) {
+	sharded, ok := h.asked.Reader.(ask.Sharder)
+	if !ok {
+		return nil, refuse.ErrNoShard
+	}
+	store, err := sharded.ShardStore(ctx, shard)
+	switch {
+	case errors.Is(err, views.ErrUnknown), errors.Is(err, stint.ErrInvalidArgument):
+		return nil, refuse.ErrNoShard
+	case err != nil:
+		h.options.Logger.LogAttrs(ctx, slog.LevelWarn, "a shard of the web interface is away",
+			slog.String("shard", shard), slog.Any("error", err))
+		return nil, &refuse.PageError{
+			Code: http.StatusBadGateway, Heading: "Away",
+			Sentence: "The shard " + display.Text(shard) + " does not answer: " +
+				whyAway(err) + ".",
+		}
+	}
+	shown, ok := store.(Store)
+	if !ok {
+		return nil, refuse.ErrNoShard
+	}
+	h.shards.mutex.Lock()
+	defer h.shards.mutex.Unlock()
+	if known := h.shards.known[shard]; known != nil { // a cluster keeps a store that it has opened
+		return known, nil
+	}
+	options := h.options
+	options.Title += ", " + shard
+	options.Clock, options.Missing, options.Check = nil, nil, nil
+	pages := New(shown, options)
+	pages.changes, pages.up, pages.all, pages.shard = h.changes, upFromShard, h, shard
+	pages.asked.Change = h.changeOn(shard)
+	h.shards.known[shard] = pages
+	return pages, nil
 }

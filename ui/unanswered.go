@@ -42,8 +42,8 @@ const waitingMax = 50
 
 const waitingTitle = "Waiting for answers"
 
-// waiting lists the tasks that wait for answers.
-func waiting(h *Handler, r *request) (view, error) {
+// waitingPage lists the tasks that wait for answers.
+func waitingPage(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
 	found, err := h.asked.List(r.Context(), stint.Filter{
 		Actions: []string{stint.External}, States: []stint.State{stint.StateReady},

@@ -14,8 +14,8 @@ import (
 // savingMax is how long it may take to send a value whole.
 const savingMax = time.Minute
 
-// value sends a body or a result as a file.
-func value(h *Handler, w http.ResponseWriter, r *request) error {
+// serveValue sends a body or a result as a file.
+func serveValue(h *Handler, w http.ResponseWriter, r *request) error {
 	query := r.URL.Query()
 	done, err := ask.AwaitReading(r.Context())
 	if err != nil {

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"context"
 	"log/slog"
 	"net/url"
 	"slices"
@@ -10,40 +9,9 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/show"
-	"github.com/stint-tasks/stint/verbs"
-)
-
-// changeWaiting changes how tasks wait.
-func changeWaiting(with wanted) bulk.Change {
-	return func(
-		ctx context.Context, by verbs.Changer, ids []stint.TaskID,
-	) (stint.Affected, error) {
-		return by.ChangeTasks(ctx, ids, with.to)
-	}
-}
-
-// A waitingForm is how tasks are to wait, as a form has it.
-type waitingForm struct {
-	Start, At, Priority, Tries, Key string
-	NoKey                           bool
-	Starts                          []filters.Choice
-	Problem                         string
-}
-
-// The fields of that form, and of what was read from it. Empty ones leave things as they are.
-const (
-	fieldStart    = "start"    // "now", or how long from the preview on
-	fieldStartAt  = "start-at" // a time as browsers send it, in UTC
-	fieldExact    = "exact"    // the time that came of either
-	fieldPriority = "set-priority"
-	fieldTries    = "set-tries"
-	fieldKey      = "set-key"
-	fieldNoKey    = "no-key"
-	fieldPacked   = "packed-key"
 )
 
 // starts are when tasks may start, to choose from.
@@ -89,7 +57,7 @@ func (h *Handler) wantedOf(r *request, k *kind) (with wanted, ask *previewData, 
 			"Tasks that are in progress, or have ended, are left out."),
 		Waiting: &waitingForm{
 			Start: form.Get(fieldStart), At: form.Get(fieldStartAt),
-			Priority: form.Get(fieldPriority), Tries: form.Get(fieldTries),
+			Priority: form.Get(fieldPriority), MaxTries: form.Get(fieldTries),
 			Key: form.Get(fieldKey), NoKey: form.Has(fieldNoKey),
 			Starts: starts(), Problem: problem,
 		},

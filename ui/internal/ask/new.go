@@ -43,7 +43,7 @@ func New(store verbs.Reader, options Options) *Store {
 	}
 	a.Counts.Timeout, a.Troubles.Timeout = options.Timeout, options.Timeout
 	a.Actors.Timeout = options.Timeout
-	a.Shards = shardsOf(store, options.Timeout)
+	a.ShardCounts = shardsOf(store, options.Timeout)
 	a.Counts.Ask = func(ctx context.Context) (stint.Stats, error) {
 		stats, err := a.count(ctx)
 		if err == nil {
@@ -57,10 +57,10 @@ func New(store verbs.Reader, options Options) *Store {
 
 // count counts tasks.
 func (a *Store) count(ctx context.Context) (stint.Stats, error) {
-	if a.Shards == nil {
+	if a.ShardCounts == nil {
 		return a.Stats(ctx)
 	}
-	found, err := a.Shards.Get(ctx)
+	found, err := a.ShardCounts.Get(ctx)
 	return views.Sum(found), err
 }
 

@@ -78,10 +78,10 @@ func (a *Store) OnShard(id stint.TaskID) (shard, address string) {
 // ShardsWith are the pages of an action on the shards that have it, and on those where it is
 // paused.
 func (a *Store) ShardsWith(ctx context.Context, action string) (on, pausedOn []show.Part) {
-	if a.Shards == nil {
+	if a.ShardCounts == nil {
 		return nil, nil
 	}
-	found, err := a.Shards.Get(ctx)
+	found, err := a.ShardCounts.Get(ctx)
 	if err != nil {
 		return nil, nil
 	}

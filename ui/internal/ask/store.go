@@ -17,22 +17,22 @@ import (
 // A Store is one that is asked in bounds, and not for each page anew.
 type Store struct {
 	verbs.Reader
-	Clock     kept.Clock
-	Counts    kept.Answer[stint.Stats]
-	Troubles  kept.Answer[Troubles]
-	Actors    kept.Answer[[]stint.ActorInfo]
-	Limits    *kept.Answer[[]stint.ActionLimits] // nil if the store has no limits
-	Schedules *kept.Answer[[]stint.ScheduleInfo] // nil if it has no schedules
-	Graphs    Networks
-	tasks     kept.Answers[*TaskAnswer]
-	lists     kept.Answers[stint.TaskPage]
-	changes   kept.Answers[stint.ChangePage]
-	Values    Values
-	Rates     charts.Rates
-	Checks    Checks
-	Shards    *kept.Answer[[]views.Stats] // nil if the store is not one of shards
-	readsAll  *kept.Answer[bool]          // nil if the store shows all tasks to everybody
-	Change    bulk.SeenChange             // nil if the store cannot say what one would do
+	Clock       kept.Clock
+	Counts      kept.Answer[stint.Stats]
+	Troubles    kept.Answer[Troubles]
+	Actors      kept.Answer[[]stint.ActorInfo]
+	Limits      *kept.Answer[[]stint.ActionLimits] // nil if the store has no limits
+	Schedules   *kept.Answer[[]stint.ScheduleInfo] // nil if it has no schedules
+	Graphs      Networks
+	tasks       kept.Answers[*TaskAnswer]
+	lists       kept.Answers[stint.TaskPage]
+	changes     kept.Answers[stint.ChangePage]
+	Values      Values
+	Rates       charts.Rates
+	Checks      Checks
+	ShardCounts *kept.Answer[[]views.Stats] // nil if the store is not one of shards
+	readsAll    *kept.Answer[bool]          // nil if the store shows all tasks to everybody
+	Change      bulk.SeenChange             // nil if the store cannot say what one would do
 }
 
 const (
@@ -187,8 +187,8 @@ func (a *Store) Forget() {
 	if a.Schedules != nil {
 		a.Schedules.Forget()
 	}
-	if a.Shards != nil {
-		a.Shards.Forget()
+	if a.ShardCounts != nil {
+		a.ShardCounts.Forget()
 	}
 }
 

@@ -36,8 +36,8 @@ func Argument(text string) (string, bool) {
 	return display.Word(text), true
 }
 
-// Rate is a number of tasks per second.
-func Rate(perSecond float64) string {
+// PerSecond is a number of tasks per second.
+func PerSecond(perSecond float64) string {
 	const shownMin, wholeMin, thousand = 0.05, 99.95, 1000
 	switch {
 	case perSecond == 0:

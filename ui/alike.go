@@ -18,8 +18,8 @@ type alikeData struct {
 	Now   time.Time
 }
 
-// errorsAlike lists the tasks of a group of errors: that of an action and what was said.
-func errorsAlike(h *Handler, r *request) (view, error) {
+// alikePage lists the tasks of a group of errors: that of an action and what was said.
+func alikePage(h *Handler, r *request) (view, error) {
 	query := r.URL.Query()
 	if err := filters.CheckNames(query, "", "action", "error"); err != nil {
 		return view{}, err

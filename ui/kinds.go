@@ -1,0 +1,105 @@
+package ui
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/verbs"
+)
+
+// A kind is a change that pages offer, by the name that forms have for it.
+type kind struct {
+	name  string
+	needs Verb
+
+	text, will, done string // Abort, aborts, aborted
+	// states are those of tasks that it is for, and change is what it does to them. Both are nil if
+	// it is not about tasks.
+	states  []stint.State
+	change  func(with wanted) bulk.Change
+	others  string // the dependents that it changes, too
+	removes bool   // it ends something
+}
+
+// wanted is what somebody wants of a change: the status of tasks that it aborts, or how others
+// wait from now on.
+type wanted struct {
+	status string
+	to     stint.TaskChanges
+}
+
+func kinds() []kind {
+	return []kind{
+		{
+			name: "abort", needs: Abort, text: "Abort", will: "Aborts", done: "Aborted",
+			states: bulk.Abortable(), removes: true, others: "that depend on them",
+			change: func(with wanted) bulk.Change {
+				return func(
+					ctx context.Context, by verbs.Changer, ids []stint.TaskID,
+				) (stint.Affected, error) {
+					return by.AbortTasks(ctx, ids, with.status)
+				}
+			},
+		},
+		{
+			name: "retry", needs: Retry, text: "Retry", will: "Retries", done: "Retried",
+			states: bulk.Retryable(), others: "that were aborted because of them",
+			change: func(wanted) bulk.Change {
+				return func(
+					ctx context.Context, by verbs.Changer, ids []stint.TaskID,
+				) (stint.Affected, error) {
+					return by.RetryTasks(ctx, ids)
+				}
+			},
+		},
+		{
+			name: "delete", needs: Delete, text: "Delete", will: "Deletes", done: "Deleted",
+			states: bulk.Deletable(), removes: true,
+			others: "that would have nothing left to wait for",
+			change: func(wanted) bulk.Change {
+				return func(
+					ctx context.Context, by verbs.Changer, ids []stint.TaskID,
+				) (stint.Affected, error) {
+					return by.DeleteTasks(ctx, ids)
+				}
+			},
+		},
+		{
+			name: "run", needs: Change, text: "Run now", will: "Starts", done: "Started",
+			states: []stint.State{stint.StateScheduled}, change: changeWaiting,
+		},
+		{
+			name: "change", needs: Change, text: "Change", will: "Changes", done: "Changed",
+			states: bulk.Changeable(), change: changeWaiting,
+		},
+		{name: "pause", needs: Pause, text: "Pause", done: "Paused"},
+		{name: "resume", needs: Pause, text: "Resume", done: "Resumed"},
+		{name: "limit", needs: Limit, text: "Set the limits of", done: "Set the limits of"},
+		{name: "trigger", needs: Trigger, text: "Trigger", done: "Triggered"},
+		{name: "answer", needs: Answer, text: "Answer", done: "Answered"},
+	}
+}
+
+// kindNamed returns a kind by its name.
+func kindNamed(name string) (kind, bool) {
+	all := kinds()
+	i := slices.IndexFunc(all, func(k kind) bool { return k.name == name })
+	if i < 0 {
+		return kind{}, false
+	}
+	return all[i], true
+}
+
+// isOfTasks reports whether a change is one of tasks, such as an abort.
+func (k *kind) isOfTasks() bool { return k.change != nil }
+
+// changeWaiting changes how tasks wait.
+func changeWaiting(with wanted) bulk.Change {
+	return func(
+		ctx context.Context, by verbs.Changer, ids []stint.TaskID,
+	) (stint.Affected, error) {
+		return by.ChangeTasks(ctx, ids, with.to)
+	}
+}

@@ -1,0 +1,71 @@
+package ui
+
+import (
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui/internal/filters"
+	"github.com/stint-tasks/stint/ui/internal/show"
+)
+
+// A previewData is what a page says before a change, with the form of somebody who agrees.
+type previewData struct {
+	Heading  string
+	Sentence show.Sentence
+	Details  []show.Sentence
+	Left     []leftOut
+	Tasks    []stint.TaskID // the first of those that are changed
+	More     int            // how many there are besides
+	Fields   []field
+	Asks     string // what the reason is for; empty if none is asked for
+	Reason   string
+	Button   string // empty if there is nothing to do
+	Rest     bool   // there may be more tasks, with which the script can go on by itself
+	Removes  bool
+	Back     string
+	Command  string
+
+	// Next is the page to which the form leads: that of the change, or another preview.
+	Next string
+
+	Limits  *limitForm
+	Answer  *answerForm
+	Waiting *waitingForm
+}
+
+// A limitForm is the limits of an action as a form has them.
+type limitForm struct {
+	InProgress int
+	Counted    bool
+	Fair       bool
+	FairGroup  string
+	Ordered    bool
+	Numbers    []numberField
+	Problem    string
+}
+
+// A numberField is a number of a form, empty if it is none, and the time that it is of.
+type numberField struct {
+	Name, Label, Value, Hint string
+	Per                      *perField
+}
+
+type perField struct {
+	Name, Value string
+	Choices     []filters.Choice
+}
+
+// An answerForm is how a task ended that nobody is given, as somebody says it.
+type answerForm struct{ ResultMax int }
+
+// A waitingForm is how tasks are to wait, as a form has it.
+type waitingForm struct {
+	Start, At, Priority, MaxTries, Key string
+	NoKey                              bool
+	Starts                             []filters.Choice
+	Problem                            string
+}
+
+// A formError is that of a form with a value that the store does not take.
+type formError struct{ data previewData }
+
+// Error is for nobody: the form is shown again.
+func (*formError) Error() string { return "the form has a value that is refused" }

@@ -1,0 +1,65 @@
+package ui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui/internal/show"
+)
+
+// A scheduleRow is a schedule in the list.
+type scheduleRow struct {
+	stint.ScheduleInfo
+	Next    []time.Time
+	Actions string
+	Link    string // of the tasks that it has inserted
+	Offer   *offer
+}
+
+type schedulesData struct {
+	Partly    bool // as in [request]
+	Schedules []scheduleRow
+	More      int
+	Offers    bool // something can be done
+	Now       time.Time
+}
+
+const (
+	// schedulesMax is how many schedules are listed, nextMax how many of their occurrences.
+	schedulesMax = 500
+	nextMax      = 3
+)
+
+// schedulesPage lists when tasks are inserted again.
+func schedulesPage(h *Handler, r *request) (view, error) {
+	found, err := h.asked.Schedules.Get(r.Context())
+	if err != nil {
+		return view{}, err
+	}
+	data := schedulesData{Partly: r.partly, Now: r.now}
+	if len(found) > schedulesMax {
+		found, data.More = found[:schedulesMax], len(found)-schedulesMax
+	}
+	for i := range found {
+		row := scheduleRow{
+			ScheduleInfo: found[i], Link: show.Link("tasks", "prefix", found[i].Name+"/"),
+		}
+		if row.PausedSince.IsZero() {
+			row.Next, _ = found[i].Next(r.now, nextMax) // the store has checked the schedule
+		}
+		var actions []string
+		for _, task := range found[i].Tasks {
+			if !slices.Contains(actions, task.Action) && len(actions) < nextMax {
+				actions = append(actions, task.Action)
+			}
+		}
+		row.Actions = strings.Join(actions, ", ")
+		row.Offer = h.offer(r, append(target{schedule: row.Name}.fields(),
+			field{"back", here(r)}), pauseOr(row.PausedSince), "trigger")
+		data.Offers = data.Offers || row.Offer != nil
+		data.Schedules = append(data.Schedules, row)
+	}
+	return view{name: "schedules", data: data}, nil
+}
