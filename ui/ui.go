@@ -70,9 +70,10 @@ func New(store Store, options Options) *Handler {
 	}
 	options.Logger = safely.LoggerOr(options.Logger)
 	h := &Handler{
-		options: options, asked: ask.New(store, ask.Options{
+		options: options, pages: map[string]page{},
+		asked: ask.New(store, ask.Options{
 			Clock: options.Clock, Check: options.Check, Timeout: options.Timeout,
-		}), pages: map[string]page{},
+		}),
 		changes: safely.LoggerOr(changes), changing: make(chan struct{}, changesMax),
 		previewing: make(chan struct{}, changesMax),
 		places:     kept.Answers[*graphs.Places]{Most: placesMax, Timeout: options.Timeout},
