@@ -11,7 +11,7 @@ import (
 // A field of a type. Expressions of Python are about given, which has the field, or m, a message.
 type field struct {
 	name     string // in the message
-	place    int    // there
+	number   int    // there
 	doc      string
 	required bool // it has no default
 
@@ -31,7 +31,9 @@ func isContent(f *protogen.Field) bool { return f.Oneof != nil && !f.Oneof.Desc.
 func describe(s *shape, of *protogen.Field, required bool, types types) ([]field, error) {
 	name := string(of.Desc.Name())
 	special := specials()[s.message+"."+name]
-	plain := field{name: name, place: of.Desc.Index(), doc: prose(of.Comments), required: required}
+	plain := field{
+		name: name, number: int(of.Desc.Number()), doc: prose(of.Comments), required: required,
+	}
 	var err error
 	switch {
 	case isContent(of):

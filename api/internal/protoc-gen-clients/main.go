@@ -64,7 +64,8 @@ func read(plugin *protogen.Plugin) ([]*shape, error) {
 	return all, nil
 }
 
-// ordered returns the fields of a message that a type has: one of each oneof.
+// ordered returns the fields of a message that a type has: one of each oneof, and new ones last,
+// since in Python arguments may go by their places.
 func ordered(s *shape, message *protogen.Message) []*protogen.Field {
 	fields := slices.DeleteFunc(slices.Clone(message.Fields), func(f *protogen.Field) bool {
 		return slices.Contains(s.without, string(f.Desc.Name())) || isContent(f) &&
@@ -73,7 +74,7 @@ func ordered(s *shape, message *protogen.Message) []*protogen.Field {
 	place := func(f *protogen.Field) int {
 		at := slices.Index(s.first, string(f.Desc.Name()))
 		if at < 0 {
-			return len(s.first)
+			return len(s.first) + int(f.Desc.Number())
 		}
 		return at
 	}

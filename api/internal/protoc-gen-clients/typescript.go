@@ -38,14 +38,14 @@ func fields(s *shape) string {
 	return string(unicode.ToLower(rune(s.name[0]))) + s.name[1:] + "Fields"
 }
 
-// inTypeScript returns the fields of a type in their order: that of the message, unless only
+// inTypeScript returns the fields of a type in their order: that of their numbers, unless only
 // TypeScript has the type.
 func inTypeScript(s *shape) []field {
 	if s.tsOnly {
 		return s.fields
 	}
 	return slices.SortedStableFunc(slices.Values(s.fields), func(a, b field) int {
-		return a.place - b.place
+		return a.number - b.number
 	})
 }
 

@@ -221,7 +221,6 @@ const taskLimitsFields: f.Fields = {
   keyPausedSince: f.time,
   inProgress: f.number,
   keyInProgress: f.number,
-  owned: f.many(taskInfoFields),
   keyOwned: f.many(taskInfoFields),
   nextAt: f.time,
   keyNextAt: f.time,
@@ -229,6 +228,7 @@ const taskLimitsFields: f.Fields = {
   keyWaitingOrMore: f.flag,
   waitsForTurn: f.flag,
   turnsAhead: f.number,
+  owned: f.many(taskInfoFields),
   parked: f.flag,
   hidden: f.flag,
 };

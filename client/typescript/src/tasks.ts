@@ -421,8 +421,6 @@ export interface TaskLimits {
   inProgress: number;
   /** Counted where concurrencyPerKey is set, up to 100,000. */
   keyInProgress: number;
-  /** Up to 100 of the tasks that count for inProgress. */
-  owned: TaskInfo[];
   /**
    * Up to 100 of the tasks that count for keyInProgress; with limits.ordered, the task that holds
    * the key, in progress or not.
@@ -442,6 +440,8 @@ export interface TaskLimits {
   waitsForTurn: boolean;
   /** How many turns come first, at most 10,000. */
   turnsAhead: number;
+  /** Up to 100 of the tasks that count for inProgress. */
+  owned: TaskInfo[];
   /**
    * Whether the task is not in the queue, but waits until its key has capacity, is resumed, or has
    * its turn.
