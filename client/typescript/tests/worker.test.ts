@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import http from "node:http";
 import { test } from "node:test";
+import { inspect } from "node:util";
 import * as stint from "@stint-tasks/client";
 import { Worker, textOf, type Handler, type WorkerOptions } from "@stint-tasks/client";
 import { Event, Service, Wire, eventually } from "./services.js";
@@ -53,6 +54,14 @@ test("outcomes of handlers become those of tasks", async (t) => {
   assert.match(await status("fail"), /^RangeError: what\n.*worker\.test/s);
   assert.match(await status("wrong"), /TypeError: a handler must return/);
   assert.match(await status("odd"), /without a text/);
+});
+
+test("a token is in no text of a task that a handler performs", async (t) => {
+  const s = new Service(t);
+  await s.client.insert(s.task("a", null, { postResult: true }));
+  start(s, (task) => (inspect(task) + JSON.stringify(task)).includes(task.token) ? "told" : "kept");
+  const [done] = await s.client.wait(s.name("a"));
+  assert.equal(textOf(done!.result), "kept");
 });
 
 test("a task that failed is tried again, with what the predecessors returned", async (t) => {
