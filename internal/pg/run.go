@@ -166,7 +166,7 @@ func (db *DB) sendAlone(
 ) error {
 	opening := []string{"begin isolation level read committed"}
 	writes := slices.ContainsFunc(steps, func(step Step) bool {
-		return db.statements[step.Name].writes
+		return db.statements.get(step.Name).writes
 	})
 	if writes || db.primary {
 		opening[0] += " read write"

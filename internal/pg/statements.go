@@ -18,8 +18,7 @@ import (
 // Statements are the statements of a package, in files of SQL beside its Go. Each begins with a
 // line that names it; those of one verb that are short share a file.
 type Statements struct {
-	// read reads them as they are for the schema "stint". Each DB needs them, and to read them
-	// takes milliseconds.
+	// read finds them as they are for the schema "stint".
 	read func() (set, error)
 }
 
@@ -32,20 +31,18 @@ func NewStatements(files fs.FS) *Statements {
 
 func readStatements(files fs.FS) (set, error) {
 	statements := set{}
-	add := func(name, text string) {
-		text = sqlfile.Statement(text)
-		statements[name] = statement{sqlfile.InFull(text), writePattern.MatchString(text)}
+	add := func(name string, text func() string) {
+		statements[name] = sync.OnceValue(func() statement {
+			text := sqlfile.Statement(text())
+			return statement{sqlfile.InFull(text), writePattern.MatchString(text)}
+		})
 	}
 	err := fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		read, err := fs.ReadFile(files, file)
-		if err != nil {
-			return err
-		}
-		whole, err := sqlfile.Whole(string(read))
-		texts := sqlfile.Split(whole)
+		texts := sqlfile.Split(string(read))
 		if err != nil || len(texts) == 0 {
 			return fmt.Errorf("the statements in %s: %w", file, cmp.Or(err, errUnnamed))
 		}
@@ -53,9 +50,9 @@ func readStatements(files fs.FS) (set, error) {
 			if _, ok := statements[name]; ok {
 				return fmt.Errorf("two files have a statement %q", name)
 			}
-			add(name, text)
-			for name, variant := range sqlfile.Variants(text) {
-				add(name, variant)
+			add(name, func() string { return text })
+			for _, variant := range sqlfile.Variants(text) {
+				add(variant, func() string { return sqlfile.Variant(text, variant) })
 			}
 		}
 		return nil
@@ -73,8 +70,17 @@ var files embed.FS
 //nolint:gochecknoglobals // never changes
 var own = NewStatements(files)
 
-// A set holds statements for a schema, by their names.
-type set map[string]statement
+// A set holds statements for a schema, by their names. To prepare the text of all takes a tenth of
+// a second, so each is prepared when it is first needed.
+type set map[string]func() statement
+
+// get returns a statement, or nothing if there is none of the name.
+func (s set) get(name string) statement {
+	if prepared, ok := s[name]; ok {
+		return prepared()
+	}
+	return statement{}
+}
 
 type statement struct {
 	text string
@@ -105,7 +111,10 @@ func load(config Config) (set, error) {
 			if _, ok := loaded[name]; ok {
 				return nil, fmt.Errorf("two packages have a statement %q", name)
 			}
-			loaded[name] = statement{qualify.Replace(one.text), one.writes}
+			loaded[name] = sync.OnceValue(func() statement {
+				one := one()
+				return statement{qualify.Replace(one.text), one.writes}
+			})
 		}
 	}
 	return loaded, nil
@@ -114,16 +123,16 @@ func load(config Config) (set, error) {
 // text returns the text of a statement.
 func (db *DB) text(name string) string {
 	if db.temporary != nil {
-		return db.temporary[name].text
+		return db.temporary.get(name).text
 	}
-	return db.statements[name].text
+	return db.statements.get(name).text
 }
 
 // Texts returns the texts of all statements, by their names.
 func (db *DB) Texts() map[string]string {
 	texts := make(map[string]string, len(db.statements))
 	for name, statement := range db.statements {
-		texts[name] = statement.text
+		texts[name] = statement().text
 	}
 	return texts
 }

@@ -29,25 +29,35 @@ func Statement(file string) string {
 	return strings.Join(kept, "\n")
 }
 
-// namePattern finds the line with which a statement begins.
-var namePattern = regexp.MustCompile(`(?m)^-- name: (\w+)$`)
-
-// Split cuts a file into its statements, by the names with which they begin. It has none if the
-// file does not begin with a name.
+// Split cuts a file into its statements, by the lines that name them. It has none if the file does
+// not begin with a name.
 func Split(file string) map[string]string {
-	found := namePattern.FindAllStringSubmatchIndex(file, -1)
-	if len(found) == 0 || found[0][0] > 0 {
-		return nil
-	}
 	texts := map[string]string{}
-	for i, at := range found {
-		end := len(file)
-		if i+1 < len(found) {
-			end = found[i+1][0]
+	name, from, at := "", 0, 0
+	for line := range strings.Lines(file) {
+		if next := nameIn(line); next != "" {
+			if name != "" {
+				texts[name] = file[from:at]
+			}
+			name, from = next, at
+		} else if at == 0 {
+			return nil
 		}
-		texts[file[at[2]:at[3]]] = file[at[0]:end]
+		at += len(line)
+	}
+	if name != "" {
+		texts[name] = file[from:]
 	}
 	return texts
+}
+
+// nameIn returns the name of the statement that begins with a line, or "" if none does.
+func nameIn(line string) string {
+	name, found := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "-- name: ")
+	if !found || strings.Contains(name, " ") {
+		return ""
+	}
+	return name
 }
 
 //go:embed parts/*.sql
@@ -113,36 +123,39 @@ var wordPattern = regexp.MustCompile(`\{\w+\}`)
 //	-- unless own_few, own_singly     what follows, up to end, is not in these
 //	-- end
 //	-- in own_singly: SELECT 1        is in this one only
+const variants = "\n-- variants: "
+
 var (
-	variantsPattern = regexp.MustCompile(`(?m)^-- variants: (.+)$`)
-	unlessPattern   = regexp.MustCompile(`(?ms)^ *-- unless ([^\n]+)\n(.*?)^ *-- end\n`)
-	inPattern       = regexp.MustCompile(`(?m)^( *)-- in (\w+): (.*)$`)
+	unlessPattern = regexp.MustCompile(`(?ms)^ *-- unless ([^\n]+)\n(.*?)^ *-- end\n`)
+	inPattern     = regexp.MustCompile(`(?m)^( *)-- in (\w+): (.*)$`)
 )
 
-// Variants returns the texts of the variants of a file, by their names.
-func Variants(file string) map[string]string {
-	variants := map[string]string{}
-	named := variantsPattern.FindStringSubmatch(file)
-	if named == nil {
-		return variants
+// Variants returns the names of the variants of a statement.
+func Variants(statement string) []string {
+	_, behind, found := strings.Cut(statement, variants)
+	if !found {
+		return nil
 	}
-	for _, name := range strings.Split(named[1], ", ") {
-		text := unlessPattern.ReplaceAllStringFunc(file, func(part string) string {
-			match := unlessPattern.FindStringSubmatch(part)
-			if slices.Contains(strings.Split(match[1], ", "), name) {
-				return ""
-			}
-			return match[2]
-		})
-		variants[name] = inPattern.ReplaceAllStringFunc(text, func(line string) string {
-			match := inPattern.FindStringSubmatch(line)
-			if match[2] != name {
-				return line
-			}
-			return match[1] + match[3]
-		})
-	}
-	return variants
+	names, _, _ := strings.Cut(behind, "\n")
+	return strings.Split(names, ", ")
+}
+
+// Variant returns the text of a variant of a statement.
+func Variant(statement, name string) string {
+	text := unlessPattern.ReplaceAllStringFunc(statement, func(part string) string {
+		match := unlessPattern.FindStringSubmatch(part)
+		if slices.Contains(strings.Split(match[1], ", "), name) {
+			return ""
+		}
+		return match[2]
+	})
+	return inPattern.ReplaceAllStringFunc(text, func(line string) string {
+		match := inPattern.FindStringSubmatch(line)
+		if match[2] != name {
+			return line
+		}
+		return match[1] + match[3]
+	})
 }
 
 // These find the functions and types that a statement names without a schema. A function is a name
