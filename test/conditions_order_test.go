@@ -227,7 +227,7 @@ func TestConditions_MeanTheSameInWhateverOrder(t *testing.T) {
 	testrun.Long(t)
 	store := newStore(t)
 	random := rand.New(rand.NewPCG(44, 13))
-	for round := range testrun.Rounds(200) {
+	for round := range testrun.Rounds(100) {
 		n := drawFated(random)
 		orders, may := n.orders(random), n.ends()
 		var all []stint.Task

@@ -118,7 +118,7 @@ func TestDebounce_NeverLosesTheNewestNorRunsTwoAtOnce(t *testing.T) {
 	}
 	for range 3 {
 		callers.Go(func() {
-			for range 60 {
+			for range testrun.Rounds(300) {
 				document.Add(1)
 				err := store.Debounce(t.Context(), debounced(""), time.Microsecond, time.Hour)
 				wantErr(t, "Debounce", err, nil)
@@ -144,7 +144,7 @@ func TestDebounce_PerformsTheCallsOfOneCallerInOrder(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
-	const calls = 100
+	calls := testrun.Rounds(500)
 	var bodies []int
 	perform := func() int {
 		owned, err := store.OwnTasks(t.Context(), "actor", 5, []string{"act"}, time.Hour)

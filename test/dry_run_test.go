@@ -238,7 +238,7 @@ func TestDryRun_LeavesTheCallersTransactionAsItWas(t *testing.T) {
 func TestDryRun_TellsWhatVerbsDoToRandomNetworks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	const tasks, rounds = 40, 30
+	const tasks = 40
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -247,7 +247,7 @@ func TestDryRun_TellsWhatVerbsDoToRandomNetworks(t *testing.T) {
 	for i := range ids {
 		ids[i] = stint.TaskID(fmt.Sprintf("%02d", i))
 	}
-	for range rounds {
+	for range testrun.Rounds(150) {
 		var missing []stint.Task
 		for i, id := range ids {
 			if _, err := store.GetTasks(t.Context(), []stint.TaskID{id}); err == nil {

@@ -394,7 +394,7 @@ func TestEnsureTasks_AtOnceAddsEachTaskOnce(t *testing.T) {
 	testrun.Long(t)
 	store, pool := newStoreAndPool(t, stint.Options{})
 	other := openStore(t, pool, stint.Options{})
-	for round := range testrun.Rounds(100) {
+	for round := range testrun.Rounds(50) {
 		prefix := fmt.Sprint("r", round, "/")
 		id := func(i int) stint.TaskID { return stint.TaskID(fmt.Sprint(prefix, i)) }
 		const callers, span = 24, 150

@@ -192,7 +192,7 @@ func TestReplaceTasks_AtOnceLeavesOneTask(t *testing.T) {
 	var wait sync.WaitGroup
 	for worker := range 8 {
 		wait.Go(func() {
-			for i := range 20 {
+			for i := range testrun.Rounds(100) {
 				err := store.ReplaceTasks(t.Context(), []stint.Task{
 					{ID: "next", Action: "act", Body: fmt.Append(nil, worker, i)},
 					{ID: stint.TaskID(fmt.Sprint("other", i%3)), Action: "act"},
