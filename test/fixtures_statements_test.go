@@ -1,8 +1,10 @@
 package stint_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,14 +17,25 @@ import (
 // statements returns the texts of all statements, as a store sends them.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), "postgres://127.0.0.1:1/nobody") // it does not connect
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
-	return pg.Of(store).Texts()
+	texts, err := readStatements()
+	wantErr(t, "the texts of all statements", err, nil)
+	return texts
 }
+
+// readStatements returns them once: tests ask for them for each plan.
+var readStatements = sync.OnceValues(func() (map[string]string, error) {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, "postgres://127.0.0.1:1/nobody") // it does not connect
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	if err != nil {
+		return nil, err
+	}
+	return pg.Of(store).Texts(), store.Close(ctx)
+})
 
 // fill makes the tables look like those of a busy queue of n tasks.
 func fill(t *testing.T, pool *pgxpool.Pool, n int) {

@@ -268,7 +268,7 @@ func TestOrdered_IsThatOfTheInserts(t *testing.T) {
 		return tasks
 	}
 	insert(t, store, add(3)...)
-	_, err := store.InsertTasksFrom(t.Context(), stream(add(4000), nil))
+	_, err := store.InsertTasksFrom(t.Context(), stream(add(2100), nil))
 	wantErr(t, "InsertTasksFrom", err, nil)
 	insert(t, store, add(1)...)
 	insert(t, store, add(70)...)

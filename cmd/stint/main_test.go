@@ -31,7 +31,7 @@ import (
 // nowhere is the address of a database that does not answer.
 const nowhere = "postgres://127.0.0.1:1/none"
 
-// binary is the command, built by TestMain.
+// binary is the command, built by TestMain, which leaves that to whoever runs the tests again.
 var binary string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -46,6 +46,9 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	if binary = os.Getenv(remoteVariable); binary != "" {
+		return testdb.Run(m)
+	}
 	binary = filepath.Join(dir, "stint")
 	output, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
 	if err != nil {

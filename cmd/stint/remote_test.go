@@ -16,7 +16,7 @@ import (
 	"github.com/stint-tasks/stint/service"
 )
 
-// remoteVariable says that the commands of the tests work on services.
+// remoteVariable says that the commands of the tests work on services, and names the command.
 const remoteVariable = "STINT_TEST_REMOTE_COMMANDS"
 
 // databaseOnly are the tests of what only a command with a database can do.
@@ -82,7 +82,7 @@ func TestCommands_WorkOverTheNetwork(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), program, "-test.run", tests,
 		"-test.skip", "^("+strings.Join(databaseOnly, "|")+")", "-test.timeout", "8m")
-	cmd.Env = append(os.Environ(), remoteVariable+"=1")
+	cmd.Env = append(os.Environ(), remoteVariable+"="+binary)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("over the network: %v\n%s", err, output)
 	}
