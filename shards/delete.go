@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // DeleteTasks is [stint.Store.DeleteTasks] on each shard concerned, and what it means for
@@ -23,7 +24,7 @@ import (
 // dies during the call, dependents on other shards may go on waiting: [Cluster.Check] names what to
 // delete then.
 func (c *Cluster) DeleteTasks(ctx context.Context, ids []ID) (Affected, error) {
-	deleted, err := c.deleteTasks(ctx, ids, plainly(deleting))
+	deleted, err := c.deleteTasks(ctx, ids, plainly(verbs.Changer.DeleteTasks))
 	return deleted, said("delete tasks", err)
 }
 

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"context"
 	"slices"
 
 	"github.com/stint-tasks/stint"
@@ -35,36 +34,18 @@ func kinds() []kind {
 		{
 			name: "abort", needs: Abort, text: "Abort", will: "Aborts", done: "Aborted",
 			states: bulk.Abortable(), removes: true, others: "that depend on them",
-			change: func(with wanted) bulk.Change {
-				return func(
-					ctx context.Context, by verbs.Changer, ids []stint.TaskID,
-				) (stint.Affected, error) {
-					return by.AbortTasks(ctx, ids, with.status)
-				}
-			},
+			change: func(with wanted) bulk.Change { return bulk.Aborting(with.status) },
 		},
 		{
 			name: "retry", needs: Retry, text: "Retry", will: "Retries", done: "Retried",
 			states: bulk.Retryable(), others: "that were aborted because of them",
-			change: func(wanted) bulk.Change {
-				return func(
-					ctx context.Context, by verbs.Changer, ids []stint.TaskID,
-				) (stint.Affected, error) {
-					return by.RetryTasks(ctx, ids)
-				}
-			},
+			change: func(wanted) bulk.Change { return verbs.Changer.RetryTasks },
 		},
 		{
 			name: "delete", needs: Delete, text: "Delete", will: "Deletes", done: "Deleted",
 			states: bulk.Deletable(), removes: true,
 			others: "that would have nothing left to wait for",
-			change: func(wanted) bulk.Change {
-				return func(
-					ctx context.Context, by verbs.Changer, ids []stint.TaskID,
-				) (stint.Affected, error) {
-					return by.DeleteTasks(ctx, ids)
-				}
-			},
+			change: func(wanted) bulk.Change { return verbs.Changer.DeleteTasks },
 		},
 		{
 			name: "run", needs: Change, text: "Run now", will: "Starts", done: "Started",
@@ -96,10 +77,4 @@ func kindNamed(name string) (kind, bool) {
 func (k *kind) isOfTasks() bool { return k.change != nil }
 
 // changeWaiting changes how tasks wait.
-func changeWaiting(with wanted) bulk.Change {
-	return func(
-		ctx context.Context, by verbs.Changer, ids []stint.TaskID,
-	) (stint.Affected, error) {
-		return by.ChangeTasks(ctx, ids, with.to)
-	}
-}
+func changeWaiting(with wanted) bulk.Change { return bulk.Changing(with.to) }

@@ -13,8 +13,26 @@ import (
 	"github.com/stint-tasks/stint/verbs"
 )
 
-// A Change is what is done to tasks by one of the verbs.
-type Change func(ctx context.Context, by verbs.Changer, ids []stint.TaskID) (stint.Affected, error)
+// A Change is what is done to tasks by one of the verbs, such as [verbs.Changer.RetryTasks].
+type Change func(by verbs.Changer, ctx context.Context, ids []stint.TaskID) (stint.Affected, error)
+
+// Aborting is the change by AbortTasks with a status.
+func Aborting(status string) Change {
+	return func(
+		by verbs.Changer, ctx context.Context, ids []stint.TaskID,
+	) (stint.Affected, error) {
+		return by.AbortTasks(ctx, ids, status)
+	}
+}
+
+// Changing is the change by ChangeTasks.
+func Changing(to stint.TaskChanges) Change {
+	return func(
+		by verbs.Changer, ctx context.Context, ids []stint.TaskID,
+	) (stint.Affected, error) {
+		return by.ChangeTasks(ctx, ids, to)
+	}
+}
 
 // Abortable are the states of tasks that can be aborted: those that have not ended.
 func Abortable() []stint.State {
@@ -137,5 +155,5 @@ func Unchanged(
 	if err != nil || len(still) == 0 {
 		return affected, err
 	}
-	return change(ctx, by, still)
+	return change(by, ctx, still)
 }

@@ -33,7 +33,7 @@ func AsSeen(store any) SeenChange {
 		return func(
 			ctx context.Context, states []stint.State, tasks []Task, dryRun bool, change Change,
 		) (stint.Affected, error) {
-			return change(ctx, store.AsSeen(states, Infos(tasks), dryRun), IDs(tasks))
+			return change(store.AsSeen(states, Infos(tasks), dryRun), ctx, IDs(tasks))
 		}
 	case dryRunner:
 		return func(

@@ -16,7 +16,7 @@ func (p *program) abortCommand() *cobra.Command {
 		verb: "abort", done: "aborted", unchanged: "had finished already", interrupts: true,
 		states: bulk.Abortable(),
 		do: func(
-			ctx context.Context, store verbs.Changer, ids []stint.TaskID,
+			store verbs.Changer, ctx context.Context, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.AbortTasks(ctx, ids, status)
 		},

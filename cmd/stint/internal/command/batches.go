@@ -153,7 +153,7 @@ func (c *change) changeBatch(
 ) (affected stint.Affected, err error) {
 	if db.client != nil {
 		seen := db.client.AsSeen(filter.States, bulk.Infos(batch), c.dryRun)
-		return c.do(ctx, seen, bulk.IDs(batch))
+		return c.do(seen, ctx, bulk.IDs(batch))
 	}
 	if c.dryRun {
 		dry := db.direct.DryRun()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/pgcut"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
@@ -60,25 +61,12 @@ func TestChange_IsOnePlanHoweverItIsCut(t *testing.T) {
 type bulkVerb struct {
 	name   string
 	states []stint.State
-	do     func(context.Context, verbs.Changer, []stint.TaskID) (stint.Affected, error)
+	do     bulk.Change
 }
 
 func bulkVerbs() []bulkVerb {
-	retry := func(
-		ctx context.Context, s verbs.Changer, ids []stint.TaskID,
-	) (stint.Affected, error) {
-		return s.RetryTasks(ctx, ids)
-	}
-	abort := func(
-		ctx context.Context, s verbs.Changer, ids []stint.TaskID,
-	) (stint.Affected, error) {
-		return s.AbortTasks(ctx, ids, "enough")
-	}
-	remove := func(
-		ctx context.Context, s verbs.Changer, ids []stint.TaskID,
-	) (stint.Affected, error) {
-		return s.DeleteTasks(ctx, ids)
-	}
+	retry, remove := verbs.Changer.RetryTasks, verbs.Changer.DeleteTasks
+	abort := bulk.Aborting("enough")
 	pending := []stint.State{stint.StateReady, stint.StateScheduled, stint.StateBlocked}
 	final := []stint.State{stint.StateCompleted, stint.StateAborted}
 	return []bulkVerb{
@@ -217,13 +205,13 @@ func (b *bulkPlay) change(verb bulkVerb) string {
 	defer interrupt()
 	batches := 0
 	c := &change{batchMax: b.batchMax, do: func(
-		ctx context.Context, s verbs.Changer, ids []stint.TaskID,
+		s verbs.Changer, ctx context.Context, ids []stint.TaskID,
 	) (stint.Affected, error) {
 		others()
 		if batches++; batches > b.interrupted {
 			interrupt()
 		}
-		return verb.do(ctx, s, ids)
+		return verb.do(s, ctx, ids)
 	}}
 	affected, left := b.changeAll(ctx, c, verb.states)
 	if ctx.Err() != nil {
@@ -335,11 +323,7 @@ func TestChange_ReportsWhatIsCommittedWhileItIsInterrupted(t *testing.T) {
 		}
 		return false
 	})
-	c := &change{batchMax: 1, do: func(
-		ctx context.Context, store verbs.Changer, ids []stint.TaskID,
-	) (stint.Affected, error) {
-		return store.AbortTasks(ctx, ids, "")
-	}}
+	c := &change{batchMax: 1, do: bulk.Aborting("")}
 	affected, left := b.changeAll(ctx, c, []stint.State{stint.StateReady})
 	if ctx.Err() == nil || left > 0 {
 		t.Errorf("it reports %+v, %d left, want a", affected, left)

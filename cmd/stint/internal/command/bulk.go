@@ -77,7 +77,7 @@ func (p *program) changeNamed(ctx context.Context, c *change, args []string) err
 		if err != nil {
 			return err
 		}
-		affected, err := c.do(ctx, store, ids)
+		affected, err := c.do(store, ctx, ids)
 		if err != nil {
 			if len(affected.Tasks) > 0 { // on some shards
 				err = errors.Join(p.printAffected(c, affected), err)

@@ -80,7 +80,7 @@ func (p *program) changeCommand() *cobra.Command {
 		verb: "change", done: "changed", unchanged: "had that already", separate: true,
 		states: bulk.Changeable(),
 		do: func(
-			ctx context.Context, store verbs.Changer, ids []stint.TaskID,
+			store verbs.Changer, ctx context.Context, ids []stint.TaskID,
 		) (stint.Affected, error) {
 			return store.ChangeTasks(ctx, ids, to)
 		},

@@ -1,11 +1,8 @@
 package command
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
-	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/verbs"
 )
@@ -14,11 +11,7 @@ func (p *program) deleteCommand() *cobra.Command {
 	remove := &change{
 		verb: "delete", done: "deleted",
 		states: bulk.Deletable(),
-		do: func(
-			ctx context.Context, store verbs.Changer, ids []stint.TaskID,
-		) (stint.Affected, error) {
-			return store.DeleteTasks(ctx, ids)
-		},
+		do:     verbs.Changer.DeleteTasks,
 	}
 	return remove.command(p, &cobra.Command{
 		SuggestFor: []string{"rm", "remove"},

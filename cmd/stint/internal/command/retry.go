@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,11 +15,7 @@ func (p *program) retryCommand() *cobra.Command {
 		verb: "retry", done: "retried", unchanged: "had not finished",
 		states: []stint.State{stint.StateAborted},
 		also:   []stint.State{stint.StateCompleted, stint.StateSkipped},
-		do: func(
-			ctx context.Context, store verbs.Changer, ids []stint.TaskID,
-		) (stint.Affected, error) {
-			return store.RetryTasks(ctx, ids)
-		},
+		do:     verbs.Changer.RetryTasks,
 		skip: func(task *stint.TaskInfo, now time.Time) bool {
 			return task.AbortCause == stint.CauseDependency ||
 				since.given && now.Sub(task.FinishedAt) > since.ago

@@ -11,6 +11,108 @@ import (
 	"github.com/stint-tasks/stint/verbs"
 )
 
+// AbortTasks is [stint.Store.AbortTasks] on each shard concerned. What depends on the tasks on
+// other shards is aborted when relays have reported it there, and is not counted.
+//
+// Each shard does it for itself: after an error, it is done on those that the error does not name.
+func (c *Cluster) AbortTasks(ctx context.Context, ids []ID, status string) (Affected, error) {
+	affected, err := c.change(ctx, ids, plainly(bulk.Aborting(status)))
+	return affected, said("abort tasks", err)
+}
+
+// A verb changes tasks of one shard, and plainly is how a store does that.
+type verb func(
+	ctx context.Context, shard string, store Store, some []stint.TaskID,
+) (stint.Affected, error)
+
+func plainly(change bulk.Change) verb {
+	return func(
+		ctx context.Context, _ string, store Store, some []stint.TaskID,
+	) (stint.Affected, error) {
+		return change(store, ctx, some)
+	}
+}
+
+// RetryTasks is [stint.Store.RetryTasks] on each shard concerned. What was aborted on other shards
+// because of the tasks is retried when these are completed; to name it, too, is refused with
+// [stint.ErrPredecessorAborted] as long as they are not. Each shard does it for itself, as with
+// [Cluster.AbortTasks].
+//
+// Where [stint.Task.FailFast] has aborted more than depended on the failed task, retry these tasks
+// with it, as on one shard; the edges between them and to what had completed are put in order.
+func (c *Cluster) RetryTasks(ctx context.Context, ids []ID) (Affected, error) {
+	affected, reporters, err := c.retryNamed(ctx, ids, plainly(verbs.Changer.RetryTasks))
+	err = errors.Join(err, c.reopenAll(ctx, reporters))
+	return affected, said("retry tasks", err)
+}
+
+// retryNamed retries tasks, with the placeholders that this takes. It returns the tasks that report
+// to these, which are to be opened, too.
+func (c *Cluster) retryNamed(
+	ctx context.Context, ids []ID, retry verb,
+) (affected Affected, reporters []ID, err error) {
+	placeholders, reporters, err := c.cutEdges(ctx, ids)
+	if err != nil && !errors.Is(err, stint.ErrTaskNotFound) { // which the verb says of all
+		return Affected{}, nil, err
+	}
+	all := slices.Concat(ids, placeholders) // before what reports to them
+	affected, err = c.change(ctx, all, retry)
+	named := len(affected.Tasks)
+	affected.Tasks = slices.DeleteFunc(affected.Tasks, func(id ID) bool { return IsOwn(id.Task) })
+	affected.Others += named - len(affected.Tasks)
+	return affected, reporters, err
+}
+
+// reopenAll opens tasks that report.
+func (c *Cluster) reopenAll(ctx context.Context, reporters []ID) error {
+	if ctx.Err() != nil { // what is begun is finished
+		var cancel context.CancelFunc
+		ctx, cancel = settling(ctx)
+		defer cancel()
+	}
+	return c.each(ctx, reporters, func(
+		ctx context.Context, _ string, store Store, some []stint.TaskID,
+	) error {
+		return reopen(ctx, store, some)
+	})
+}
+
+// ChangeTasks is [stint.Store.ChangeTasks] on each shard concerned. Each shard does it for itself,
+// as with [Cluster.AbortTasks].
+func (c *Cluster) ChangeTasks(
+	ctx context.Context, ids []ID, to stint.TaskChanges,
+) (Affected, error) {
+	affected, err := c.change(ctx, ids, plainly(bulk.Changing(to)))
+	return affected, said("change tasks", err)
+}
+
+// Affected says which tasks a call changed.
+type Affected struct {
+	// Tasks are the tasks named in the call that were changed, shard by shard in order.
+	Tasks []ID
+	// Others is how many other tasks of the same shards were changed with them, those that the
+	// cluster has inserted for itself included.
+	Others int
+	// InProgress is how many of Tasks were in progress when they were aborted.
+	InProgress int
+}
+
+func (c *Cluster) change(ctx context.Context, ids []ID, change verb) (Affected, error) {
+	var all Affected
+	err := c.each(ctx, ids, func(
+		ctx context.Context, shard string, store Store, some []stint.TaskID,
+	) error {
+		changed, err := change(ctx, shard, store, some)
+		for _, id := range changed.Tasks {
+			all.Tasks = append(all.Tasks, ID{shard, id})
+		}
+		all.Others += changed.Others
+		all.InProgress += changed.InProgress
+		return err
+	})
+	return all, err
+}
+
 // AbortTasks is [Cluster.AbortTasks].
 func (m *Merged) AbortTasks(
 	ctx context.Context, names []stint.TaskID, status string,
@@ -106,11 +208,11 @@ type asSeen struct {
 	dryRun bool
 }
 
-// AsSeen returns the verbs AbortTasks, RetryTasks, DeleteTasks and ChangeTasks for tasks that
-// somebody has seen: each leaves out those of its tasks that are in none of the states any more, or
-// were inserted or have finished at other times than seen has, and checks that in the transaction
-// of the change, of which there is one on each shard. The verbs take tasks that are in seen. With
-// dryRun they change nothing, and count what is affected on the shards of the tasks themselves.
+// AsSeen returns the verbs for tasks that somebody has seen: each leaves out those of its tasks
+// that are in none of the states any more, or were inserted or have finished at other times than
+// seen has, and checks that in the transaction of the change, of which there is one on each shard.
+// The verbs take tasks that are in seen. With dryRun they change nothing, and count what is
+// affected on the shards of the tasks themselves.
 func (m *Merged) AsSeen(
 	states []stint.State, seen []stint.TaskInfo, dryRun bool,
 ) verbs.Changer {
@@ -130,16 +232,13 @@ func (m *Merged) AsSeen(
 func (a asSeen) AbortTasks(
 	ctx context.Context, names []stint.TaskID, status string,
 ) (stint.Affected, error) {
-	abort := a.on(aborting(status))
-	return a.change(ctx, names, func(ctx context.Context, ids []ID) (Affected, error) {
-		return a.cluster.change(ctx, ids, abort)
-	})
+	return a.change(ctx, names, a.plainly(bulk.Aborting(status)))
 }
 
 func (a asSeen) RetryTasks(
 	ctx context.Context, names []stint.TaskID,
 ) (stint.Affected, error) {
-	retry := a.on(retrying)
+	retry := a.on(verbs.Changer.RetryTasks)
 	return a.change(ctx, names, func(ctx context.Context, ids []ID) (Affected, error) {
 		affected, reporters, err := a.cluster.retryNamed(ctx, ids, retry)
 		if a.dryRun {
@@ -152,7 +251,7 @@ func (a asSeen) RetryTasks(
 func (a asSeen) DeleteTasks(
 	ctx context.Context, names []stint.TaskID,
 ) (stint.Affected, error) {
-	remove := a.on(deleting)
+	remove := a.on(verbs.Changer.DeleteTasks)
 	return a.change(ctx, names, func(ctx context.Context, ids []ID) (Affected, error) {
 		if a.dryRun {
 			return a.cluster.change(ctx, ids, remove)
@@ -164,10 +263,14 @@ func (a asSeen) DeleteTasks(
 func (a asSeen) ChangeTasks(
 	ctx context.Context, names []stint.TaskID, to stint.TaskChanges,
 ) (stint.Affected, error) {
-	change := a.on(changing(to))
-	return a.change(ctx, names, func(ctx context.Context, ids []ID) (Affected, error) {
-		return a.cluster.change(ctx, ids, change)
-	})
+	return a.change(ctx, names, a.plainly(bulk.Changing(to)))
+}
+
+// plainly is how each shard makes a change for itself.
+func (a asSeen) plainly(change bulk.Change) func(context.Context, []ID) (Affected, error) {
+	return func(ctx context.Context, ids []ID) (Affected, error) {
+		return a.cluster.change(ctx, ids, a.on(change))
+	}
 }
 
 func (a asSeen) change(
