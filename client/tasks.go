@@ -102,24 +102,6 @@ func (c *Client) AddDependencies(ctx context.Context, dependencies []stint.Depen
 		}))
 }
 
-// AbortTasks is [stint.Store.AbortTasks].
-func (c *Client) AbortTasks(
-	ctx context.Context, ids []stint.TaskID, status string,
-) (aborted stint.Affected, err error) {
-	return c.abortTasks(ctx, &stintv1.AbortTasksRequest{Ids: wire.FromIDs(ids), Status: status})
-}
-
-func (c *Client) abortTasks(
-	ctx context.Context, request *stintv1.AbortTasksRequest,
-) (aborted stint.Affected, err error) {
-	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
-		response, err := c.tasks.AbortTasks(ctx, request)
-		aborted = wire.ToAffected(response.GetAborted())
-		return err
-	})
-	return aborted, said("abort tasks", err)
-}
-
 // AnswerTasks is [stint.Store.AnswerTasks].
 func (c *Client) AnswerTasks(
 	ctx context.Context, actor stint.ActorID, answers []stint.Answer,
@@ -136,62 +118,6 @@ func (c *Client) AnswerTasks(
 		return nil, said("answer tasks", err)
 	}
 	return verdicts, nil
-}
-
-// RetryTasks is [stint.Store.RetryTasks].
-func (c *Client) RetryTasks(
-	ctx context.Context, ids []stint.TaskID,
-) (retried stint.Affected, err error) {
-	return c.retryTasks(ctx, &stintv1.RetryTasksRequest{Ids: wire.FromIDs(ids)})
-}
-
-func (c *Client) retryTasks(
-	ctx context.Context, request *stintv1.RetryTasksRequest,
-) (retried stint.Affected, err error) {
-	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
-		response, err := c.tasks.RetryTasks(ctx, request)
-		retried = wire.ToAffected(response.GetRetried())
-		return err
-	})
-	return retried, said("retry tasks", err)
-}
-
-// DeleteTasks is [stint.Store.DeleteTasks].
-func (c *Client) DeleteTasks(
-	ctx context.Context, ids []stint.TaskID,
-) (deleted stint.Affected, err error) {
-	return c.deleteTasks(ctx, &stintv1.DeleteTasksRequest{Ids: wire.FromIDs(ids)})
-}
-
-func (c *Client) deleteTasks(
-	ctx context.Context, request *stintv1.DeleteTasksRequest,
-) (deleted stint.Affected, err error) {
-	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
-		response, err := c.tasks.DeleteTasks(ctx, request)
-		deleted = wire.ToAffected(response.GetDeleted())
-		return err
-	})
-	return deleted, said("delete tasks", err)
-}
-
-// ChangeTasks is [stint.Store.ChangeTasks].
-func (c *Client) ChangeTasks(
-	ctx context.Context, ids []stint.TaskID, to stint.TaskChanges,
-) (changed stint.Affected, err error) {
-	return c.changeTasks(ctx, &stintv1.ChangeTasksRequest{
-		Ids: wire.FromIDs(ids), To: wire.FromTaskChanges(to),
-	})
-}
-
-func (c *Client) changeTasks(
-	ctx context.Context, request *stintv1.ChangeTasksRequest,
-) (changed stint.Affected, err error) {
-	err = c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
-		response, err := c.tasks.ChangeTasks(ctx, request)
-		changed = wire.ToAffected(response.GetChanged())
-		return err
-	})
-	return changed, said("change tasks", err)
 }
 
 // GetTasks is [stint.Store.GetTasks].
