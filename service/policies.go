@@ -27,6 +27,16 @@ func byReadable[M interface{ GetId() string }]() func(a *asking, request any) er
 	})
 }
 
+// controlling is the policy of procedures that change tasks of others, and say which.
+func controlling[Q interface{ GetIds() []string }, R any](
+	affectedIn func(response R) *stintv1.Affected,
+) policy {
+	return policy{
+		may:  on(func(a *asking, r Q) error { return a.mayControl(r.GetIds()) }),
+		trim: trimming(func(a *asking, r R) { a.hideOthers(affectedIn(r)) }),
+	}
+}
+
 // byToken is the policy of procedures whose calls prove by a token that the caller owns a task.
 func byToken(a *asking, _ any) error { return a.has(access.Own) }
 
@@ -71,41 +81,17 @@ func changePolicies() map[string]policy {
 				return a.mayDepend(r.GetDependencies())
 			}),
 		},
-		stintv1connect.TaskServiceAbortTasksProcedure: {
-			may: on(func(a *asking, r *stintv1.AbortTasksRequest) error {
-				return a.mayControl(r.GetIds())
-			}),
-			trim: trimming(func(a *asking, r *stintv1.AbortTasksResponse) {
-				a.hideOthers(r.GetAborted())
-			}),
-		},
+		stintv1connect.TaskServiceAbortTasksProcedure: controlling[*stintv1.AbortTasksRequest](
+			(*stintv1.AbortTasksResponse).GetAborted),
 		stintv1connect.TaskServiceAnswerTasksProcedure: {
 			may: on((*asking).mayAnswer),
 		},
-		stintv1connect.TaskServiceRetryTasksProcedure: {
-			may: on(func(a *asking, r *stintv1.RetryTasksRequest) error {
-				return a.mayControl(r.GetIds())
-			}),
-			trim: trimming(func(a *asking, r *stintv1.RetryTasksResponse) {
-				a.hideOthers(r.GetRetried())
-			}),
-		},
-		stintv1connect.TaskServiceChangeTasksProcedure: {
-			may: on(func(a *asking, r *stintv1.ChangeTasksRequest) error {
-				return a.mayControl(r.GetIds())
-			}),
-			trim: trimming(func(a *asking, r *stintv1.ChangeTasksResponse) {
-				a.hideOthers(r.GetChanged())
-			}),
-		},
-		stintv1connect.TaskServiceDeleteTasksProcedure: {
-			may: on(func(a *asking, r *stintv1.DeleteTasksRequest) error {
-				return a.mayControl(r.GetIds())
-			}),
-			trim: trimming(func(a *asking, r *stintv1.DeleteTasksResponse) {
-				a.hideOthers(r.GetDeleted())
-			}),
-		},
+		stintv1connect.TaskServiceRetryTasksProcedure: controlling[*stintv1.RetryTasksRequest](
+			(*stintv1.RetryTasksResponse).GetRetried),
+		stintv1connect.TaskServiceChangeTasksProcedure: controlling[*stintv1.ChangeTasksRequest](
+			(*stintv1.ChangeTasksResponse).GetChanged),
+		stintv1connect.TaskServiceDeleteTasksProcedure: controlling[*stintv1.DeleteTasksRequest](
+			(*stintv1.DeleteTasksResponse).GetDeleted),
 		stintv1connect.TaskServiceTransactProcedure: {
 			may: on((*asking).mayTransact),
 			trim: trimming(func(a *asking, r *stintv1.TransactResponse) {
