@@ -153,12 +153,11 @@ type Author struct {
 }
 
 // WithAuthor returns a context in which these verbs note who has changed what, in the transaction
-// of the change, for [Store.ListChanges]: AbortTasks, RetryTasks, DeleteTasks, ChangeTasks,
-// AnswerTasks, SetLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys, and those that change
-// or trigger schedules. A call that changes nothing notes nothing. The notes stay for
-// [Retention.Changes], also if the tasks are gone. Without an author nothing is noted, and nothing
-// costs more. Who calls is believed, but a service puts the name of its caller before that of the
-// client's context.
+// of the change, for [Store.ListChanges]: those of [DryRun], AnswerTasks, SetLimits, SetWeights,
+// Pause, Resume, PauseKeys, ResumeKeys, and those that change or trigger schedules. A call that
+// changes nothing notes nothing. The notes stay for [Retention.Changes], also if the tasks are
+// gone. Without an author nothing is noted, and nothing costs more. Who calls is believed, but a
+// service puts the name of its caller before that of the client's context.
 func WithAuthor(ctx context.Context, author Author) context.Context {
 	return changes.With(ctx, changes.Author(author))
 }

@@ -5,18 +5,14 @@
 -- it takes the administrator.
 --
 --   stint_owner     owns the schema: migrates, and runs this file
---   stint_producer  InsertTasks, InsertTasksFrom, AddDependencies, AbortTasks, ChangeTasks,
---                   WaitForTask, GetTasks, ListTasks, ListChanges, History, Graph, and the verbs
---                   for schedules
+--   stint_producer  inserts, aborts and changes tasks, waits for them and reads them; schedules
 --   stint_worker    every verb but those of stint_operator, and everything of the package taskstore
---   stint_operator  what stint_worker may, SetLimits, Pause, Resume, PauseKeys, ResumeKeys,
---                   SetWeights
---   stint_monitor   Stats, ListLimits, GetTasks, ListTasks, ListChanges, Explain, History, Graph,
---                   ListActors, Check; with PollOnly WaitForTask; of the package taskstore Get,
---                   Tasks, Group, Groups
+--   stint_operator  what stint_worker may, and sets limits, pauses and weights
+--   stint_monitor   reads; with PollOnly it may wait
 --   stint_enqueuer  calls the function add_task, which functions.sql makes; nothing else
 --
--- None can log in. Grant them to the accounts of your services: GRANT stint_worker TO mailer.
+-- docs/operations/roles.md names the verbs of each. None can log in. Grant them to the accounts of
+-- your services: GRANT stint_worker TO mailer.
 --
 -- For another schema, or a second one on the same server, replace every "stint" in this file, but
 -- not that of stint_schema_version.
