@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testverbs"
 )
 
 // everyState inserts tasks in every state, of which some are parked, and returns their IDs, the
@@ -83,7 +84,7 @@ func TestDryRun_LocksNothing(t *testing.T) {
 	ids, owned := everyState(t, store)
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		dry := store.WithTx(tx).DryRun()
-		for name, change := range changes(t.Context(), dry) {
+		for name, change := range testverbs.Changes(t.Context(), dry) {
 			for _, some := range [][]stint.TaskID{
 				ids, ids[:8], ids[8:12], slices.DeleteFunc(slices.Clone(ids[12:]),
 					func(id stint.TaskID) bool { return id[0] == 'o' }),
@@ -159,7 +160,7 @@ func TestDryRun_LeavesNothingInTheSession(t *testing.T) {
 	store, pool := newStoreAndPool(t, stint.Options{})
 	ids, _ := everyState(t, store)
 	for range 3 { // prepared statements of the first fit the tables of the next
-		for _, change := range changes(t.Context(), store.DryRun()) {
+		for _, change := range testverbs.Changes(t.Context(), store.DryRun()) {
 			_, _ = change(ids)
 		}
 	}

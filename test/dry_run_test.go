@@ -1,9 +1,9 @@
 package stint_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -14,35 +14,8 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testverbs"
 )
-
-// A dryRunner has the verbs that change tasks of others.
-type dryRunner interface {
-	AbortTasks(context.Context, []stint.TaskID, string) (stint.Affected, error)
-	RetryTasks(context.Context, []stint.TaskID) (stint.Affected, error)
-	DeleteTasks(context.Context, []stint.TaskID) (stint.Affected, error)
-	ChangeTasks(context.Context, []stint.TaskID, stint.TaskChanges) (stint.Affected, error)
-}
-
-// changes are the verbs of a store, or of its dry run, by name.
-func changes(
-	ctx context.Context, of dryRunner,
-) map[string]func([]stint.TaskID) (stint.Affected, error) {
-	return map[string]func([]stint.TaskID) (stint.Affected, error){
-		"abort": func(ids []stint.TaskID) (stint.Affected, error) {
-			return of.AbortTasks(ctx, ids, "why")
-		},
-		"retry": func(ids []stint.TaskID) (stint.Affected, error) {
-			return of.RetryTasks(ctx, ids)
-		},
-		"delete": func(ids []stint.TaskID) (stint.Affected, error) {
-			return of.DeleteTasks(ctx, ids)
-		},
-		"change": func(ids []stint.TaskID) (stint.Affected, error) {
-			return of.ChangeTasks(ctx, ids, stint.TaskChanges{Priority: new(int16(1))})
-		},
-	}
-}
 
 func allInfos(t *testing.T, store *stint.Store) []stint.TaskInfo {
 	t.Helper()
@@ -56,11 +29,11 @@ func allInfos(t *testing.T, store *stint.Store) []stint.TaskInfo {
 func wantForetold(t *testing.T, store *stint.Store, name string, ids []stint.TaskID) {
 	t.Helper()
 	before := allInfos(t, store)
-	told, toldErr := changes(t.Context(), store.DryRun())[name](ids)
+	told, toldErr := testverbs.Changes(t.Context(), store.DryRun())[name](ids)
 	if after := allInfos(t, store); !reflect.DeepEqual(before, after) {
 		t.Errorf("the dry run of %s %q left\n%+v\nof\n%+v", name, ids, after, before)
 	}
-	got, err := changes(t.Context(), store)[name](ids)
+	got, err := testverbs.Changes(t.Context(), store)[name](ids)
 	if err == nil {
 		after := allInfos(t, store)
 		got.Started, got.Skipped = followed(before, after)
@@ -136,7 +109,7 @@ func TestDryRun_TellsWhatAVerbDoes(t *testing.T) {
 	_, err = store.DryRun().RetryTasks(t.Context(), []stint.TaskID{"gone", "ready"})
 	wantErr(t, "RetryTasks", err, stint.ErrTaskNotFound)
 	for _, name := range []string{
-		"delete", "change", "abort", "change", "retry", "change", "change", "abort", "delete",
+		"DeleteTasks", "ChangeTasks", "AbortTasks", "ChangeTasks", "RetryTasks", "ChangeTasks", "ChangeTasks", "AbortTasks", "DeleteTasks",
 	} {
 		wantForetold(t, store, name, ids)
 	}
@@ -155,7 +128,7 @@ func TestDryRun_TellsWhatFollows(t *testing.T) {
 	}{
 		"those that run anyway": {
 			tasks: []stint.Task{after("a"), anyway("b", "a"), anyway("c", "a"), after("d", "c")},
-			do:    "abort", ids: []stint.TaskID{"a"}, want: stint.Affected{Started: 2},
+			do:    "AbortTasks", ids: []stint.TaskID{"a"}, want: stint.Affected{Started: 2},
 		},
 		"a branch for the abort, and one that is skipped": {
 			tasks: []stint.Task{
@@ -163,7 +136,7 @@ func TestDryRun_TellsWhatFollows(t *testing.T) {
 				whenAny("yes", ended("a", stint.StateCompleted, stint.StateSkipped)),
 				after("behind", "no"),
 			},
-			do: "abort", ids: []stint.TaskID{"a"},
+			do: "AbortTasks", ids: []stint.TaskID{"a"},
 			want: stint.Affected{Others: 1, Started: 1},
 		},
 		"what only an aborted task with FailFast needs": {
@@ -171,7 +144,7 @@ func TestDryRun_TellsWhatFollows(t *testing.T) {
 				after("a"), after("hotel"), after("rooms", "hotel"),
 				{ID: "trip", Action: "act", After: []stint.TaskID{"a", "rooms"}, FailFast: true},
 			},
-			do: "abort", ids: []stint.TaskID{"a"}, want: stint.Affected{Others: 1, Later: 2},
+			do: "AbortTasks", ids: []stint.TaskID{"a"}, want: stint.Affected{Others: 1, Later: 2},
 		},
 		"a task that is skipped again": {
 			tasks: []stint.Task{after("a"), when("b", stint.Condition{
@@ -183,7 +156,7 @@ func TestDryRun_TellsWhatFollows(t *testing.T) {
 				returnWith(t, store, ownOne(t, store),
 					stint.Return{Code: code, Result: []byte("no")})
 			},
-			do: "retry", ids: []stint.TaskID{"b"}, want: stint.Affected{Skipped: 1},
+			do: "RetryTasks", ids: []stint.TaskID{"b"}, want: stint.Affected{Skipped: 1},
 		},
 		"a task whose deadline has passed": {
 			tasks: []stint.Task{{ID: "a", Action: "act", Deadline: time.Now().Add(-time.Hour)}},
@@ -191,7 +164,7 @@ func TestDryRun_TellsWhatFollows(t *testing.T) {
 				t.Helper()
 				wantErr(t, "Maintain", store.Maintain(t.Context()), nil)
 			},
-			do: "retry", ids: []stint.TaskID{"a"}, want: stint.Affected{Later: 1},
+			do: "RetryTasks", ids: []stint.TaskID{"a"}, want: stint.Affected{Later: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +174,7 @@ func TestDryRun_TellsWhatFollows(t *testing.T) {
 			if c.first != nil {
 				c.first(t, store)
 			}
-			told, err := changes(t.Context(), store.DryRun())[c.do](c.ids)
+			told, err := testverbs.Changes(t.Context(), store.DryRun())[c.do](c.ids)
 			c.want.Tasks = c.ids
 			if err != nil || !reflect.DeepEqual(told, c.want) {
 				t.Errorf("the dry run told %+v, %v, want %+v", told, err, c.want)
@@ -243,6 +216,7 @@ func TestDryRun_TellsWhatVerbsDoToRandomNetworks(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	names := slices.Sorted(maps.Keys(testverbs.Changes(t.Context(), store)))
 	ids := make([]stint.TaskID, tasks)
 	for i := range ids {
 		ids[i] = stint.TaskID(fmt.Sprintf("%02d", i))
@@ -295,7 +269,7 @@ func TestDryRun_TellsWhatVerbsDoToRandomNetworks(t *testing.T) {
 		for range random.IntN(4) + 1 {
 			some = append(some, there[random.IntN(len(there))].ID)
 		}
-		wantForetold(t, store, []string{"abort", "retry", "delete", "change"}[random.IntN(4)], some)
+		wantForetold(t, store, names[random.IntN(len(names))], some)
 	}
 }
 

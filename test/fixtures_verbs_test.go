@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testverbs"
 )
 
 // everyVerb calls every verb that may be called there, and checks what it answers where that hangs
@@ -329,7 +330,7 @@ func wholeLife(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 func verbs(store *stint.Store) map[string]func(context.Context) error {
 	ids := []stint.TaskID{"a"}
 	tasks := []stint.Task{{ID: "new", Action: "act"}}
-	return map[string]func(context.Context) error{
+	all := map[string]func(context.Context) error{
 		"InsertTasks": func(ctx context.Context) error { return store.InsertTasks(ctx, tasks) },
 		"InsertTasksFrom": func(ctx context.Context) error {
 			_, err := store.InsertTasksFrom(ctx, stream(tasks, nil))
@@ -366,15 +367,6 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 		"Steps": func(ctx context.Context) error {
 			return errOf(store.Steps(ctx, stint.OwnedTask{ID: "a"}))
 		},
-		"AbortTasks": func(ctx context.Context) error {
-			return errOf(store.AbortTasks(ctx, ids, ""))
-		},
-		"ChangeTasks": func(ctx context.Context) error {
-			return errOf(store.ChangeTasks(ctx, ids, stint.TaskChanges{StartNow: true}))
-		},
-		"DeleteTasks": func(ctx context.Context) error {
-			return errOf(store.DeleteTasks(ctx, ids))
-		},
 		"GetTasks": func(ctx context.Context) error {
 			_, err := store.GetTasks(ctx, ids)
 			return err
@@ -389,4 +381,10 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 			return err
 		},
 	}
+	for name := range testverbs.Changes(context.Background(), store) {
+		all[name] = func(ctx context.Context) error {
+			return errOf(testverbs.Changes(ctx, store)[name](ids))
+		}
+	}
+	return all
 }
