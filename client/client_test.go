@@ -18,6 +18,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
+	"github.com/stint-tasks/stint/internal/testing/testverbs"
 	"github.com/stint-tasks/stint/service"
 )
 
@@ -264,6 +265,12 @@ func TestClient_ChangesTasksAsTheStoreDoes(t *testing.T) {
 	to := stint.TaskChanges{
 		NotBefore: time.Now().Add(time.Hour).Truncate(time.Microsecond),
 		Priority:  new(int16(0)), Key: new(""), MaxTries: stint.UnlimitedTries,
+	}
+	direct := testverbs.Changes(ctx, r.store.DryRun())
+	for name, verb := range testverbs.Changes(ctx, r.DryRun()) {
+		told, err := verb(c)
+		want, directErr := direct[name](c)
+		same(t, "DryRun."+name, told, want, err, directErr)
 	}
 	told, err := r.DryRun().ChangeTasks(ctx, c, to)
 	same(t, "DryRun.ChangeTasks", told, stint.Affected{Tasks: c}, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
+	"github.com/stint-tasks/stint/internal/testing/testverbs"
 	"github.com/stint-tasks/stint/service"
 )
 
@@ -119,6 +120,13 @@ func TestTransact_LeavesOutWhatHasChangedSinceItWasSeen(t *testing.T) {
 	changed, err := r.AsSeen(states, seen, false).ChangeTasks(ctx, idsOfInfos(seen),
 		stint.TaskChanges{Priority: new(int16(1))})
 	same(t, "AsSeen.ChangeTasks", changed, stint.Affected{Tasks: same1}, err)
+	rest := slices.DeleteFunc(slices.Clone(seen), func(info stint.TaskInfo) bool {
+		return info.ID == "same"
+	})
+	for name, change := range testverbs.Changes(ctx, r.AsSeen(states, rest, false)) {
+		changed, err := change(idsOfInfos(rest))
+		same(t, "AsSeen."+name+" of the rest", changed, stint.Affected{}, err)
+	}
 	done, err := r.Transact(ctx, client.Transaction{Abort: ids, Seen: seen, SeenStates: states})
 	same(t, "Transact", done, client.Transacted{Aborted: stint.Affected{Tasks: same1}}, err)
 	done, err = r.Transact(ctx, client.Transaction{Delete: ids, Seen: seen, SeenStates: states})
@@ -235,16 +243,12 @@ func TestCalls_ThatChangeManyTasksMayTakeLong(t *testing.T) {
 		})
 	c := testservice.Client(t, at, client.Options{})
 	ids := []stint.TaskID{"a"}
-	for method, call := range map[string]func() error{
-		"AbortTasks":  func() error { _, err := c.AbortTasks(t.Context(), ids, ""); return err },
-		"RetryTasks":  func() error { _, err := c.RetryTasks(t.Context(), ids); return err },
-		"DeleteTasks": func() error { _, err := c.DeleteTasks(t.Context(), ids); return err },
-		"Transact": func() error {
-			_, err := c.Transact(t.Context(), client.Transaction{Abort: ids})
-			return err
-		},
-	} {
-		wantErr(t, method, call(), stint.ErrTaskNotFound)
+	changes := testverbs.Changes(t.Context(), c)
+	changes["Transact"] = func(ids []stint.TaskID) (stint.Affected, error) {
+		return stint.Affected{}, errOf(c.Transact(t.Context(), client.Transaction{Abort: ids}))
+	}
+	for method, change := range changes {
+		wantErr(t, method, errOf(change(ids)), stint.ErrTaskNotFound)
 		limit, _ := told.Load(method)
 		took, err := time.ParseDuration(fmt.Sprint(limit, "s"))
 		if err != nil || took < time.Hour {

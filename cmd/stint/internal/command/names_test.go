@@ -104,8 +104,11 @@ func typedNames() []typedName {
 			key: true,
 		},
 	}
-	for _, verb := range []string{"abort", "change", "delete", "retry"} {
-		more := ""
+	for _, cmd := range (&program{}).root().Commands() {
+		if destroys[cmd.Name()] != asked || cmd.Flags().Lookup("key") == nil {
+			continue
+		}
+		verb, more := cmd.Name(), ""
 		if verb == "change" {
 			more = " --start-now"
 		}
