@@ -67,7 +67,7 @@ func TestStatement_PutsInPartsAndFailsWithoutThem(t *testing.T) {
 
 func TestSplit_CutsAFileIntoStatements(t *testing.T) {
 	t.Parallel()
-	const first, second = "-- name: a\nSELECT 1\n\n", "-- name: b\n-- why\nSELECT 2\n"
+	const first, second = "-- name: a\n-- name: of columns\nSELECT 1\n\n", "-- name: b\nSELECT 2\n"
 	want := map[string]string{"a": first, "b": second}
 	if got := sqlfile.Split(first + second); !maps.Equal(got, want) {
 		t.Errorf("Split = %q, want %q", got, want)
