@@ -109,7 +109,8 @@ func TestDryRun_TellsWhatAVerbDoes(t *testing.T) {
 	_, err = store.DryRun().RetryTasks(t.Context(), []stint.TaskID{"gone", "ready"})
 	wantErr(t, "RetryTasks", err, stint.ErrTaskNotFound)
 	for _, name := range []string{
-		"DeleteTasks", "ChangeTasks", "AbortTasks", "ChangeTasks", "RetryTasks", "ChangeTasks", "ChangeTasks", "AbortTasks", "DeleteTasks",
+		"DeleteTasks", "ChangeTasks", "AbortTasks", "ChangeTasks", "RetryTasks", "ChangeTasks",
+		"ChangeTasks", "AbortTasks", "DeleteTasks",
 	} {
 		wantForetold(t, store, name, ids)
 	}

@@ -5,17 +5,17 @@
 // The methods of stint.Store say what each verb does, its limits and its errors. Elsewhere a verb
 // means the same, with these differences:
 //
-//	                  Store               client of a service       Merged of shards
-//	a change          is one transaction  is one transaction        is one on each shard
-//	a refusal         undoes the call     undoes the call           undoes it on its shard
-//	a lost answer     goes to the caller  has the call repeated,    goes to the caller, beside
-//	                                      where it may be           what other shards did
-//	who may call      roles               roles, then grants        roles, or grants, by shard
-//	what is hidden    nothing             tasks beyond the grants,  as on the shard
-//	                                      and Affected.Others
-//	an author         as the caller says  after that of the service as on the shard
-//	a look            sees a database     sees a database           sees each shard for itself, and
-//	                                                                leaves out those that are away
+//	                Store               client of a service        Merged of shards
+//	a change        is one transaction  is one transaction         is one on each shard
+//	a refusal       undoes the call     undoes the call            undoes it on its shard
+//	a lost answer   goes to the caller  has the call repeated,     goes to the caller, beside
+//	                                    where it may be            what other shards did
+//	who may call    roles               roles, then grants         roles, or grants, by shard
+//	what is hidden  nothing             tasks beyond the grants,   as on the shard
+//	                                    and Affected.Others
+//	an author       as the caller says  after that of the service  as on the shard
+//	a look          sees a database     sees a database            sees shards one by one,
+//	                                                               but those that are away
 package verbs
 
 import (
