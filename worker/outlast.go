@@ -2,6 +2,15 @@ package worker
 
 import "time"
 
+// A waitResult says why a wait for the end of an outage is over.
+type waitResult int
+
+const (
+	tooLate  waitResult = iota // the lease has expired, or the worker has stopped waiting
+	mayProbe                   // it is the turn of the performance, until probed is called
+	answered                   // the server has answered another performance
+)
+
 // wait lets a performance wait whose return the server has not answered because of err.
 func (o *serverOutage) wait(e *execution, p *performance, err error) waitResult {
 	over, turn := o.join(err)
@@ -59,12 +68,3 @@ func (e *execution) pause(p *performance, pause time.Duration) bool {
 		return false
 	}
 }
-
-// A waitResult says why a wait for the end of an outage is over.
-type waitResult int
-
-const (
-	tooLate  waitResult = iota // the lease has expired, or the worker has stopped waiting
-	mayProbe                   // it is the turn of the performance, until probed is called
-	answered                   // the server has answered another performance
-)
