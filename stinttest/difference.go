@@ -3,6 +3,8 @@ package stinttest
 import (
 	"bytes"
 	"fmt"
+	"iter"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,39 +19,88 @@ func (d *difference) add(field, got, want string) {
 	*d = append(*d, fmt.Sprintf("%s: got %s, want %s", field, got, want))
 }
 
-// differences says in which fields a task differs from the wanted one.
+// differences says in which fields a task differs from the wanted one, of those that are wanted and
+// that the store tells.
 func differences(want stint.Task, got stint.TaskInfo) []string {
 	var d difference
-	if want.Action != "" && got.Action != want.Action {
-		d.add("Action", fmt.Sprintf("%q", got.Action), fmt.Sprintf("%q", want.Action))
-	}
-	if want.Key != "" && got.Key != want.Key {
-		d.add("Key", fmt.Sprintf("%q", got.Key), fmt.Sprintf("%q", want.Key))
-	}
-	if want.Body != nil && (got.Body == nil || !bytes.Equal(got.Body, want.Body)) {
-		same := commonStart(got.Body, want.Body)
-		d.add("Body", excerpt(got.Body, same), excerpt(want.Body, same))
-	}
-	for name, value := range want.Headers { // others may have been added
-		if found, has := got.Headers[name]; !has || found != value {
-			d.add("Headers["+name+"]", fmt.Sprintf("%q", found), fmt.Sprintf("%q", value))
+	found := reflect.ValueOf(got)
+	for field, wanted := range given(want) {
+		if is := found.FieldByName(field); is.IsValid() {
+			d.compare(field, is.Interface(), wanted)
 		}
 	}
-	if want.Priority != 0 && got.Priority != want.Priority {
-		d.add("Priority", fmt.Sprint(got.Priority), fmt.Sprint(want.Priority))
-	}
-	if want.MaxTries != 0 && got.MaxTries != want.MaxTries {
-		d.add("MaxTries", fmt.Sprint(got.MaxTries), fmt.Sprint(want.MaxTries))
-	}
-	d.time("NotBefore", got.NotBefore, want.NotBefore)
-	d.time("Deadline", got.Deadline, want.Deadline)
-	if want.PostResult && !got.PostResult {
-		d.add("PostResult", "false", "true")
-	}
-	if want.OnAbort != stint.AbortToo && got.OnAbort != want.OnAbort {
-		d.add("OnAbort", onAbort(got.OnAbort), onAbort(want.OnAbort))
-	}
 	return d
+}
+
+func (d *difference) compare(field string, got, want any) {
+	switch want := want.(type) {
+	case []byte:
+		got, _ := got.([]byte)
+		if got == nil || !bytes.Equal(got, want) {
+			same := commonStart(got, want)
+			d.add(field, excerpt(got, same), excerpt(want, same))
+		}
+	case map[string]string:
+		got, _ := got.(map[string]string)
+		for name, value := range want { // others may have been added
+			if found, has := got[name]; !has || found != value {
+				d.add(field+"["+name+"]", fmt.Sprintf("%q", found), fmt.Sprintf("%q", value))
+			}
+		}
+	case time.Time:
+		got, _ := got.(time.Time)
+		d.time(field, got, want)
+	default:
+		if got != want {
+			d.add(field, text(got), text(want))
+		}
+	}
+}
+
+// given are the fields of a task that are not zero, with their values.
+func given(task stint.Task) iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		of := reflect.ValueOf(task)
+		for i := range of.NumField() {
+			value := of.Field(i)
+			switch _, body := value.Interface().([]byte); {
+			case value.IsZero():
+				continue
+			case value.Kind() == reflect.Slice && !body, value.Kind() == reflect.Map:
+				if value.Len() == 0 {
+					continue
+				}
+			}
+			if !yield(of.Type().Field(i).Name, value.Interface()) {
+				return
+			}
+		}
+	}
+}
+
+// text shows the value of a field.
+func text(value any) string {
+	switch value := value.(type) {
+	case []byte:
+		return excerpt(value, 0)
+	case time.Time:
+		return stamp(value)
+	case stint.AnswerKey:
+		return "set"
+	case []stint.Condition:
+		return conditionTexts(value)
+	case stint.OnAbort:
+		if value == stint.RunAnyway {
+			return "RunAnyway"
+		}
+		return "AbortToo"
+	}
+	switch reflect.TypeOf(value).Kind() {
+	case reflect.String, reflect.Slice, reflect.Map:
+		return fmt.Sprintf("%q", value)
+	default:
+		return fmt.Sprint(value)
+	}
 }
 
 func (d *difference) time(field string, got, want time.Time) {
@@ -65,13 +116,6 @@ func (d *difference) time(field string, got, want time.Time) {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }
-
-func onAbort(o stint.OnAbort) string {
-	if o == stint.RunAnyway {
-		return "RunAnyway"
-	}
-	return "AbortToo"
-}
 
 // commonStart returns how many bytes at the beginning of a and b are equal.
 func commonStart(a, b []byte) int {
@@ -103,25 +147,8 @@ func excerpt(body []byte, place int) string {
 // sketch shows the fields of a task that are not zero.
 func sketch(task stint.Task) string {
 	var fields []string
-	add := func(set bool, field, value string) {
-		if set {
-			fields = append(fields, field+": "+value)
-		}
+	for field, value := range given(task) {
+		fields = append(fields, field+": "+text(value))
 	}
-	add(task.ID != "", "ID", fmt.Sprintf("%q", task.ID))
-	add(task.Action != "", "Action", fmt.Sprintf("%q", task.Action))
-	add(task.Key != "", "Key", fmt.Sprintf("%q", task.Key))
-	add(task.Body != nil, "Body", excerpt(task.Body, 0))
-	add(len(task.Headers) > 0, "Headers", fmt.Sprintf("%q", task.Headers))
-	add(task.Priority != 0, "Priority", fmt.Sprint(task.Priority))
-	add(task.MaxTries != 0, "MaxTries", fmt.Sprint(task.MaxTries))
-	add(!task.NotBefore.IsZero(), "NotBefore", stamp(task.NotBefore))
-	add(!task.Deadline.IsZero(), "Deadline", stamp(task.Deadline))
-	add(task.PostResult, "PostResult", "true")
-	add(task.OnAbort != stint.AbortToo, "OnAbort", onAbort(task.OnAbort))
-	add(len(task.After) > 0, "After", fmt.Sprintf("%q", task.After))
-	add(len(task.ToSignalAfter) > 0, "ToSignalAfter", fmt.Sprintf("%q", task.ToSignalAfter))
-	add(len(task.When) > 0, "When", conditionTexts(task.When))
-	add(len(task.WhenAny) > 0, "WhenAny", conditionTexts(task.WhenAny))
 	return "{" + strings.Join(fields, ", ") + "}"
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/stint-tasks/stint"
@@ -30,15 +31,21 @@ func flagsOf(err error) error {
 	return said(errInput, "%s %s", name, names.Replace(refused.Problem))
 }
 
+// argumentPattern finds the fields that errors name, and wordPattern the ends of words in a name.
+var (
+	argumentPattern = regexp.MustCompile(`\b(Task|Condition)\.([A-Z]\w*)`)
+	wordPattern     = regexp.MustCompile(`([a-z])([A-Z])`)
+)
+
 // refusedField says what is wrong with a field of a task. It names the field as the input does.
 func refusedField(refused *stint.ArgumentError) string {
-	names := strings.NewReplacer(
-		"Task.ID", "id", "Task.Action", "action", "Task.Key", "key",
-		"Task.Body", "body", "Task.Headers", "headers", "Task.MaxTries", "max_tries",
-		"Task.OnAbort", "on_abort", "Task.NotBefore", "not_before", "Task.Deadline", "deadline",
-		"Task.After", "after", "Task.ToSignalAfter", "to_signal_after", "Task.WhenAny", "when_any",
-		"Task.When", "when", "Condition.After", "after of a condition",
-		"Condition.States", "states of a condition", "Condition.Results", "results of a condition",
-	)
-	return names.Replace(refused.Argument + ": " + refused.Problem)
+	text := refused.Argument + ": " + refused.Problem
+	return argumentPattern.ReplaceAllStringFunc(text, func(field string) string {
+		of, name, _ := strings.Cut(field, ".")
+		name = strings.ToLower(wordPattern.ReplaceAllString(name, "${1}_${2}"))
+		if of == "Condition" {
+			name += " of a condition"
+		}
+		return name
+	})
 }
