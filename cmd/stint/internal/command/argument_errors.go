@@ -33,11 +33,12 @@ func flagsOf(err error) error {
 
 // argumentPattern finds the fields that errors name, and wordPattern the ends of words in a name.
 var (
-	argumentPattern = regexp.MustCompile(`\b(Task|Condition)\.([A-Z]\w*)`)
+	argumentPattern = regexp.MustCompile(`\b(Task|Condition|Schedule)\.([A-Z]\w*)`)
 	wordPattern     = regexp.MustCompile(`([a-z])([A-Z])`)
 )
 
-// refusedField says what is wrong with a field of a task. It names the field as the input does.
+// refusedField says what is wrong with a field of a task, or of a schedule. It names the field as the
+// input does.
 func refusedField(refused *stint.ArgumentError) string {
 	text := refused.Argument + ": " + refused.Problem
 	return argumentPattern.ReplaceAllStringFunc(text, func(field string) string {

@@ -198,11 +198,6 @@ func refusedSchedule(err error, source string, lines map[string]int) error {
 // scheduleField says what is wrong with a field of a schedule, or of a task of it. It names the
 // field as the input does.
 func scheduleField(refused *stint.ArgumentError) string {
-	return strings.NewReplacer(
-		"Schedule.Name", "name", "Schedule.Spec", "spec", "Schedule.Zone", "zone",
-		"Schedule.CatchUp", "catch_up",
-		"Schedule.Overlap", "overlap", "Schedule.Window", "window", "Schedule.Jitter", "jitter",
-		"Schedule.From and To", "from and to", "Schedule.To", "to", "Schedule.Tasks", "tasks",
-		"see Expire", "see expire",
-	).Replace(refusedField(refused))
+	return strings.NewReplacer("from and To", "from and to", "see Expire", "see expire").
+		Replace(refusedField(refused))
 }
