@@ -140,16 +140,7 @@ func (c *Client) GetTasks(
 func (c *Client) ListTasks(
 	ctx context.Context, filter stint.Filter,
 ) (page stint.TaskPage, err error) {
-	request := &stintv1.ListTasksRequest{
-		Actions: filter.Actions, IdPrefix: filter.IDPrefix, Actor: string(filter.Actor),
-		MinAge: wire.FromDuration(filter.MinAge), MaxAge: wire.FromDuration(filter.MaxAge),
-		NewestFirst: filter.NewestFirst, After: string(filter.After),
-		Limit: wire.Int32(filter.Limit), Key: filter.Key,
-		Headers: filter.Headers,
-	}
-	for _, state := range filter.States {
-		request.States = append(request.States, string(state))
-	}
+	request := wire.FromFilter(filter)
 	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
 		response, err := c.tasks.ListTasks(ctx, request)
 		page = stint.TaskPage{

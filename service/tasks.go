@@ -297,20 +297,11 @@ func (t *taskService) holdFor(ctx context.Context, found []stint.TaskInfo, left 
 func (t *taskService) ListTasks(
 	ctx context.Context, r *stintv1.ListTasksRequest,
 ) (*stintv1.ListTasksResponse, error) {
-	filter := stint.Filter{
-		Actions: r.GetActions(), IDPrefix: r.GetIdPrefix(), Actor: stint.ActorID(r.GetActor()),
-		MinAge: r.GetMinAge().AsDuration(), MaxAge: r.GetMaxAge().AsDuration(),
-		NewestFirst: r.GetNewestFirst(), After: stint.Cursor(r.GetAfter()),
-		Limit: int(r.GetLimit()), Key: r.GetKey(), Headers: r.GetHeaders(),
-	}
-	for _, state := range r.GetStates() {
-		filter.States = append(filter.States, stint.State(state))
-	}
 	list := t.store.ListTasks
 	if by := callerOf(ctx).principal; !by.MayAll(access.Read) {
 		list = t.listHidden
 	}
-	page, err := list(ctx, filter)
+	page, err := list(ctx, wire.ToFilter(r))
 	return &stintv1.ListTasksResponse{
 		Tasks: wire.FromInfos(page.Tasks, false), Next: string(page.Next),
 		Looked: wire.Int32(page.Looked),

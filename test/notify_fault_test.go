@@ -153,7 +153,9 @@ func TestWaits_DoNotWaitForAServerThatNeverAnswers(t *testing.T) {
 // Each task is performed by whoever gets it and waited for by whoever inserted it.
 type load struct {
 	stop     chan struct{}
-	group    sync.WaitGroup
+	group    sync.WaitGroup // of the waiters
+	workers  sync.WaitGroup
+	halt     context.CancelFunc // of the workers
 	inserted atomic.Int64
 	waited   atomic.Int64
 	longest  atomic.Int64
@@ -218,9 +220,10 @@ func startLoad(t *testing.T, store *stint.Store, waiters, workers int) *load {
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
+	l.halt = cancel
 	t.Cleanup(cancel)
 	for range workers {
-		go func() { // ends with the last waiter, at the end of the test
+		l.workers.Go(func() {
 			for ctx.Err() == nil {
 				owned, err := store.WaitToOwnTasks(ctx, "actor", 10, []string{"act"}, time.Second)
 				if err != nil {
@@ -235,7 +238,7 @@ func startLoad(t *testing.T, store *stint.Store, waiters, workers int) *load {
 					return err
 				})
 			}
-		}()
+		})
 	}
 	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
 	return l
@@ -247,6 +250,8 @@ func (l *load) end(t *testing.T) {
 	close(l.stop)
 	_, _ = ends(t, "the load", start(func() (struct{}, error) {
 		l.group.Wait()
+		l.halt() // the last answers may be on their way to the workers
+		l.workers.Wait()
 		return struct{}{}, nil
 	}))
 	t.Logf("%d tasks, the longest wait took %v", l.inserted.Load(),

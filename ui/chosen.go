@@ -87,7 +87,7 @@ func (h *Handler) countOf(
 	ctx context.Context, filter url.Values, inStates []stint.State,
 ) (count int64, known bool) {
 	f, _ := filters.New(filter)
-	if f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Age != "" {
+	if f.Finer {
 		return 0, false
 	}
 	stats, err := h.asked.Counts.Get(ctx)

@@ -95,8 +95,8 @@ func TestFields_AreInEveryList(t *testing.T) {
 				is := regexp.MustCompile(strings.ReplaceAll(place.field, "NAME", name)).
 					MatchString(named)
 				if _, lacks := place.lacks[field.Name]; is == lacks {
-					t.Errorf("%v.%s: %s%s has it: %t", of, field.Name, place.file,
-						strings.TrimSpace(place.from), is)
+					t.Errorf("%v.%s: %q in %s has %s: %t", of, field.Name,
+						strings.TrimSpace(place.from), place.file, name, is)
 				}
 			}
 		}

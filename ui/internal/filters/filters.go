@@ -29,6 +29,7 @@ type Filter struct {
 	Ages    []age
 	Orders  []Choice
 	Sizes   []int
+	Finer   bool // it picks among the tasks of a state and an action
 	Present bool // it filters anything
 }
 
@@ -104,8 +105,8 @@ func New(query url.Values) (Filter, stint.Filter) {
 		}
 	}
 	asked.NewestFirst = f.Order == orderNewest
-	f.Present = len(asked.States) > 0 || f.Action != "" || f.Prefix != "" || f.Key != "" ||
-		f.Header != "" || f.Actor != "" || f.Age != ""
+	f.Finer = f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Age != ""
+	f.Present = f.Finer || len(asked.States) > 0 || f.Action != ""
 	return f, asked
 }
 
