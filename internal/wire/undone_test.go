@@ -13,7 +13,9 @@ import (
 // without a line of this test. A filter that lacked one would pick more tasks than were meant.
 func TestTo_UndoesFromWithEveryField(t *testing.T) {
 	t.Parallel()
-	undone(t, func(task stint.Task) (stint.Task, error) { return wire.ToTask(wire.FromTask(&task)) })
+	undone(t, func(task stint.Task) (stint.Task, error) {
+		return wire.ToTask(wire.FromTask(&task))
+	})
 	undone(t, func(info stint.TaskInfo) (stint.TaskInfo, error) {
 		return wire.ToInfo(wire.FromInfo(&info, false)), nil
 	})

@@ -37,8 +37,8 @@ var (
 	wordPattern     = regexp.MustCompile(`([a-z])([A-Z])`)
 )
 
-// refusedField says what is wrong with a field of a task, or of a schedule. It names the field as the
-// input does.
+// refusedField says what is wrong with a field of a task, or of a schedule. It names the field as
+// the input does.
 func refusedField(refused *stint.ArgumentError) string {
 	text := refused.Argument + ": " + refused.Problem
 	return argumentPattern.ReplaceAllStringFunc(text, func(field string) string {
