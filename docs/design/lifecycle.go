@@ -52,7 +52,8 @@ func Transitions() ([]Transition, error) {
 	var all []Transition
 	for line := range strings.Lines(section) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if len(cells) < 2 || !strings.Contains(cells[0], "→") || strings.Contains(cells[0], "from") {
+		if len(cells) < 2 || !strings.Contains(cells[0], "→") ||
+			strings.Contains(cells[0], "from") {
 			continue
 		}
 		from, to, _ := strings.Cut(cells[0], "→")

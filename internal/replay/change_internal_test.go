@@ -12,11 +12,13 @@ func TestParseChange(t *testing.T) {
 		"COMMIT (at 2026-11-29 04:00:00.5+00)": {
 			kind: "COMMIT", stamp: "2026-11-29 04:00:00.5+00",
 		},
-		`table stint.ready: INSERT: lo[bigint]:1 "position"[bigint]:-2 status[text]:'it''s [x]: new-tuple: y' actor[text]:null`: {
+		`table stint.ready: INSERT: lo[bigint]:1 "position"[bigint]:-2 ` +
+			`status[text]:'it''s [x]: new-tuple: y' actor[text]:null`: {
 			kind: "INSERT", table: "ready",
 			new: values{"lo": "1", "position": "-2", "status": "it's [x]: new-tuple: y"},
 		},
-		`table stint.leases: UPDATE: old-key: claim[bigint]:1 part[integer]:0 new-tuple: claim[bigint]:1 part[integer]:1 spans[bigint[]]:'{1,2}'`: {
+		`table stint.leases: UPDATE: old-key: claim[bigint]:1 part[integer]:0 ` +
+			`new-tuple: claim[bigint]:1 part[integer]:1 spans[bigint[]]:'{1,2}'`: {
 			kind: "UPDATE", table: "leases", old: values{"claim": "1", "part": "0"},
 			new: values{"claim": "1", "part": "1", "spans": "{1,2}"},
 		},

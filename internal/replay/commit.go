@@ -212,7 +212,8 @@ func (h *History) checkFetch(t *txn, key int64, from, to *row) {
 // checkTakenBack checks that a task is not taken from its owner ahead of the end of its lease.
 func (h *History) checkTakenBack(t *txn, key int64, from, to *row) {
 	back := to != nil && to.table == ready && to.late
-	ended := to != nil && to.table == finished && to.cause == 2 && to.hasClaim && to.claim == ^from.claim
+	ended := to != nil && to.table == finished && to.cause == 2 && to.hasClaim &&
+		to.claim == ^from.claim
 	if !back && !ended || h.options.ClockJumps {
 		return
 	}

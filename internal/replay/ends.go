@@ -96,7 +96,7 @@ func (h *History) checkSettled(t *txn, key int64, to *row) {
 		h.violate(t, key, "may start, though a predecessor did not end as it asks for")
 	case starts && firsts && !some:
 		h.violate(t, key, "may start, though none of several predecessors ended as it asks for")
-	case ends && !unmet && !spoilt && !(firsts && !some) && !left:
+	case ends && !unmet && !spoilt && (!firsts || some) && !left:
 		h.violate(t, key, "ended as %s, though its predecessors ended as it asks for",
 			words(to.state()))
 	}

@@ -126,12 +126,11 @@ func (h *History) begin(ctx context.Context) error {
 	if _, err := h.conn.Exec(ctx, h.statement("begin_snapshot")); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	lasts := ""
+	command := "CREATE_REPLICATION_SLOT " + pgx.Identifier{h.options.Slot}.Sanitize()
 	if h.options.Temporary {
-		lasts = "TEMPORARY "
+		command += " TEMPORARY"
 	}
-	command := "CREATE_REPLICATION_SLOT " + pgx.Identifier{h.options.Slot}.Sanitize() + " " + lasts +
-		"LOGICAL test_decoding USE_SNAPSHOT"
+	command += " LOGICAL test_decoding USE_SNAPSHOT"
 	if err := h.conn.PgConn().Exec(ctx, command).Close(); err != nil {
 		return fmt.Errorf("replay: make a replication slot, which needs wal_level = logical and "+
 			"an account with REPLICATION: %w", err)
@@ -297,7 +296,7 @@ func (h *History) Compare(ctx context.Context) error {
 	if _, err := h.conn.Exec(ctx, h.statement("begin_snapshot")); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	real, err := h.snapshot(ctx)
+	stored, err := h.snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -306,17 +305,17 @@ func (h *History) Compare(ctx context.Context) error {
 	}
 	t := newTxn(h.txns, "at the end")
 	for table := range h.state.rows {
-		h.compareRows(t, h.state.rows[table], real.rows[table])
+		h.compareRows(t, h.state.rows[table], stored.rows[table])
 	}
-	if len(h.state.tasks) != len(real.tasks) || len(h.state.leases) != len(real.leases) {
+	if len(h.state.tasks) != len(stored.tasks) || len(h.state.leases) != len(stored.leases) {
 		h.violate(t, 0, "the log gives %d tasks and %d leases, the tables have %d and %d",
-			len(h.state.tasks), len(h.state.leases), len(real.tasks), len(real.leases))
+			len(h.state.tasks), len(h.state.leases), len(stored.tasks), len(stored.leases))
 	}
 	return nil
 }
 
-func (h *History) compareRows(t *txn, log, table spans) {
-	for _, block := range log {
+func (h *History) compareRows(t *txn, replayed, table spans) {
+	for _, block := range replayed {
 		for _, r := range block {
 			other := table.at(r.lo)
 			if other == nil || other.lo != r.lo || other.hi != r.hi || !other.same(r) {
@@ -324,8 +323,8 @@ func (h *History) compareRows(t *txn, log, table spans) {
 			}
 		}
 	}
-	if log.size() != table.size() {
-		h.violate(t, 0, "the log gives %d rows where a table has %d", log.size(), table.size())
+	if replayed.size() != table.size() {
+		h.violate(t, 0, "the log gives %d rows where a table has %d", replayed.size(), table.size())
 	}
 }
 

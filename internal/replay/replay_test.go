@@ -99,7 +99,6 @@ type play struct {
 	ids   []stint.TaskID
 }
 
-//nolint:gochecknoglobals // never changes
 var actions = []string{"plain", "limited", "keys", "ordered", "fair", "rate"}
 
 func (p *play) prepare(t *testing.T) {
@@ -150,7 +149,9 @@ func (p *play) work(ctx context.Context, r *rand.Rand, n int) {
 	}
 }
 
-func (p *play) perform(ctx context.Context, r *rand.Rand, actor stint.ActorID, task stint.OwnedTask) {
+func (p *play) perform(
+	ctx context.Context, r *rand.Rand, actor stint.ActorID, task stint.OwnedTask,
+) {
 	back := stint.Return{ID: task.ID, Token: task.Token, Code: stint.StatusCompleted}
 	switch r.IntN(12) {
 	case 0:
@@ -158,7 +159,8 @@ func (p *play) perform(ctx context.Context, r *rand.Rand, actor stint.ActorID, t
 	case 1:
 		pause(ctx, time.Duration(r.IntN(300))*time.Millisecond)
 	case 2:
-		_, _ = p.store.ExtendTasksOwnership(ctx, actor, []stint.OwnedTask{task}, 50*time.Millisecond)
+		tasks := []stint.OwnedTask{task}
+		_, _ = p.store.ExtendTasksOwnership(ctx, actor, tasks, 50*time.Millisecond)
 		_ = p.store.SetStatus(ctx, task, "half", 0.5)
 	case 3:
 		back.Code, back.Status = stint.StatusPending, "again"
@@ -255,7 +257,9 @@ func (p *play) network(r *rand.Rand) []stint.Task {
 func wait(r *rand.Rand, task *stint.Task, others []stint.Task) {
 	one, two := others[r.IntN(len(others))].ID, others[r.IntN(len(others))].ID
 	states := [][]stint.State{
-		{stint.StateCompleted}, {stint.StateAborted}, {stint.StateSkipped},
+		{stint.StateCompleted},
+		{stint.StateAborted},
+		{stint.StateSkipped},
 		{stint.StateCompleted, stint.StateAborted},
 	}[r.IntN(4)]
 	condition := stint.Condition{After: one, States: states}

@@ -149,7 +149,8 @@ func (s spans) size() int {
 
 // moment reads a time of the server, or the zero time for infinity.
 func moment(text string) time.Time {
-	for _, layout := range []string{"2006-01-02 15:04:05.999999-07", "2006-01-02 15:04:05.999999-07:00"} {
+	const layout = "2006-01-02 15:04:05.999999-07"
+	for _, layout := range []string{layout, layout + ":00"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t
 		}

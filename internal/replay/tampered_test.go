@@ -56,62 +56,93 @@ func tampered() []tampering {
 		begin  = `UPDATE stint.leased SET `
 	)
 	return []tampering{
-		{"two states", "a", `INSERT INTO stint.ready (lo, hi, tries, priority, action)
+		{
+			"two states", "a", `INSERT INTO stint.ready (lo, hi, tries, priority, action)
 			SELECT key, key, 0, 0, 'a' FROM stint.tasks WHERE id = 'a-owned'`,
-			"in 2 states at once"},
-		{"no state", "b", `DELETE FROM stint.leased WHERE lo = ` + taskOf + `'b-owned')`,
-			"is in no state"},
-		{"no definition", "c", `DELETE FROM stint.tasks WHERE id = 'c-done'`,
-			"has no definition"},
-		{"an end that goes on", "d", `WITH gone AS (
+			"in 2 states at once",
+		},
+		{
+			"no state", "b", `DELETE FROM stint.leased WHERE lo = ` + taskOf + `'b-owned')`,
+			"is in no state",
+		},
+		{
+			"no definition", "c", `DELETE FROM stint.tasks WHERE id = 'c-done'`,
+			"has no definition",
+		},
+		{
+			"an end that goes on", "d", `WITH gone AS (
 				DELETE FROM stint.finished WHERE lo = ` + taskOf + `'d-done') RETURNING lo)
 			INSERT INTO stint.leased (lo, hi, claim, tries) SELECT lo, lo, 7, 2 FROM gone`,
-			"moved from completed to in progress"},
-		{"another end", "e", `UPDATE stint.finished SET cause = 4
+			"moved from completed to in progress",
+		},
+		{
+			"another end", "e", `UPDATE stint.finished SET cause = 4
 			WHERE lo = ` + taskOf + `'e-done')`,
-			"moved from completed to aborted (cancelled)"},
-		{"another owner", "f", begin + `claim = claim + 1 WHERE lo = ` + taskOf + `'f-owned')`,
-			"changed its owner without being given back"},
-		{"a claim again", "g", `WITH gone AS (
+			"moved from completed to aborted (cancelled)",
+		},
+		{
+			"another owner", "f", begin + `claim = claim + 1 WHERE lo = ` + taskOf + `'f-owned')`,
+			"changed its owner without being given back",
+		},
+		{
+			"a claim again", "g", `WITH gone AS (
 				DELETE FROM stint.ready WHERE lo = ` + taskOf + `'g-again') RETURNING *)
-			INSERT INTO stint.leased (lo, hi, claim, tries) SELECT lo, lo, claim, tries + 1 FROM gone`,
-			"under a claim that it had before"},
-		{"a try too many", "h", `WITH gone AS (
+			INSERT INTO stint.leased (lo, hi, claim, tries) 
+				SELECT lo, lo, claim, tries + 1 FROM gone`,
+			"under a claim that it had before",
+		},
+		{
+			"a try too many", "h", `WITH gone AS (
 				DELETE FROM stint.ready WHERE lo = ` + taskOf + `'h-ready') RETURNING *)
 			INSERT INTO stint.leased (lo, hi, claim, tries) SELECT lo, lo, 8, 9 FROM gone`,
-			"for try 9 of 3"},
-		{"a lease cut short", "i", `WITH gone AS (
+			"for try 9 of 3",
+		},
+		{
+			"a lease cut short", "i", `WITH gone AS (
 				DELETE FROM stint.leased WHERE lo = ` + taskOf + `'i-owned') RETURNING *)
 			INSERT INTO stint.ready (lo, hi, claim, tries, priority, action, actor, late)
 			SELECT lo, lo, claim, tries, 0, 'i', 'x', true FROM gone`,
-			"ahead of the end of its lease"},
-		{"a start too early", "j", `WITH gone AS (
+			"ahead of the end of its lease",
+		},
+		{
+			"a start too early", "j", `WITH gone AS (
 				DELETE FROM stint.blocked WHERE key = ` + taskOf + `'j-waits') RETURNING *)
 			INSERT INTO stint.ready (lo, hi, tries, priority, action)
 			SELECT key, key, 0, 0, 'j' FROM gone`,
-			`may start, and waits for "j-owned"`},
-		{"a condition that is not met", "k", `WITH ended AS (
+			`may start, and waits for "j-owned"`,
+		},
+		{
+			"a condition that is not met", "k", `WITH ended AS (
 				DELETE FROM stint.leased WHERE lo = ` + taskOf + `'k-owned') RETURNING *),
 			kept AS (INSERT INTO stint.finished (lo, hi, claim, tries, cause)
 				SELECT lo, hi, claim, tries, 1 FROM ended),
 			gone AS (DELETE FROM stint.blocked WHERE key = ` + taskOf + `'k-waits') RETURNING *)
 			INSERT INTO stint.ready (lo, hi, tries, priority, action)
 			SELECT key, key, 0, 0, 'k' FROM gone`,
-			"did not end as it asks for"},
-		{"skipped for nothing", "l", `WITH ended AS (
+			"did not end as it asks for",
+		},
+		{
+			"skipped for nothing", "l", `WITH ended AS (
 				DELETE FROM stint.leased WHERE lo = ` + taskOf + `'l-owned') RETURNING *),
 			kept AS (INSERT INTO stint.finished (lo, hi, claim, tries, cause)
 				SELECT lo, hi, claim, tries, 0 FROM ended),
 			gone AS (DELETE FROM stint.blocked WHERE key = ` + taskOf + `'l-waits') RETURNING *)
 			INSERT INTO stint.finished (lo, hi, tries, cause) SELECT key, key, 0, 8 FROM gone`,
-			"ended as skipped, though its predecessors ended as it asks for"},
+			"ended as skipped, though its predecessors ended as it asks for",
+		},
 		{"over a limit", "limited", fetchPast("limited-ready", 'p'), "of at most 1"},
-		{"over the limit of a key", "keys", fetchPast("keys-ready", 'q'),
-			`in progress with the key "one"`},
-		{"past the holder of a key", "ordered", fetchPast("ordered-ready", 'r'),
-			`holds the key "one"`},
-		{"faster than the rate", "rate", fetchPast("rate-ready", 's'),
-			"faster than the rate of the action"},
+		{
+			"over the limit of a key", "keys", fetchPast("keys-ready", 'q'),
+			`in progress with the key "one"`,
+		},
+		{
+			"past the holder of a key", "ordered", fetchPast("ordered-ready", 'r'),
+			`holds the key "one"`,
+		},
+		{
+			"faster than the rate", "rate", fetchPast("rate-ready", 's'),
+			"faster than the rate of the action",
+		},
 	}
 }
 

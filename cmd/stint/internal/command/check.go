@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,9 @@ import (
 )
 
 func (p *program) checkCommand() *cobra.Command {
-	return &cobra.Command{
+	var follows bool
+	var lasts time.Duration
+	cmd := &cobra.Command{
 		Use:        "check",
 		SuggestFor: []string{"doctor"},
 		Short:      "Look for what is wrong with the tables and the server",
@@ -40,16 +43,33 @@ from end to end: a second per hundred thousand tasks.
 With --topology it looks only for tables that are not consistent, and for tasks that wait for
 others of other shards in vain; check each database by itself for the rest.
 
+With --follow it reads each commit from the server's write-ahead log from now on, replays it
+against the rules for tasks, and prints what they forbid: a task with two owners, a move that
+no verb makes, a lease taken back too early, a limit exceeded. It ends with Ctrl-C or after
+--for. The server must have wal_level = logical and a free replication slot, the account
+REPLICATION. It keeps the log that was not read for the slot, which goes with the command; the
+command keeps about 300 bytes for each task in the store. A line each ten seconds says both.
+
 The role stint_monitor is enough. A note names what the role may not see; to see what the
 transactions of other roles hold up, it needs pg_read_all_stats.
 
 With --json: errors, warnings and notes, their numbers; and findings, a list of objects
 with severity (error, warning or note), topic, text, and id if it is about one task.`,
 		Example: `  stint check
-  stint check --json | jq -r '.findings[] | select(.severity == "error").text'`,
+  stint check --json | jq -r '.findings[] | select(.severity == "error").text'
+  stint check --follow --for 10m`,
 		GroupID: groupOperations,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if lasts < 0 || lasts > 0 && !follows {
+				return said(errInput, "--for is a time for which to --follow")
+			}
+			if follows && p.topology != "" {
+				return p.refuseTopology()
+			}
+			if follows {
+				return p.follow(cmd.Context(), lasts)
+			}
 			return p.withTasks(cmd.Context(), func(ctx context.Context, db *database) error {
 				findings, err := db.check(ctx)
 				if err != nil && len(findings) == 0 {
@@ -60,6 +80,10 @@ with severity (error, warning or note), topic, text, and id if it is about one t
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&follows, "follow", false, "check each commit from now on")
+	cmd.Flags().DurationVar(&lasts, "for", 0,
+		"how long to follow, such as 10m (default until Ctrl-C)")
+	return cmd
 }
 
 // printFindings prints what was found; isPart says that some shards did not answer.
