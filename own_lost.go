@@ -101,7 +101,11 @@ func (h *fetch) fail(ctx context.Context, err error) error {
 			return err
 		}
 	case left:
-		s.abandon(h.claim, h.Actor, h.Lease)
+		// A call that never got a connection has left nothing behind: where many wait in vain, to
+		// give that back would keep the next ones waiting.
+		if isKnown || h.unknown || h.chosen.isSet() || pg.WasCutOff(err) {
+			s.abandon(h.claim, h.Actor, h.Lease)
+		}
 		return err
 	case isSilent, !h.unread && (isKnown && pg.IsAway(err) || h.unknown && !h.chosen.isSet()):
 		// Another attempt would take long, too.
@@ -169,11 +173,19 @@ func (s *Store) abandoning(c claim, actor ActorID) func(context.Context) error {
 	return func(ctx context.Context) error { return within.spend(ctx, c, actor, false) }
 }
 
-// untilDone makes an attempt to give tasks back. If it fails, the store goes on in the background.
+// untilDone makes an attempt to give tasks back. If it fails, or another one is being made, the
+// store goes on in the background: one connection at most is busy with what callers have left.
 func (s *Store) untilDone(lease time.Duration, attempt func(context.Context) error) {
-	if err := undo(context.Background(), attempt); err != nil {
-		s.goOn(lease, attempt)
+	select {
+	case s.goingOn <- struct{}{}:
+		err := undo(context.Background(), attempt)
+		<-s.goingOn
+		if err == nil {
+			return
+		}
+	default:
 	}
+	s.goOn(lease, attempt)
 }
 
 // goOn makes attempts to give tasks back in the background until one succeeds or the lease, which

@@ -121,6 +121,8 @@ type shared struct {
 	closeOnce sync.Once
 	// draining is what Close waits for, background what it interrupts.
 	draining, background *background
+	// opening is full while as many calls as may wait for a connection that the pool opens.
+	opening chan struct{}
 }
 
 // New returns a DB. It does not contact the database.
@@ -135,6 +137,7 @@ func New(config Config) (*DB, error) {
 			config.Schema = "pg_temp"
 			return load(config)
 		}),
+		opening: make(chan struct{}, openingMax),
 		closing: make(chan struct{}), draining: newBackground(), background: newBackground(),
 	}
 	of.looked = fmt.Sprintf("stint %p", of) // others may work with the same pool

@@ -25,7 +25,7 @@ var errDead = errors.New("connections of the pool were dead before they were use
 func (db *DB) acquirePooled(ctx context.Context) (*pgxpool.Conn, error) {
 	var dead error
 	for range db.Pool.Stat().MaxConns() + 1 {
-		conn, err := db.Pool.Acquire(ctx)
+		conn, err := db.acquireOpening(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -37,6 +37,42 @@ func (db *DB) acquirePooled(ctx context.Context) (*pgxpool.Conn, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w: %w", errDead, dead)
+}
+
+// openingMax is how many connections of the pool calls have it open at once. A server that has lost
+// all of them, or that is slow, is not helped by processes that each open a whole pool, give up,
+// and begin anew.
+const openingMax = 4
+
+// acquireOpening acquires a connection of the pool. If the pool has to open one, others may be
+// opening theirs first.
+func (db *DB) acquireOpening(ctx context.Context) (*pgxpool.Conn, error) {
+	if !opens(db.Pool.Stat()) {
+		return db.Pool.Acquire(ctx)
+	}
+	select {
+	case db.opening <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-db.opening }()
+	const pause = 5 * time.Millisecond
+	for { // the pool goes on to open those whose callers have left
+		stat := db.Pool.Stat()
+		if !opens(stat) || stat.ConstructingConns() < openingMax {
+			return db.Pool.Acquire(ctx)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// opens reports whether the pool would open a connection for the next call.
+func opens(stat *pgxpool.Stat) bool {
+	return stat.IdleConns() == 0 && stat.TotalConns() < stat.MaxConns()
 }
 
 // keepIfAlive looks at a connection of the pool, and releases it unless it is alive: also if a
@@ -92,5 +128,5 @@ func IsPoolClosed(err error) bool {
 func IsAway(err error) bool {
 	var connectErr *pgconn.ConnectError
 	return WasCutOff(err) && !IsPoolClosed(err) || errors.As(err, &connectErr) ||
-		errors.Is(err, errDead)
+		errors.Is(err, errDead) || isUnsent(err)
 }

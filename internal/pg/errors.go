@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -75,7 +76,26 @@ func WasCutOff(err error) bool {
 			pgErr.Code == codeCompletionUnknown
 	}
 	var connectErr *pgconn.ConnectError
-	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed) && !errors.Is(err, errDead)
+	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed) && !errors.Is(err, errDead) &&
+		!isUnsent(err)
+}
+
+// An unsentError is that of a call whose context has ended while it waited for a connection.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
+
+func isUnsent(err error) bool {
+	var unsent *unsentError
+	return errors.As(err, &unsent)
+}
+
+// unsentIf marks the error of a call that got no connection, if its context has ended.
+func unsentIf(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return &unsentError{err}
 }
 
 // isUnprepared reports whether the server could not make sense of a statement. The driver has

@@ -30,7 +30,7 @@ func (db *DB) withConn(
 	}
 	conn, err := acquire(ctx)
 	if err != nil {
-		return err
+		return unsentIf(ctx, err)
 	}
 	defer conn.release()
 	if !db.answers {

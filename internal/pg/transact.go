@@ -109,7 +109,7 @@ func (db *DB) begin(
 ) (_ begun, again bool, err error) {
 	conn, err := db.acquire(ctx)
 	if err != nil {
-		return begun{}, false, err
+		return begun{}, false, unsentIf(ctx, err)
 	}
 	isBegun := false
 	defer func() { // also if a tracer of the caller's does not return
