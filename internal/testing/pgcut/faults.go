@@ -28,3 +28,7 @@ func (p *Proxy) HangUp() {
 		_ = conn.Close()
 	}
 }
+
+// Change has the server get other texts for the statements that clients prepare from now on. It
+// must not slow down the clients, and be safe for concurrent use.
+func (p *Proxy) Change(to func(statement string) string) { p.change.Store(&to) }

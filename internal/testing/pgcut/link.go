@@ -41,6 +41,8 @@ type link struct {
 	prepared   map[string]string // statements by name
 	portals    map[string]string // statements by the portal they are bound to
 
+	progress progress
+
 	mutex sync.Mutex
 	// pending are the requests without an answer, each with its trap or nil.
 	pending []*Trap
@@ -50,12 +52,14 @@ func newLink(
 	p *Proxy, client net.Conn, toClient *pgproto3.Backend, session *pgconn.PgConn,
 	hijacked *pgconn.HijackedConn,
 ) *link {
-	return &link{
+	l := &link{
 		proxy: p, client: client, toClient: toClient,
 		server: hijacked.Conn, toServer: hijacked.Frontend, session: session, pid: hijacked.PID,
 		gone: make(chan struct{}), answered: make(chan struct{}),
 		prepared: map[string]string{}, portals: map[string]string{},
 	}
+	l.progress.changed.L = &l.progress.mutex
+	return l
 }
 
 // run passes messages on until the client, the server or the proxy has gone.
@@ -99,8 +103,10 @@ func (l *link) passRequests() {
 			<-l.held
 			l.held = nil
 		}
+		l.stepTo(message)
 		l.note(message)
 		l.toServer.Send(message)
+		l.flushStep(message)
 		switch message.(type) {
 		case *pgproto3.Query, *pgproto3.Sync:
 			l.endRequest()
@@ -115,6 +121,9 @@ func (l *link) note(message pgproto3.FrontendMessage) {
 	switch message := message.(type) {
 	case *pgproto3.Parse:
 		l.prepared[message.Name] = message.Query
+		if change := l.proxy.change.Load(); change != nil {
+			message.Query = (*change)(message.Query)
+		}
 	case *pgproto3.Bind:
 		l.portals[message.DestinationPortal] = l.prepared[message.PreparedStatement]
 	case *pgproto3.Execute:
@@ -176,6 +185,7 @@ func (l *link) await(trap *Trap) verdict {
 // passAnswers passes on what the server says until it ends the session, and then lets go of the
 // client.
 func (l *link) passAnswers() {
+	defer l.progress.finish()
 	defer close(l.answered)
 	defer l.client.Close() //nolint:errcheck // whoever reads from it notices
 	for {
@@ -193,6 +203,7 @@ func (l *link) passAnswers() {
 		if ready {
 			l.finish(trap)
 		}
+		l.progress.answer(message)
 		_, row := message.(*pgproto3.DataRow)
 		if !row && (ready || trap == nil || trap.at != AtReply) {
 			l.flushToClient()

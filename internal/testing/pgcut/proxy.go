@@ -37,6 +37,9 @@ type Proxy struct {
 	roundTrips int
 
 	muted, refusing atomic.Bool
+
+	stepper atomic.Pointer[Stepper]
+	change  atomic.Pointer[func(statement string) string]
 }
 
 // New returns a proxy to the server and database that pool is connected to. It ends with the test,
