@@ -101,3 +101,5 @@ CROSS JOIN LATERAL (
     --   columns=finished.lo, finished.hi, finished.tries, finished.cause
 ) AS span
 WHERE span.hi >= named.key AND (span.lo = span.hi OR NOT $3::boolean)
+  -- One that was replaced has no definition: the caller looks again, at the one with its ID.
+  AND (SELECT true FROM stint.tasks WHERE tasks.key = named.key)

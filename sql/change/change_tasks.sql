@@ -211,6 +211,8 @@ CROSS JOIN LATERAL (
     -- include span_of_key: table=finished; key=named.key; columns=finished.hi, finished.cause
 ) AS span
 WHERE span.hi >= named.key
+  -- One that was replaced has no definition: the caller looks again, at the one with its ID.
+  AND (SELECT true FROM stint.tasks WHERE tasks.key = named.key)
 UNION ALL
 SELECT moved.key, NULL, moved.action FROM moved
 UNION ALL

@@ -109,3 +109,5 @@ LEFT JOIN LATERAL (
     OFFSET 0
 ) AS joined ON true
 WHERE span.hi >= named.key
+  -- One that was replaced has no definition: the caller looks again, at the one with its ID.
+  AND (SELECT true FROM stint.tasks WHERE tasks.key = named.key)
