@@ -87,8 +87,8 @@ func (s *Store) ensureMany(ctx context.Context, tasks []Task) (existing []TaskID
 		ids[i] = string(tasks[i].ID)
 	}
 	for {
-		existing = nil
 		err = s.transact(ctx, func(s *Store) error {
+			existing = nil // a deadlock has the work begin again
 			seen := make(map[TaskID]bool, len(tasks))
 			look := pg.Step{Name: "task_keys", Args: []any{ids}, Read: func(rows pgx.Rows) error {
 				var id TaskID
