@@ -1,0 +1,1 @@
+UPDATE stint.leases SET deadline = statement_timestamp() - interval '1 day'
