@@ -10,7 +10,12 @@ mtype:mutant = { none, token, repeated, extended, old_claim, uncounted, endless,
 #define MUTANT none
 #endif
 
-/* Verbs of operators; each is called BUDGET times in all. */
+/* Verbs of operators, which make BUDGET changes in all. -DLARGE allows one more. */
+#ifdef LARGE
+#define MORE 1
+#else
+#define MORE 0
+#endif
 #define ABORT 1
 #define DELETE 2
 #define RETRY 4
@@ -34,12 +39,15 @@ mtype:mutant = { none, token, repeated, extended, old_claim, uncounted, endless,
 #define TIMED(t) true
 #endif
 
-#ifdef SPAN /* two tasks of one lease */
+#ifdef SPAN /* two tasks of one lease; 1 may be made to wait for 0 */
 #define TASKS 2
 #define WORKERS 1
 #define MAINTAINERS 2
 #define TOGETHER true
 #define EXTENDS true
+#define VERBS ADD
+#define EARLIER 0
+#define LATER 1
 #endif
 
 #ifdef CHAIN /* 0 -> 1 -> 2; 2 runs anyway */
@@ -94,7 +102,7 @@ mtype:mutant = { none, token, repeated, extended, old_claim, uncounted, endless,
 #define RETURNS ABORTED_TOO
 #define LINK(p, d) ((d) == 2 && (p) < 2 -> AFTER : 0)
 #define VERBS RETRY
-#define BUDGET 2
+#define BUDGET (2 + MORE)
 #define PRUNES true
 #endif
 
@@ -111,7 +119,7 @@ mtype:mutant = { none, token, repeated, extended, old_claim, uncounted, endless,
 #define WORKERS 1
 #define CALLERS true
 #define VERBS (ABORT | RETRY)
-#define BUDGET 2
+#define BUDGET (2 + MORE)
 #endif
 
 #ifdef LIVE /* 1 after 0, under weak fairness */
@@ -131,7 +139,7 @@ mtype:mutant = { none, token, repeated, extended, old_claim, uncounted, endless,
 #define TRIES 2
 #endif
 #ifndef BUDGET
-#define BUDGET 1
+#define BUDGET (1 + MORE)
 #endif
 #ifndef VERBS
 #define VERBS 0

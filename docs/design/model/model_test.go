@@ -30,8 +30,8 @@ var mutants = map[string]string{
 	"uncounted": "TOKENS", "endless": "TOKENS", "refunded": "TOKENS", "forever": "TOKENS",
 	"stale": "TOKENS", "overdue": "TOKENS", "again": "TOKENS", "snatched": "TOKENS",
 	"cut_lease": "SPAN",
-	"signalled": "CHAIN", "unsettled": "CHAIN", "whatever": "CHAIN", "unheard": "CHAIN",
-	"added": "CHAIN", "started": "CHAIN",
+	"signalled": live, "unsettled": "CHAIN", "whatever": "CHAIN", "unheard": "CHAIN",
+	"added": "CHAIN", "started": "SPAN",
 	"unasked": "CONDITIONS", "unskipped": "CONDITIONS",
 	"any_end":   "ANY",
 	"kept_edge": "RETRIES", "kept_signal": "RETRIES", "miscounted": "JOIN", "pruned": "RETRIES",
@@ -42,8 +42,6 @@ var mutants = map[string]string{
 
 // Each configuration is explored completely, and nothing in it breaks a rule or is left waiting.
 // What it finds of moves between states is what the table of lifecycle.md says, and all of that.
-//
-// Proves R7, R8, R12, R13, R23.
 func TestModel_HoldsAndMovesAsTheTableSays(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -54,7 +52,7 @@ func TestModel_HoldsAndMovesAsTheTableSays(t *testing.T) {
 	for _, configuration := range configurations {
 		out := explore(t, configuration, "none")
 		if fault := faultOf(out); fault != "" {
-			t.Fatalf("%s: %s\n%s", configuration, fault, out)
+			t.Errorf("%s: %s\n%s", configuration, fault, out)
 		}
 		t.Logf("%s: %s", configuration, figuresOf(out))
 		for _, m := range movesOf(out, names) {
@@ -98,25 +96,42 @@ func needPrograms(t *testing.T) {
 	}
 }
 
-// explore returns what the verifier of a configuration prints.
+// explore returns what the verifier of a configuration prints. If all tests are to find more, a
+// healthy model is explored with one change more.
 func explore(t *testing.T, configuration, mutant string) string {
 	t.Helper()
-	model, err := filepath.Abs("protocol.pml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	looks, goes := "-DSAFETY", []string{"./pan", "-m1000000"}
+	for name, text := range files(t) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	model := []string{"spin", "-a", "-D" + configuration, "-DMUTANT=" + mutant}
+	if testrun.Rounds(2) == 2 && mutant == "none" {
+		model = append(model, "-DLARGE")
+	}
+	looks, goes := []string{"-DSAFETY"}, []string{"./pan", "-m1000000", "-w20"}
 	if configuration == live {
-		looks, goes = "-DNFAIR=3", append(goes, "-a", "-f")
+		looks, goes = []string{"-DNFAIR=3", "-DNOREDUCE"}, append(goes, "-a", "-f")
 	}
-	for _, command := range [][]string{
-		{"spin", "-a", "-D" + configuration, "-DMUTANT=" + mutant, model},
-		{"cc", "-O0", "-w", looks, "-DNOREDUCE", "-DCOLLAPSE", "-DMEMLIM=2000", "-o", "pan", "pan.c"},
-	} {
-		run(t, dir, command)
-	}
+	compile := []string{"cc", "-O0", "-w", "-DCOLLAPSE", "-DMEMLIM=4000", "-o", "pan", "pan.c"}
+	run(t, dir, append(model, "protocol.pml"))
+	run(t, dir, append(compile, looks...))
 	return run(t, dir, goes)
+}
+
+// files returns the texts of the model by their names.
+func files(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob("*.pml")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("there is no model here: %v", err)
+	}
+	texts := map[string]string{}
+	for _, name := range names {
+		texts[name] = read(t, name)
+	}
+	return texts
 }
 
 func run(t *testing.T, dir string, command []string) string {
@@ -143,7 +158,8 @@ func faultOf(out string) string {
 		{`out of memory|memory limit|Search not completed`, "not all was explored"},
 	} {
 		for line := range strings.Lines(out) {
-			if regexp.MustCompile(`^(pan|error|Warning|aborting).*(` + fault.pattern + `)`).MatchString(line) {
+			said := regexp.MustCompile(`^(pan|error|Warning|aborting).*(` + fault.pattern + `)`)
+			if said.MatchString(line) {
 				return fault.means + " (" + strings.TrimSpace(line) + ")"
 			}
 		}
@@ -190,7 +206,8 @@ func statesOf(model string) map[string]state {
 
 func movesOf(out string, names map[string]state) []move {
 	var moves []move
-	for _, found := range regexp.MustCompile(`(?m)^move (\d+) (\d+)$`).FindAllStringSubmatch(out, -1) {
+	line := regexp.MustCompile(`(?m)^move (\d+) (\d+)$`)
+	for _, found := range line.FindAllStringSubmatch(out, -1) {
 		moves = append(moves, move{names[found[1]], names[found[2]]})
 	}
 	return moves
@@ -243,7 +260,7 @@ func compare(page []transition, without map[move]string, found map[move]bool) []
 		}
 	}
 	for m := range allowed {
-		if !found[m] && without[m] == "" {
+		if !has(found, m) && without[m] == "" {
 			faults = append(faults, fmt.Sprintf("no configuration of the model has %v", m))
 		}
 	}
@@ -254,4 +271,14 @@ func compare(page []transition, without map[move]string, found map[move]bool) []
 	}
 	slices.Sort(faults)
 	return faults
+}
+
+// has reports whether a move was found; from a state without a note, with any note.
+func has(found map[move]bool, m move) bool {
+	for f := range found {
+		if f.To == m.To && f.From.Name == m.From.Name && (m.From.Note == "" || f.From == m.From) {
+			return true
+		}
+	}
+	return false
 }

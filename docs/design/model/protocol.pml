@@ -62,6 +62,8 @@ byte t, u, w, c;     /* of the step that is being made; 0 between steps */
 
 #include "moves.pml"
 #include "network.pml"
+#include "changes.pml"
+#include "rules.pml"
 
 /* --- strict order: tasks of one key, the oldest first -------------------------------------- */
 
@@ -110,137 +112,7 @@ end:
   od
 }
 
-/* --- owners ---------------------------------------------------------------------------------- */
-
-#define MINE(t) known[me * TASKS + (t)]
-#define FETCHABLE(t) ((state[t] == READY || state[t] == LATE) \
-  && (!passed[t] || MUTANT == overdue) && !EXTERNAL(t) && NEXT(t))
-#define FETCHABLE_TOGETHER(t) (TOGETHER && FETCHABLE(t))
-#define BARRED(t) (ORDERED && state[t] == READY && HELD && !HOLDS(t))
-#define EXTENDABLE(t) (EXTENDS && HAS_TOKEN(t))
-#define HAS_TOKEN(t) (MINE(t) != 0)
-#define VALID(t) ((state[t] == OWNED || state[t] == LATE \
-    || state[t] == READY && MUTANT == repeated) \
-  && (claim[t] == MINE(t) || MUTANT == token))
-
-/* The claim of a fetch. Claims are only compared, so one that no row has may come again. */
-inline new_claim() {
-  c = 1; u = 0;
-  do
-  :: u < TASKS && claim[u] == c -> c++; u = 0
-  :: u < TASKS && claim[u] != c -> u++
-  :: u == TASKS -> break
-  od;
-  u = 0
-}
-
-/* Nobody has the token of the next fetch. */
-inline outdate(x) {
-  w = 0;
-  do
-  :: w < WORKERS ->
-     if :: known[w * TASKS + x] != 0 -> known[w * TASKS + x] = STALE :: else fi; w++
-  :: else -> break
-  od;
-  w = 0
-}
-
-inline give(x) {
-  assert(!passed[x]);
-  move(x, OWNED);
-  if
-  :: MUTANT != old_claim || claim[x] == 0 -> outdate(x); claim[x] = c
-  :: else
-  fi;
-  MINE(x) = claim[x];
-  if :: MUTANT != uncounted -> tries[x]++ :: else fi;
-  given[x]++;
-  assert(given[x] <= TRIES);
-  owner[x] = me + 1;
-  if :: ORDERED -> slot = x + 1 :: else fi
-}
-
-/* The verb of an owner is accepted: that of the last one. An expiry is undone (R8). */
-inline accept(x) {
-  assert(owner[x] == me + 1);
-  assert(!ENDED(x));
-  if :: state[x] == LATE -> revive(x) :: else fi
-}
-
-/* A task that comes back late, or is extended apart, has another lease than the others. */
-inline lease_apart(x) {
-  u = 0;
-  do
-  :: u < TASKS ->
-     if
-     :: u != x && state[u] == OWNED && claim[u] == claim[x] && part[u] == part[x] -> part[x]++; u = 0
-     :: else -> u++
-     fi
-  :: else -> break
-  od;
-  u = 0
-}
-
-inline give_back(x, to) { /* as pending, or unstarted, which refunds the try */
-  if
-  :: tries[x] >= TRIES && !(to == SAME) && MUTANT != endless -> finish(x, EXHAUSTED)
-  :: else ->
-     if
-     :: to == SAME -> tries[x]--; given[x]--; move(x, READY)
-     :: to == READY || to == SCHEDULED ->
-        if :: MUTANT == refunded -> tries[x]-- :: else fi;
-        move(x, to)
-     fi;
-     if :: MUTANT == let_go -> slot = 0 :: else fi;
-     if :: MUTANT == signalled -> over[x] = COMPLETED :: else fi
-  fi
-}
-
-proctype worker(byte me) {
-  byte how;
-  do
-  :: atomic { CHOOSE(FETCHABLE); d_step { /* OwnTasks of one task */
-       new_claim(); give(t) } commit!0 }
-  :: atomic { CHOOSE(FETCHABLE_TOGETHER); d_step { /* of all that are ready, in one lease */
-       new_claim(); t = 0;
-       do
-       :: t < TASKS -> if :: FETCHABLE(t) -> give(t) :: else fi; t++
-       :: else -> break
-       od;
-       t = 0 } commit!0 }
-  :: atomic { CHOOSE(BARRED); d_step { move(t, PARKED) } commit!0 } /* OwnTasks meets it */
-  :: atomic { CHOOSE(HAS_TOKEN); /* ReturnTask */
-       if
-       :: how = COMPLETED
-       :: RETURNS & ABORTED_TOO -> how = RETURNED
-       :: how = READY
-       :: RETURNS & TRIED_LATER -> how = SCHEDULED /* with RetryAfter */
-       :: RETURNS & UNSTARTED -> how = SAME /* Release */
-       fi;
-       d_step {
-         if
-         :: VALID(t) ->
-            accept(t);
-            if
-            :: ENDS(how) -> finish(t, how)
-            :: else -> give_back(t, how)
-            fi
-         :: !VALID(t) && late[t] && claim[t] == MINE(t) && how == READY ->
-            assert(owner[t] == me + 1); late[t] = false /* its last try expired: says why, once */
-         :: else
-         fi;
-         if :: !REPEATS -> MINE(t) = 0 :: else fi; /* else the answer is lost, and it tries again */
-         how = 0 } commit!0 }
-  :: atomic { CHOOSE(EXTENDABLE); d_step { /* ExtendTasksOwnership of one task */
-       if
-       :: VALID(t) || MUTANT == extended && UNFINISHED(t) ->
-          accept(t); lease_apart(t); due[t] = false
-       :: else -> MINE(t) = 0
-       fi } commit!0 }
-  :: atomic { CHOOSE(HAS_TOKEN); MINE(t) = 0; t = 0 } /* dies, or has got the answer */
-  :: QUIET -> break
-  od
-}
+#include "owners.pml"
 
 /* --- time, and those who maintain ------------------------------------------------------------ */
 
@@ -317,66 +189,7 @@ proctype maintainer() {
   od
 }
 
-/* --- everybody else -------------------------------------------------------------------------- */
-
-#define MAY_ABORT(t) (budget > 0 && (UNFINISHED(t) || MUTANT == again && ENDED(t)))
-#define MAY_DELETE(t) (budget > 0 && state[t] != GONE \
-  && (state[t] != OWNED || MUTANT == snatched))
-#define MAY_RETRY(t) (budget > 0 && ENDED(t))
-#define MAY_CHANGE(t) (budget > 0 && (state[t] == SCHEDULED || state[t] == READY))
-#define MAY_REPLACE(t) (budget > 0 && state[t] != GONE && state[t] != OWNED)
-#define MAY_ANSWER(t) (EXTERNAL(t) && state[t] == READY && !passed[t])
-
-proctype operators() {
-  byte how;
-  do
-  :: atomic { inserted < TASKS -> d_step { insert(inserted); inserted++ } commit!0 }
-#if VERBS & ABORT
-  :: atomic { CHOOSE(MAY_ABORT); d_step { budget--; finish(t, CANCELLED) } commit!0 }
-#endif
-#if VERBS & DELETE
-  :: atomic { CHOOSE(MAY_DELETE); d_step { budget--; delete(t) } commit!0 }
-#endif
-#if VERBS & RETRY
-  :: atomic { CHOOSE(MAY_RETRY); d_step { budget--; retry(t) } commit!0 }
-#endif
-#if VERBS & CHANGE
-  :: atomic { CHOOSE(MAY_CHANGE); d_step { budget--;
-       if :: state[t] == READY -> move(t, SCHEDULED) :: else -> move(t, READY) fi } commit!0 }
-#endif
-#if VERBS & ADD
-  :: atomic { budget > 0 && MAY_ADD -> d_step { budget--; add_dependency() } commit!0 }
-#endif
-#if VERBS & REPLACE
-  :: atomic { CHOOSE(MAY_REPLACE); d_step { budget--; replace(t) } commit!0 }
-#endif
-  :: atomic { CHOOSE(MAY_ANSWER);
-       if :: how = COMPLETED :: how = RETURNED :: how = SKIPPED fi;
-       d_step { finish(t, how); how = 0 } commit!0 }
-  :: inserted == TASKS -> quiet = true; break
-  od
-}
-
-/* A caller of WaitForTask, and the process that tells it of ends behind their commits. */
-proctype caller() {
-  bool told;
-  inserted == TASKS;
-  if :: MUTANT != deaf -> topic = true :: else fi;
-  do
-  :: atomic { ENDED(AWAITED) || MUTANT == hasty && told ->
-       assert(ENDED(AWAITED)); break }
-  :: !ENDED(AWAITED) ->
-     topic = true;
-     atomic { woken -> woken = false; told = true }
-  od
-}
-
-proctype notifier() {
-  do
-  :: atomic { news -> news = false; woken = woken || topic }
-  :: QUIET && !news -> break
-  od
-}
+#include "others.pml"
 
 init {
   atomic {

@@ -20,7 +20,8 @@ func transitions(page string) ([]transition, error) {
 	_, section, _ := strings.Cut(page, "\n## Transitions\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var rows []transition
-	for _, row := range regexp.MustCompile(`(?m)^\| (.*?[→↔].*?) \|`).FindAllStringSubmatch(section, -1) {
+	line := regexp.MustCompile(`(?m)^\| (.*?[→↔].*?) \|`)
+	for _, row := range line.FindAllStringSubmatch(section, -1) {
 		if row[1] == "from → to" {
 			continue
 		}
@@ -65,12 +66,14 @@ func statesIn(list string) []state {
 	return states
 }
 
-// moves returns each move of a row. One within a state with a note, or to one, has the note.
+// moves returns each move of a row.
 func (row transition) moves() []move {
 	var moves []move
 	for _, from := range row.From {
 		for _, to := range row.To {
-			moves = append(moves, move{from, to})
+			if from != to { // of a group
+				moves = append(moves, move{from, to})
+			}
 		}
 	}
 	return moves
@@ -109,5 +112,25 @@ func TestCompare_FindsFaults(t *testing.T) {
 	}
 	if _, err := transitions("# A page\n"); err == nil {
 		t.Error("a page without a table passes")
+	}
+}
+
+// What a verifier says is read as it is meant, also that it has given up.
+func TestFaultOf_ReadsVerifiers(t *testing.T) {
+	t.Parallel()
+	for out, want := range map[string]string{
+		"State-vector 96 byte, depth reached 9, errors: 0\n":                    "",
+		"pan:1: assertion violated (x<=1) (at depth 9)\nerrors: 1\n":            "violation",
+		"pan:1: invalid end state (at depth 9)\nerrors: 1\n":                    "violation",
+		"pan:1: acceptance cycle (at depth 9)\nerrors: 1\n":                     "violation",
+		"error: max search depth too small\nerrors: 0\n":                        "not all",
+		"Warning: Search not completed\nerrors: 0\n":                            "not all",
+		"pan: reached -DMEMLIM bound\nWarning: Search not completed\nerrors: 0": "not all",
+		"pan: out of memory\nerrors: 0\n":                                       "not all",
+		"":                                                                      "the verifier",
+	} {
+		if fault := faultOf(out); !strings.HasPrefix(fault, want) || (want == "") != (fault == "") {
+			t.Errorf("%q is read as %q, want %q", out, fault, want)
+		}
 	}
 }
