@@ -286,6 +286,14 @@ func TestChangeTasks_LeavesATryLeft(t *testing.T) {
 func TestChangeTasks_WakesWhoWaits(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
+	t.Run("now, by the change itself", func(t *testing.T) {
+		t.Parallel()
+		h := newHeardStore(t, stint.Options{}) // nobody maintains, and so tells again
+		insert(t, h.Store, stint.Task{ID: "a", Action: "act", NotBefore: tomorrow()})
+		owned := h.await(t.Context(), t, 1)
+		change(t, h.Store, stint.TaskChanges{StartNow: true}, []stint.TaskID{"a"}, "a")
+		wantOwned(t, owned, "a")
+	})
 	for name, to := range map[string]stint.TaskChanges{
 		"now":     {StartNow: true},
 		"earlier": {StartAfter: 100 * time.Millisecond},

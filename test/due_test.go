@@ -58,6 +58,26 @@ func TestMaintain_HandsOnWhatIsBehindLeasesThatAreHeld(t *testing.T) {
 	}
 }
 
+// Whoever extends a lease in a transaction holds it as long as that lasts.
+// Proves G51.
+func TestMaintain_HandsOnWhatIsBehindALeaseThatIsBeingExtended(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, numbered("t", 2)...)
+	held := ownOne(t, store)
+	ownOne(t, store)
+	expireOneByOne(t, pool)
+	tx := begin(t, pool)
+	_, err := store.WithTx(tx).ExtendTasksOwnership(
+		t.Context(), "actor", []stint.OwnedTask{held}, longLease)
+	wantErr(t, "ExtendTasksOwnership", err, nil)
+	maintaining := start(func() (any, error) { return nil, store.Maintain(t.Context()) })
+	_, err = ends(t, "Maintain", maintaining)
+	wantErr(t, "Maintain", err, nil)
+	wantReady(t, pool, 1)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+}
+
 // So it is with deadlines that have passed, and with scheduled tasks that are due.
 // Proves G51.
 func TestMaintain_EndsWhatIsBehindTasksThatAreHeld(t *testing.T) {

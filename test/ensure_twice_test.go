@@ -47,6 +47,24 @@ func TestEnsureTasks_WithAnIDTwiceIsAsTwoCalls(t *testing.T) {
 	}
 }
 
+// Each task that is there says what it waits for, not only the last.
+// Proves R1, R2, R3.
+func TestEnsureTasks_HearsEachTaskThatIsThere(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("one"), after("two"))
+	names := []stint.TaskID{"the", "caller's"}
+	tasks := []stint.Task{after("new"), after("one", "new"), after("two", "new")}
+	tasks[0].ToSignalAfter = names[:0]
+	ensure(t, store, tasks, "one", "two")
+	if names[0] != "the" || names[1] != "caller's" {
+		t.Errorf("the call has written %q over what is its caller's", names)
+	}
+	if got := describeAll(t, store); got != "new ready, one blocked, two blocked" {
+		t.Errorf("the tasks are %s", got)
+	}
+}
+
 // A refusal blames what was written.
 // Proves R23.
 func TestEnsureTasks_BlamesWhatWasWritten(t *testing.T) {

@@ -199,6 +199,9 @@ func TestDebounce_GivesAFollowUpItsTries(t *testing.T) {
 	wantErr(t, "AddDependencies", addDependency(t, store, "a", "a+"), nil)
 	task := stint.Task{ID: "a", Action: "act", MaxTries: 3}
 	wantErr(t, "Debounce", store.Debounce(t.Context(), task, time.Hour, time.Hour), nil)
+	if got := info(t, store, "a+").Tries; got != 0 {
+		t.Errorf("the follow-up has had %d tries under another definition", got)
+	}
 	maintain(t, store)
 	aborts("a+")(t, store)
 	maintain(t, store)

@@ -99,6 +99,10 @@ func TestHoldOwnership_KeepsTheTaskUntilTheCommit(t *testing.T) {
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		return store.WithTx(tx).HoldOwnership(t.Context(), owned)
 	})
+	wantTasks(t, "HoldOwnership of what another owns", err, stint.ErrInvalidToken, "a")
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return store.WithTx(tx).HoldOwnership(t.Context(), owned)
+	})
 	wantTasks(t, "HoldOwnership", err, stint.ErrInvalidToken, "a")
 }
 

@@ -298,6 +298,24 @@ func TestOwnTasks_HandsOutNoMoreThanTheRateOfAKey(t *testing.T) {
 	}
 }
 
+// A slot counts for the claim under which its task was fetched, not for the task.
+// Proves L1.
+func TestOwnTasks_FreesTheSlotOfAnEarlierClaim(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, pool := newLimitedStore(t, stint.Limits{ConcurrencyPerKey: 2})
+	insert(t, store, withKey("k", "a", "b")...)
+	first := ownOne(t, store)
+	wantFetch(t, store, 1, "b")
+	complete(t, store, first)
+	expireLeases(t, pool)
+	wantFetch(t, store, 1, "b") // in the slot of a
+	insert(t, store, withKey("k", "c", "d")...)
+	wantFetch(t, store, 10, "c")
+	maintain(t, store) // which drops no slots of tasks in progress
+	wantFetch(t, store, 10)
+}
+
 // Tokens may come faster than the clock ticks.
 func TestOwnTasks_ObeysTheHighestRates(t *testing.T) {
 	t.Parallel()

@@ -306,10 +306,14 @@ func TestOwnership_PassesToTheNextOwnerForGood(t *testing.T) {
 		err = store.SetStatus(t.Context(), first, "late", 0.5)
 		wantTasks(t, "SetStatus", err, stint.ErrInvalidToken, "a")
 		kept, err := store.ExtendTasksOwnership(
-			t.Context(), "actor", []stint.OwnedTask{first}, time.Hour)
+			t.Context(), "actor", []stint.OwnedTask{first}, longLease)
 		if err != nil || kept[0] {
 			t.Errorf("ExtendTasksOwnership = %v, %v, want false", kept, err)
 		}
+	}
+	// What was refused has changed nothing either.
+	if got := info(t, store, "a"); got.Status == "late" || !got.LeaseUntil.Equal(second.LeaseUntil) {
+		t.Errorf("the next owner has the status %q, until %v", got.Status, got.LeaseUntil)
 	}
 	if err := store.SetStatus(t.Context(), second, "half", 0.5); err != nil {
 		t.Errorf("SetStatus = %v", err)

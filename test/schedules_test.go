@@ -248,6 +248,8 @@ func TestSchedules_ArePausedResumedTriggeredAndDeleted(t *testing.T) {
 	putSchedules(t, store, scheduleOf("s", "@daily"))
 	dueSince(t, pool, "s", today(t, pool))
 	wantErr(t, "PauseSchedules", store.PauseSchedules(ctx, "s", "s"), nil)
+	maintain(t, store)
+	wantInserted(t, pool)
 	putSchedules(t, store, scheduleOf("s", "@hourly"))
 	maintain(t, store)
 	if got := scheduleNamed(t, store, "s"); got.PausedSince.IsZero() || !got.NextAt.IsZero() {

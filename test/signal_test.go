@@ -143,6 +143,13 @@ func TestDeleteTasks_DeletesWhatIsLeftWithNothingToWaitFor(t *testing.T) {
 	}
 	finish(t, store, "b", stint.StatusCompleted)
 	finish(t, store, "e", stint.StatusCompleted)
+	// A predecessor that has finished counts also when it is gone.
+	insert(t, store, after("f"), after("g"), after("h", "f", "g"))
+	finish(t, store, "f", stint.StatusCompleted)
+	for _, id := range []stint.TaskID{"f", "g"} {
+		wantErr(t, "DeleteTasks", errOf(store.DeleteTasks(t.Context(), []stint.TaskID{id})), nil)
+	}
+	wantState(t, store, stint.StateReady, "h")
 }
 
 func TestAddDependencies_BlocksPendingTasks(t *testing.T) {

@@ -207,6 +207,9 @@ func TestWithTx_MeasuresLeasesFromTheCall(t *testing.T) {
 	if err != nil || left < time.Hour+200*time.Millisecond {
 		t.Errorf("the lease of an hour ends %v after the start of the transaction, %v", left, err)
 	}
+	if kept := info(t, inside, "a").LeaseUntil; !kept.Equal(task.LeaseUntil) {
+		t.Errorf("the lease is kept until %v, and said to be until %v", kept, task.LeaseUntil)
+	}
 }
 
 // A return in a transaction that stays open holds up neither the heartbeat nor the returns of the
