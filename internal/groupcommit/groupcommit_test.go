@@ -96,6 +96,7 @@ type record struct {
 	mutex                       sync.Mutex
 	batches, shared             int
 	produced, delivered, undone []int
+	cutOff                      []int // their callers were told that they may have taken effect
 	problems                    []string
 }
 
@@ -103,6 +104,20 @@ func (l *record) problem(text string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.problems = append(l.problems, text)
+}
+
+func (l *record) cut(calls []plannedCall) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, call := range calls {
+		l.cutOff = append(l.cutOff, call.number)
+	}
+}
+
+func (l *record) wasCutOff(call plannedCall) bool {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return slices.Contains(l.cutOff, call.number)
 }
 
 func (p plan) run(
@@ -133,6 +148,9 @@ func (p plan) run(
 			if call.key != key {
 				l.problem("a call runs under another key")
 			}
+			if l.wasCutOff(call) {
+				l.problem("a call that may have taken effect is made again")
+			}
 		}
 		switch {
 		case tooMany:
@@ -151,6 +169,7 @@ func (p plan) run(
 		case bad:
 			return nil, errRefused
 		case p.cut[n%len(p.cut)]:
+			l.cut(calls)
 			return nil, errCutOff
 		}
 		answers := make([]int, len(calls))

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -59,6 +60,27 @@ func TestFloors_LeaveOutWhatWasTaken(t *testing.T) {
 		t.Errorf("actions %q, from %d to %d; want %q, from %d to %d",
 			scan.Actions, scan.From, scan.To, wantActions, wantFrom, wantTo)
 	}
+}
+
+// An insert may take as long to commit: until then its tasks may be below a floor that was found.
+func TestFloors_AreUsedOnceTheyAreOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var f Floors
+		queues := func() int {
+			f.Learn(f.Scan([]string{"a"}, true), map[string][]int64{"a": {rank(0, 500)}})
+			return len(f.Scan([]string{"a"}, false).Actions)
+		}
+		for range 3 {
+			if parts := queues(); parts != 1 {
+				t.Errorf("a floor that was found just now cuts the queue into %d parts", parts)
+			}
+		}
+		time.Sleep(floorAge)
+		if parts := queues(); parts != 2 {
+			t.Errorf("a floor that is old cuts the queue into %d parts, want 2", parts)
+		}
+	})
 }
 
 // A scan that finds what was overlooked has it seen from then on.
