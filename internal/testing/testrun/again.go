@@ -8,7 +8,7 @@ import (
 )
 
 // SomeTests returns the pattern for -test.run with which a test binary runs its tests again, or
-// those that [Some] chooses of them.
+// those that [Few] chooses of them.
 func SomeTests(ctx context.Context, program string) (string, error) {
 	output, err := exec.CommandContext(ctx, program, "-test.list", "^Test").Output()
 	if err != nil {
@@ -20,5 +20,5 @@ func SomeTests(ctx context.Context, program string) (string, error) {
 			names = append(names, line)
 		}
 	}
-	return "^(" + strings.Join(Some(names), "|") + ")$", nil
+	return "^(" + strings.Join(Few(names), "|") + ")$", nil
 }

@@ -36,6 +36,38 @@ func TestThird_TakesTurns(t *testing.T) { //nolint:paralleltest // it sets the e
 	}
 }
 
+// A choice has each case at most once, and over many runs it leaves none out.
+func TestSome_ChoosesOthersInEachRun(t *testing.T) { //nolint:paralleltest // it sets the environment
+	all := numbers(31)
+	for name, test := range map[string]struct {
+		choose func([]int) []int
+		want   int
+	}{"Some": {testrun.Some[int], 7}, "Few": {testrun.Few[int], 3}} {
+		t.Setenv("STINT_TEST_LONG", "1")
+		if got := test.choose(all); !slices.Equal(got, all) {
+			t.Errorf("of every repetition %s takes %v", name, got)
+		}
+		t.Setenv("STINT_TEST_LONG", "")
+		seen := map[int]bool{}
+		for range 1000 {
+			got := test.choose(all)
+			if len(got) != test.want || len(slices.Compact(slices.Sorted(slices.Values(got)))) !=
+				test.want {
+				t.Fatalf("%s takes %v, want %d cases", name, got, test.want)
+			}
+			for _, c := range got {
+				seen[c] = true
+			}
+		}
+		if len(seen) < len(all) {
+			t.Errorf("in 1000 runs, %s takes %d of %d cases", name, len(seen), len(all))
+		}
+		if got := test.choose(nil); len(got) != 0 {
+			t.Errorf("of no cases %s takes %v", name, got)
+		}
+	}
+}
+
 func numbers(n int) []int {
 	all := make([]int, n)
 	for i := range all {
