@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,53 +45,54 @@ func fastRates(limits stint.Limits) []stint.Limits {
 func TestOwnTasks_GivesTokensAfterTheClockWasAhead(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for name, limits := range map[string]stint.Limits{
+	all := map[string]stint.Limits{
 		"alone":            {},
 		"with concurrency": {Concurrency: 100},
 		"per key":          {ConcurrencyPerKey: 100},
 		"fair":             {Fair: true},
 		"in a group":       {Fair: true, FairGroup: "group"},
 		"in order":         {Ordered: true},
-	} {
-		for i, limits := range fastRates(limits) {
-			for _, parked := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s %d %t", name, i, parked), func(t *testing.T) {
-					t.Parallel()
-					store, pool := newLimitedStore(t, limits)
-					insert(t, store, withKey("k", "a", "b", "c", "d", "e", "f")...)
-					drain := func(n int) {
-						t.Helper()
-						eventually(t, soon, "tokens come", func() bool {
-							owned := own(t, store, 1)
-							complete(t, store, owned...)
-							n -= len(owned)
-							return n <= 0
-						})
-					}
-					drain(2)
-					if parked { // what waits
-						complete(t, store, own(t, store, 10)...)
-					}
-					exec(t, pool, `UPDATE stint.limits
-						SET refilled_at = statement_timestamp() + interval '1 h', tokens = 0`)
-					exec(t, pool, `UPDATE stint.key_rates SET
-						full_at = statement_timestamp() + interval '1 h',
-						wake_at = wake_at + interval '1 h'`)
-					wantTokenSoon(t, store)
-					for range 2 {
-						insert(t, store, withKey("k", "")...)
-					}
-					drain(4)
-					eventually(t, soon, "the last tasks end", func() bool {
-						complete(t, store, own(t, store, 1)...)
-						infos, err := listTasks(t.Context(), store, stint.Filter{
-							States: []stint.State{stint.StateReady},
-						})
-						return err == nil && len(infos) == 0
-					})
+	}
+	names, parking := slices.Sorted(maps.Keys(all)), []bool{false, true}
+	for _, c := range testrun.Some(testrun.Pairs(
+		testrun.Pairs(names, []int{0, 1, 2}), parking)) {
+		name, i, parked := c.A.A, c.A.B, c.B
+		limits := fastRates(all[name])[i]
+		t.Run(fmt.Sprintf("%s %d %t", name, i, parked), func(t *testing.T) {
+			t.Parallel()
+			store, pool := newLimitedStore(t, limits)
+			insert(t, store, withKey("k", "a", "b", "c", "d", "e", "f")...)
+			drain := func(n int) {
+				t.Helper()
+				eventually(t, soon, "tokens come", func() bool {
+					owned := own(t, store, 1)
+					complete(t, store, owned...)
+					n -= len(owned)
+					return n <= 0
 				})
 			}
-		}
+			drain(2)
+			if parked { // what waits
+				complete(t, store, own(t, store, 10)...)
+			}
+			exec(t, pool, `UPDATE stint.limits
+				SET refilled_at = statement_timestamp() + interval '1 h', tokens = 0`)
+			exec(t, pool, `UPDATE stint.key_rates SET
+				full_at = statement_timestamp() + interval '1 h',
+				wake_at = wake_at + interval '1 h'`)
+			wantTokenSoon(t, store)
+			for range 2 {
+				insert(t, store, withKey("k", "")...)
+			}
+			drain(4)
+			eventually(t, soon, "the last tasks end", func() bool {
+				complete(t, store, own(t, store, 1)...)
+				infos, err := listTasks(t.Context(), store, stint.Filter{
+					States: []stint.State{stint.StateReady},
+				})
+				return err == nil && len(infos) == 0
+			})
+		})
 	}
 }
 

@@ -32,11 +32,16 @@ func repeatsOf() []int { return []int{1, 2} }
 func TestReturnAndOwnTasks_TellsNothingOfItsOwnRepetition(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	kinds := testrun.Pairs(returnKinds(), fetchKinds())
-	for i, c := range testrun.Third(testrun.Pairs(kinds, testrun.Pairs(repeatsOf(),
-		testrun.Pairs([]int{0, 2}, []bool{false, true}))), 2) {
-		ret, kind, losses := c.A.A, c.A.B, c.B.A
-		more, keepNone := c.B.B.A, c.B.B.B
+	returns := returnKinds()
+	numbers := make([]int, len(returns))
+	for i := range numbers {
+		numbers[i] = i
+	}
+	kinds := testrun.Pairs(numbers, fetchKinds())
+	for _, c := range testrun.Few(testrun.Pairs(kinds, testrun.Pairs(repeatsOf(),
+		testrun.Pairs([]int{0, 2}, []bool{false, true})))) {
+		i, kind, losses := c.A.A, c.A.B, c.B.A
+		ret, more, keepNone := returns[i], c.B.B.A, c.B.B.B
 		t.Run(fmt.Sprintf("%d %s %s, %d lost, %d more, keep none %t", i, ret.Code,
 			kind.statement, losses, more, keepNone), func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,8 @@ package stint_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +20,7 @@ func TestInsertTasksFrom_TakesDependenciesOnEarlierTasksOnly(t *testing.T) {
 	store := newStore(t)
 	insert(t, store, after("stored"))
 	external := stint.Task{ID: "x", Action: stint.External}
-	for name, test := range map[string]struct {
+	tests := map[string]struct {
 		first, last stint.Task // with other tasks in between
 		want        error
 		names       stint.TaskID
@@ -38,30 +40,32 @@ func TestInsertTasksFrom_TakesDependenciesOnEarlierTasksOnly(t *testing.T) {
 		"later, which exists": {
 			after("a", "stored"), after("stored"), stint.ErrTaskExists, "stored",
 		},
-	} {
-		for _, between := range []int{0, 20_100} {
-			tasks := append([]stint.Task{test.first}, numbered("t", between)...)
-			tasks = append(tasks, test.last)
-			call := fmt.Sprintf("%s, with %d between", name, between)
-			inserted, err := store.InsertTasksFrom(t.Context(), stream(tasks, nil))
-			wantErr(t, call, err, test.want)
-			if test.names != "" {
-				wantTasks(t, call, err, test.want, test.names)
-			}
-			waiting := test.first.ID
-			if len(test.first.After) == 0 {
-				waiting = test.last.ID
-			}
-			if errors.Is(test.want, stint.ErrTaskNotFound) &&
-				!strings.Contains(err.Error(), fmt.Sprintf("task %q waits", waiting)) {
-				t.Errorf("%s: %v does not say that %s waits", call, err, waiting)
-			}
-			if err == nil && inserted == int64(len(tasks)) {
-				_, err := store.DeleteTasks(t.Context(), named(tasks))
-				wantErr(t, call, err, nil)
-			} else if inserted != 0 {
-				t.Errorf("%s: inserted %d", call, inserted)
-			}
+	}
+	names := slices.Sorted(maps.Keys(tests))
+	for _, c := range slices.Concat(testrun.Pairs(names, []int{0}),
+		testrun.Some(testrun.Pairs(names, []int{20_100}))) {
+		name, test, between := c.A, tests[c.A], c.B
+		tasks := append([]stint.Task{test.first}, numbered("t", between)...)
+		tasks = append(tasks, test.last)
+		call := fmt.Sprintf("%s, with %d between", name, between)
+		inserted, err := store.InsertTasksFrom(t.Context(), stream(tasks, nil))
+		wantErr(t, call, err, test.want)
+		if test.names != "" {
+			wantTasks(t, call, err, test.want, test.names)
+		}
+		waiting := test.first.ID
+		if len(test.first.After) == 0 {
+			waiting = test.last.ID
+		}
+		if errors.Is(test.want, stint.ErrTaskNotFound) &&
+			!strings.Contains(err.Error(), fmt.Sprintf("task %q waits", waiting)) {
+			t.Errorf("%s: %v does not say that %s waits", call, err, waiting)
+		}
+		if err == nil && inserted == int64(len(tasks)) {
+			_, err := store.DeleteTasks(t.Context(), named(tasks))
+			wantErr(t, call, err, nil)
+		} else if inserted != 0 {
+			t.Errorf("%s: inserted %d", call, inserted)
 		}
 	}
 	left, err := listTasks(t.Context(), store, stint.Filter{})

@@ -261,7 +261,7 @@ func TestWithTx_StricterVerbsFailWithSerializationErrorsOnly(t *testing.T) {
 	}
 	failed, done := 0, 0
 	names := slices.Sorted(maps.Keys(partyVerbs))
-	for i, strictName := range testrun.Some(names) {
+	for i, strictName := range testrun.Few(names) {
 		strict := partyVerbs[strictName]
 		for j, otherName := range names {
 			other, level := partyVerbs[otherName], strictLevels[(i+j)%len(strictLevels)]
