@@ -68,10 +68,12 @@ func TestClient_TellsOfARepeatedCallWhatItWouldHaveTold(t *testing.T) {
 	testrun.Long(t)
 	all := repetitions()
 	for _, verb := range changingVerbs() {
-		tried, ok := all[verb]
-		if !ok {
+		if _, ok := all[verb]; !ok {
 			t.Errorf("%s is not tried", verb)
 		}
+	}
+	for _, verb := range testrun.Some(changingVerbs()) {
+		tried, ok := all[verb]
 		if !ok || tried.silent {
 			continue
 		}

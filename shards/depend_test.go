@@ -139,7 +139,7 @@ func TestAddDependencies_NeverLeaveADeadlock(t *testing.T) {
 		d.cluster(t, shards.Options{}), d.cluster(t, shards.Options{}),
 		d.cluster(t, shards.Options{}),
 	}
-	for round := range 10 {
+	for round := range testrun.Rounds(50) {
 		name := func(shard string) string { return fmt.Sprintf("%s/%d", shard, round) }
 		gate := stint.TaskID(fmt.Sprintf("start/%d", round))
 		for shard, store := range d.stores {
@@ -187,7 +187,7 @@ func TestAddDependencies_KilledAnywhere(t *testing.T) {
 	d := newDatabases(t, "1", "2")
 	d.relay(t, shards.Options{DecideWithin: time.Nanosecond})
 	sound := d.cluster(t, shards.Options{})
-	for _, late := range []bool{false, true} {
+	for _, late := range testrun.Some([]bool{false, true}) {
 		for at := int32(1); ; at++ {
 			before, behind := fmt.Sprintf("1/%d%t", at, late), fmt.Sprintf("2/%d%t", at, late)
 			insertAll(t, sound, before)

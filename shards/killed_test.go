@@ -81,13 +81,13 @@ func (m *mortal) AnswerTasks(
 func TestInsertTasks_KilledAnywhereIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for _, taken := range []bool{false, true} {
-		for _, late := range []bool{false, true} {
-			t.Run(fmt.Sprintf("taken %t, late %t", taken, late), func(t *testing.T) {
-				t.Parallel()
-				killEverywhere(t, taken, late)
-			})
-		}
+	sides := []bool{false, true}
+	for _, c := range testrun.Some(testrun.Pairs(sides, sides)) {
+		taken, late := c.A, c.B
+		t.Run(fmt.Sprintf("taken %t, late %t", taken, late), func(t *testing.T) {
+			t.Parallel()
+			killEverywhere(t, taken, late)
+		})
 	}
 }
 
