@@ -5,6 +5,7 @@
 //	go run ./mutants -engine own            # those of one engine
 //	go run ./mutants -name own-one-too-many # one
 //	go run ./mutants -n 8                   # a sample, which the commit chooses
+//	go run ./mutants -open                  # those that are open
 //
 // The files in list have the mutants, a file for each engine. A mutant is written as
 //
@@ -20,8 +21,9 @@
 // meant. A line @@ begins another place of the same file.
 //
 // The line test names a package and tests in it, as few and as short as possible. If no test can
-// find a mutant, a line equivalent says why in its place, so that nobody adds it again. Lines that
-// begin with # are comments.
+// find a mutant, a line equivalent says why in its place, so that nobody adds it again. A line open
+// says that its tests have not found it yet, or were not run: it is left out unless it is named, or
+// the flag asks for such mutants. Lines that begin with # are comments.
 //
 // The tree is not touched: the tests are built with -overlay, which files that are embedded obey,
 // too. A mutant is found if one of its tests fails. It is stale if its lines are not in the file

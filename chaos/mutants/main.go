@@ -34,7 +34,7 @@ func main() {
 type options struct {
 	engine, name, seed, file string
 	sample                   int
-	check                    bool
+	check, open              bool
 	timeout                  time.Duration
 }
 
@@ -47,6 +47,8 @@ func readOptions(args []string) (o options, err error) {
 	flags.StringVar(&o.file, "json", "", "write the results to this `file`")
 	flags.BoolVar(&o.check, "check", false,
 		"first see whether the tests of each mutant pass without it")
+	flags.BoolVar(&o.open, "open", false,
+		"only those of which the lists do not say what finds them")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the tests of one may take")
 	if err = flags.Parse(args); err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("there are no arguments, only flags: %q", flags.Args())
@@ -99,7 +101,8 @@ func (o *options) choose(
 	ctx context.Context, root string, mutants []*mutant,
 ) ([]*mutant, error) {
 	mutants = slices.DeleteFunc(mutants, func(m *mutant) bool {
-		return o.engine != "" && m.Engine != o.engine || o.name != "" && m.Name != o.name
+		return o.engine != "" && m.Engine != o.engine || o.name != "" && m.Name != o.name ||
+			o.name == "" && o.open != (m.open != "")
 	})
 	if len(mutants) == 0 {
 		return nil, fmt.Errorf("there is no mutant %q of engine %q: look into mutants/list",

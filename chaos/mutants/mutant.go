@@ -31,6 +31,8 @@ type mutant struct {
 	tests []string
 	// equivalent says why no test can find it, if none can. It is not run then.
 	equivalent string
+	// open says why it is not known which tests find it.
+	open string
 }
 
 // A change takes lines out of a file, and puts others in their place. If old is there several
@@ -127,8 +129,10 @@ func (m *mutant) set(line string, c *change) (err error) {
 		m.pkg, m.tests = names[0], names[1:]
 	case "equivalent":
 		m.equivalent = value
+	case "open":
+		m.open = value
 	default:
-		err = fmt.Errorf("%q is none of mutant, wrong, file, nth, test and equivalent", word)
+		err = fmt.Errorf("%q is none of mutant, wrong, file, nth, test, equivalent and open", word)
 	}
 	return err
 }
