@@ -59,7 +59,7 @@ func TestModel_HoldsAndMovesAsTheTableSays(t *testing.T) {
 			found[m] = true
 		}
 	}
-	page, err := transitions(read(t, "../lifecycle.md"))
+	page, err := transitions()
 	if err != nil {
 		t.Fatal(err)
 	}

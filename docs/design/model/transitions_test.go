@@ -1,69 +1,34 @@
 package model_test
 
 import (
-	"errors"
-	"fmt"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stint-tasks/stint/docs/design"
 )
 
-// groups are the words of the table for several states.
-var groups = map[string][]string{
-	"unfinished":      {"blocked", "scheduled", "ready", "in progress"},
-	"pending":         {"blocked", "scheduled", "ready"},
-	"not in progress": {"blocked", "scheduled", "ready", "completed", "aborted", "skipped"},
-}
-
-// transitions returns the rows of the table "Transitions" of a page.
-func transitions(page string) ([]transition, error) {
-	_, section, _ := strings.Cut(page, "\n## Transitions\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	var rows []transition
-	line := regexp.MustCompile(`(?m)^\| (.*?[→↔].*?) \|`)
-	for _, row := range line.FindAllStringSubmatch(section, -1) {
-		if row[1] == "from → to" {
-			continue
-		}
-		cell := strings.ReplaceAll(row[1], "↔", "→")
-		from, to, _ := strings.Cut(cell, "→")
-		here := transition{statesIn(from), statesIn(to)}
-		if len(here.To) == 0 {
-			return nil, fmt.Errorf("the row %q names no state that it leads to", row[1])
-		}
-		rows = append(rows, here)
-		if cell != row[1] {
-			rows = append(rows, transition{here.To, here.From})
-		}
+// transitions returns the rows of the table "Transitions" of the page, as the model has them.
+func transitions() ([]transition, error) {
+	page, err := design.Transitions()
+	if err != nil {
+		return nil, err
 	}
-	if len(rows) == 0 {
-		return nil, errors.New("the page has no table of transitions")
+	rows := make([]transition, len(page))
+	for i, row := range page {
+		rows[i] = transition{ofModel(row.From), ofModel(row.To)}
 	}
 	return rows, nil
 }
 
-// statesIn reads a list of states, each with a note behind it, as in "ready, late" or "aborted
-// (tries)". No state is that of a task that is not in the store.
-func statesIn(list string) []state {
-	var states []state
-	for word := range strings.SplitSeq(list, ",") {
-		word = strings.TrimSpace(word)
-		switch word {
-		case "":
-			states = append(states, state{Name: "gone"})
-		case "parked", "late", "same owner":
-			states[len(states)-1].Note = word
-		default:
-			if members := groups[word]; members != nil {
-				for _, member := range members {
-					states = append(states, state{Name: member})
-				}
-				continue
-			}
-			states = append(states, stateOf(word))
+// ofModel names a task that is not in the store as the model does.
+func ofModel(states []design.State) []state {
+	made := make([]state, len(states))
+	for i, s := range states {
+		if made[i] = state(s); s.Name == "" {
+			made[i].Name = "gone"
 		}
 	}
-	return states
+	return made
 }
 
 // moves returns each move of a row.
@@ -82,19 +47,18 @@ func (row transition) moves() []move {
 // The comparison finds what the page or the model lacks.
 func TestCompare_FindsFaults(t *testing.T) {
 	t.Parallel()
-	const page = "\n## Transitions\n\n| from → to | when |\n| --- | --- |\n| → ready | x |\n" +
-		"| ready, late → in progress, same owner | x |\n| pending → aborted (tries) | x |\n"
-	rows, err := transitions(page)
-	if err != nil {
-		t.Fatal(err)
+	late, again := state{"ready", "late"}, state{"in progress", "same owner"}
+	in, tries := state{Name: "gone"}, state{"aborted", "tries"}
+	ready, scheduled := state{Name: "ready"}, state{Name: "scheduled"}
+	rows := []transition{
+		{[]state{in}, []state{ready}}, {[]state{late}, []state{again}},
+		{[]state{{Name: "blocked"}, scheduled, ready}, []state{tries}},
 	}
-	in, late := state{Name: "gone"}, state{"ready", "late"}
-	again, tries := state{"in progress", "same owner"}, state{"aborted", "tries"}
 	all := map[move]bool{
-		{in, state{Name: "ready"}}: true, {late, again}: true, {late, tries}: true,
-		{state{Name: "ready"}, tries}: true, {state{Name: "blocked"}, tries}: true,
+		{in, ready}: true, {late, again}: true, {late, tries}: true,
+		{ready, tries}: true, {state{Name: "blocked"}, tries}: true,
 	}
-	without := map[move]string{{state{Name: "scheduled"}, tries}: "a reason"}
+	without := map[move]string{{scheduled, tries}: "a reason"}
 	if faults := compare(rows, without, all); len(faults) != 0 {
 		t.Errorf("faults are seen where there are none: %v", faults)
 	}
@@ -106,12 +70,9 @@ func TestCompare_FindsFaults(t *testing.T) {
 		t.Errorf("a move that the page lacks: %v", faults)
 	}
 	delete(all, move{again, late})
-	all[move{state{Name: "scheduled"}, tries}] = true
+	all[move{scheduled, tries}] = true
 	if faults := compare(rows, without, all); len(faults) != 1 {
 		t.Errorf("a move that the model has after all: %v", faults)
-	}
-	if _, err := transitions("# A page\n"); err == nil {
-		t.Error("a page without a table passes")
 	}
 }
 
