@@ -3,6 +3,9 @@ package pgcut
 // DropNotifications keeps all notifications from the clients of the proxy from now on.
 func (p *Proxy) DropNotifications() { p.muted.Store(true) }
 
+// PassNotifications lets notifications through again.
+func (p *Proxy) PassNotifications() { p.muted.Store(false) }
+
 // Refuse turns clients that want to connect away, or lets them in again. Those that are connected
 // stay.
 func (p *Proxy) Refuse(refuse bool) { p.refusing.Store(refuse) }

@@ -16,6 +16,7 @@ type link struct {
 	proxy *Proxy
 
 	client   net.Conn
+	answers  *tearable // the same, to write to
 	toClient *pgproto3.Backend
 
 	server   net.Conn
@@ -30,8 +31,9 @@ type link struct {
 	// goes on without the client.
 	severed, abandoned atomic.Bool
 
-	// stalled says that answers do not get through.
-	stalled atomic.Bool
+	// stalled says that answers do not get through; orphaned says that the session has ended and the
+	// client is not told.
+	stalled, orphaned atomic.Bool
 
 	// held is closed when the test has decided about the request that is held back; nil if there is
 	// none. Like the four fields below, it belongs to the goroutine that passes requests on.
@@ -72,6 +74,7 @@ func (l *link) run() {
 	l.passRequests()
 	if !l.abandoned.Load() {
 		close(l.gone)
+		l.proxy.toServer.pass(l.proxy.ctx)
 		l.endSession()
 	}
 	<-l.answered
@@ -150,7 +153,9 @@ func (l *link) endRequest() {
 	l.pending = append(l.pending, trap)
 	l.mutex.Unlock()
 	if trap == nil || trap.at != AtRequest {
-		_ = l.toServer.Flush()
+		if l.proxy.toServer.pass(l.proxy.ctx) {
+			_ = l.toServer.Flush()
+		}
 		return
 	}
 	held := make(chan struct{})
@@ -191,21 +196,29 @@ func (l *link) passAnswers() {
 	for {
 		message, err := l.toServer.Receive()
 		if err != nil {
-			l.flushToClient()
+			if l.orphaned.Load() {
+				l.awaitClient()
+			} else if l.proxy.toClient.pass(l.proxy.ctx) {
+				l.flushToClient()
+			}
 			return
 		}
-		if _, ok := message.(*pgproto3.NotificationResponse); ok && l.proxy.muted.Load() {
+		_, notification := message.(*pgproto3.NotificationResponse)
+		if notification && l.proxy.muted.Load() {
 			continue
+		}
+		_, ready := message.(*pgproto3.ReadyForQuery)
+		if (ready || notification) && !l.proxy.toClient.pass(l.proxy.ctx) {
+			return
 		}
 		l.toClient.Send(message)
 		trap := l.answering()
-		_, ready := message.(*pgproto3.ReadyForQuery)
 		if ready {
 			l.finish(trap)
 		}
 		l.progress.answer(message)
 		_, row := message.(*pgproto3.DataRow)
-		if !row && (ready || trap == nil || trap.at != AtReply) {
+		if !row && (ready || trap == nil || trap.at == AtRequest) && !l.proxy.toClient.shut() {
 			l.flushToClient()
 		}
 	}
@@ -236,7 +249,11 @@ func (l *link) finish(trap *Trap) {
 		return
 	}
 	close(trap.answered)
-	if trap.at == AtReply {
+	if trap.at != AtRequest {
+		if trap.at == InReply {
+			l.answers.torn.Store(true)
+			l.flushToClient()
+		}
 		trap.link = l
 		close(trap.reached)
 		l.await(trap)

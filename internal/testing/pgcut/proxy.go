@@ -9,6 +9,7 @@ package pgcut
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,6 +30,9 @@ type Proxy struct {
 	ctx      context.Context //nolint:containedctx // the life of the proxy
 	stop     context.CancelFunc
 	running  sync.WaitGroup
+
+	toServer, toClient way
+	target             atomic.Pointer[pgconn.Config]
 
 	mutex      sync.Mutex
 	closed     bool
@@ -46,20 +51,38 @@ type Proxy struct {
 // after the pools that [Proxy.Pool] gave out.
 func New(tb testing.TB, pool *pgxpool.Pool) *Proxy {
 	tb.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	p, err := Start(context.WithoutCancel(tb.Context()), pool.Config())
 	if err != nil {
-		tb.Fatalf("listen for the clients of the proxy: %v", err)
+		tb.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(tb.Context()))
-	p := &Proxy{
-		base: pool.Config(), listener: listener, ctx: ctx, stop: stop,
-		conns: map[net.Conn]bool{}, links: map[uint32]*link{},
-	}
-	p.running.Go(p.accept)
-	tb.Cleanup(p.close)
+	tb.Cleanup(p.Close)
 	return p
 }
+
+// Start is [New] for programs that are no tests: the proxy ends with ctx or [Proxy.Close].
+func Start(ctx context.Context, config *pgxpool.Config) (*Proxy, error) {
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the clients of the proxy: %w", err)
+	}
+	p := &Proxy{
+		base: config, listener: listener,
+		conns: map[net.Conn]bool{}, links: map[uint32]*link{},
+	}
+	p.ctx, p.stop = context.WithCancel(ctx)
+	p.Redirect(config.ConnConfig)
+	p.running.Go(p.accept)
+	return p, nil
+}
+
+// Address is the host and port at which clients reach the proxy. It refuses encryption and asks for
+// no password: it opens each session as the user, and in the database, of its own configuration.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+// Redirect makes new sessions be those of another server, or of a pooler before it. The others stay
+// where they are.
+func (p *Proxy) Redirect(config *pgx.ConnConfig) { p.target.Store(config.Config.Copy()) }
 
 // Pool returns a pool of up to conns connections that go through the proxy. It makes no round trips
 // of its own.
@@ -105,8 +128,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// close ends all connections and waits until nothing runs any more.
-func (p *Proxy) close() {
+// Close ends all connections and waits until nothing runs any more.
+func (p *Proxy) Close() {
 	p.stop()
 	_ = p.listener.Close()
 	p.mutex.Lock()
@@ -118,7 +141,7 @@ func (p *Proxy) close() {
 	p.running.Wait()
 }
 
-// register makes close end this connection too. It reports false if close has begun before.
+// register makes Close end this connection too. It reports false if Close has begun before.
 func (p *Proxy) register(conn net.Conn) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -140,7 +163,8 @@ func (p *Proxy) serve(client net.Conn) {
 	if !p.register(client) {
 		return
 	}
-	backend := pgproto3.NewBackend(client, client)
+	answers := &tearable{Conn: client}
+	backend := pgproto3.NewBackend(client, answers)
 	for {
 		message, err := backend.ReceiveStartupMessage()
 		if err != nil {
@@ -152,10 +176,13 @@ func (p *Proxy) serve(client net.Conn) {
 				return
 			}
 		case *pgproto3.CancelRequest:
-			p.cancel(message.ProcessID)
+			if p.toServer.pass(p.ctx) {
+				p.cancel(message.ProcessID)
+			}
 			return
 		case *pgproto3.StartupMessage:
 			if l := p.connect(client, backend, message.Parameters); l != nil {
+				l.answers = answers
 				l.run()
 			}
 			return
@@ -186,7 +213,10 @@ func (p *Proxy) connect(
 		_ = backend.Flush()
 		return nil
 	}
-	config := p.base.ConnConfig.Config.Copy()
+	if !p.toServer.pass(p.ctx) {
+		return nil
+	}
+	config := p.target.Load().Copy()
 	for name, value := range parameters {
 		if !slices.Contains([]string{"user", "database"}, name) {
 			config.RuntimeParams[name] = value
@@ -211,6 +241,7 @@ func (p *Proxy) connect(
 		ProcessID: hijacked.PID, SecretKey: hijacked.SecretKey,
 	})
 	backend.Send(&pgproto3.ReadyForQuery{TxStatus: hijacked.TxStatus})
+	p.toClient.pass(p.ctx)
 	_ = backend.Flush() // a client that has gone is noticed by the first read
 	return newLink(p, client, backend, session, hijacked)
 }

@@ -48,10 +48,13 @@ const (
 	AtRequest Instant = iota
 	// AtReply is when the server has answered in full and the client has seen none of it.
 	AtReply
+	// InReply is when the server has answered in full and the client has seen half of it. Such a
+	// request can only be cut.
+	InReply
 )
 
 func (i Instant) String() string {
-	return map[Instant]string{AtRequest: "request", AtReply: "reply"}[i]
+	return map[Instant]string{AtRequest: "request", AtReply: "reply", InReply: "half of the reply"}[i]
 }
 
 type verdict int
@@ -65,6 +68,7 @@ const (
 type Trap struct {
 	at      Instant
 	match   Match
+	again   bool // it stays, and cuts each request
 	verdict chan verdict
 
 	// link is set before reached is closed.
@@ -81,17 +85,45 @@ func (p *Proxy) Cut(at Instant, match Match) *Trap {
 	return t
 }
 
+// CutEach is [Proxy.Cut] of each request that matches, until the trap is withdrawn.
+func (p *Proxy) CutEach(at Instant, match Match) *Trap {
+	t := newTrap(at, match)
+	t.again = true
+	p.set(t)
+	return t
+}
+
 // Hold stops the next request that matches until the test decides. If several traps match, the one
 // that was set first takes the request, and each takes one only.
 func (p *Proxy) Hold(at Instant, match Match) *Trap {
-	t := &Trap{
+	t := newTrap(at, match)
+	p.set(t)
+	return t
+}
+
+func newTrap(at Instant, match Match) *Trap {
+	return &Trap{
 		at: at, match: match, verdict: make(chan verdict, 1),
 		reached: make(chan struct{}), answered: make(chan struct{}),
 	}
+}
+
+func (p *Proxy) set(t *Trap) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.traps = append(p.traps, t)
-	return t
+}
+
+// Withdraw removes a trap, and reports whether it was there: if not, a request has come or is about
+// to come to its instant.
+func (p *Proxy) Withdraw(t *Trap) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	i := slices.Index(p.traps, t)
+	if i >= 0 {
+		p.traps = slices.Delete(p.traps, i, i+1)
+	}
+	return i >= 0
 }
 
 // Reached is closed when the request has come to the instant.
@@ -137,6 +169,11 @@ func (p *Proxy) admit(r Request) *Trap {
 	defer p.mutex.Unlock()
 	p.roundTrips++
 	for i, t := range p.traps {
+		if t.match(r) && t.again {
+			once := newTrap(t.at, t.match)
+			once.Cut()
+			return once
+		}
 		if t.match(r) {
 			p.traps = append(p.traps[:i:i], p.traps[i+1:]...)
 			return t
