@@ -1,0 +1,1 @@
+SELECT FROM {table} ORDER BY random() LIMIT 20 FOR UPDATE
