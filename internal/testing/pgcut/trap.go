@@ -169,15 +169,16 @@ func (p *Proxy) admit(r Request) *Trap {
 	defer p.mutex.Unlock()
 	p.roundTrips++
 	for i, t := range p.traps {
-		if t.match(r) && t.again {
+		if !t.match(r) {
+			continue
+		}
+		if t.again {
 			once := newTrap(t.at, t.match)
 			once.Cut()
 			return once
 		}
-		if t.match(r) {
-			p.traps = append(p.traps[:i:i], p.traps[i+1:]...)
-			return t
-		}
+		p.traps = append(p.traps[:i:i], p.traps[i+1:]...)
+		return t
 	}
 	return nil
 }
