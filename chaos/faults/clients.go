@@ -143,7 +143,7 @@ func breakOff(ctx context.Context, address string, dice *dice) error {
 	const often, shortest, longest = 1000, 10 * time.Microsecond, 500 * time.Microsecond
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
+	transport := &http.Transport{Protocols: protocols, IdleConnTimeout: time.Second}
 	defer transport.CloseIdleConnections()
 	var calls sync.WaitGroup
 	defer calls.Wait()

@@ -4,12 +4,11 @@ package faults
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/stint-tasks/stint/chaos/system"
@@ -18,53 +17,47 @@ import (
 func clockFaults() []Fault {
 	return []Fault{
 		{
-			Name: "server-clock", Do: jumpServer, Jumps: true,
+			Name: "server-clock", Do: jumpServer, Jumps: true, Needs: []string{"cc"},
 			Text: "the clock of the server jumps, forth and back, by seconds or an hour",
 		},
 		{
-			Name: "worker-clock", Do: jumpWorkers,
+			Name: "worker-clock", Do: jumpWorkers, Needs: []string{"cc"},
 			Text: "the clocks of workers in Python and TypeScript jump by an hour",
 		},
 	}
 }
 
-// A fakeClock makes the clock of programs jump: what changes is the time of day alone. Programs in
-// Go ask the kernel without a library, and cannot be lied to so.
-type fakeClock struct{ library, file string }
+// A fakeClock is the time of day of programs that are started with it.
+type fakeClock struct {
+	*preload
+	offset *os.File
+}
 
-func newFakeClock(dir string) (*fakeClock, error) {
-	found, err := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
-	if err != nil || len(found) == 0 {
-		return nil, notHere("there is no libfaketime: apt-get install libfaketime")
-	}
-	of, err := os.MkdirTemp(dir, "clock-")
+func newFakeClock(ctx context.Context, s *system.System) (*fakeClock, error) {
+	library, err := newPreload(ctx, s, "clock")
 	if err != nil {
 		return nil, err
 	}
-	c := &fakeClock{library: found[0], file: filepath.Join(of, "offset")}
+	offset, err := os.Create(filepath.Join(library.dir, "offset"))
+	if err != nil {
+		return nil, errors.Join(err, library.remove())
+	}
+	c := &fakeClock{preload: library, offset: offset}
 	//nolint:gosec // the server runs as somebody else
-	return c, errors.Join(os.Chmod(of, 0o755), c.jump(0))
+	return c, errors.Join(offset.Chmod(0o644), c.jump(0))
 }
 
-// environment is that of programs whose clock it is.
-func (c *fakeClock) environment() []string {
-	return []string{
-		"LD_PRELOAD=" + c.library, "FAKETIME_TIMESTAMP_FILE=" + c.file, "FAKETIME_NO_CACHE=1",
-		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1",
-	}
-}
-
-// jump makes the clock be off by so much. Its readers see the old time or the new one.
+// jump makes the clock be off by so much.
 func (c *fakeClock) jump(by time.Duration) error {
-	next := c.file + ".next"
-	text := fmt.Appendf(nil, "%+d\n", int64(by.Seconds()))
-	if err := os.WriteFile(next, text, 0o644); err != nil { //nolint:gosec // as above
-		return err
-	}
-	return os.Rename(next, c.file)
+	seconds := binary.NativeEndian.AppendUint64(nil, uint64(int64(by.Seconds())))
+	_, err := c.offset.WriteAt(seconds, 0)
+	return err
 }
 
-func (c *fakeClock) remove() error { return os.RemoveAll(filepath.Dir(c.file)) }
+// variable tells programs where to look.
+func (c *fakeClock) variable() string { return "CLOCK_OFFSET=" + c.offset.Name() }
+
+func (c *fakeClock) remove() error { return errors.Join(c.offset.Close(), c.preload.remove()) }
 
 // jumps are what happens to a clock in a time.
 func (c *fakeClock) jumps(ctx context.Context, r *rand.Rand, d time.Duration) error {
@@ -82,25 +75,17 @@ func (c *fakeClock) jumps(ctx context.Context, r *rand.Rand, d time.Duration) er
 	return nil
 }
 
-// jumpServer restarts the server before and afterwards: it has to be started with the library.
 func jumpServer(
 	ctx context.Context, s *system.System, r *rand.Rand, d time.Duration,
 ) (err error) {
-	clock, err := newFakeClock(s.Dir)
+	clock, err := newFakeClock(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, clock.remove()) }()
-	before := slices.Clone(s.Server.Env)
-	defer heal(ctx, &err, func(ctx context.Context) error {
-		s.Server.Env = before
-		return errors.Join(clock.jump(0), s.Server.Restart(ctx))
-	})
-	s.Server.Env = append(slices.Clone(before), clock.environment()...)
-	if err := s.Server.Restart(ctx); err != nil {
-		return err
-	}
-	return clock.jumps(ctx, r, d)
+	return clock.inServer(ctx, s, func(ctx context.Context) error {
+		return errors.Join(clock.jumps(ctx, r, d), clock.jump(0))
+	}, clock.variable())
 }
 
 func jumpWorkers(
@@ -112,21 +97,21 @@ func jumpWorkers(
 	if err != nil {
 		return err
 	}
-	clock, err := newFakeClock(s.Dir)
+	clock, err := newFakeClock(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, clock.remove()) }()
 	for _, p := range processes {
-		before := slices.Clone(p.Env)
+		before := p.Env
 		defer heal(ctx, &err, func(ctx context.Context) error {
 			p.Env = before
 			return p.Restart(ctx)
 		})
-		p.Env = append(slices.Clone(before), clock.environment()...)
+		p.Env = clock.environment(before, clock.variable())
 		if err := p.Restart(ctx); err != nil {
 			return err
 		}
 	}
-	return clock.jumps(ctx, r, d)
+	return errors.Join(clock.jumps(ctx, r, d), clock.jump(0))
 }

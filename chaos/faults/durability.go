@@ -4,20 +4,12 @@ package faults
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/stint-tasks/stint/chaos/system"
 )
-
-//go:embed preload/slowflush.c
-var slowFlushC string
 
 func durabilityFaults() []Fault {
 	return []Fault{
@@ -45,33 +37,14 @@ func crashAsynchronous(ctx context.Context, s *system.System, r *rand.Rand, d ti
 	})
 }
 
-// slowFlush restarts the server before and afterwards: it has to be started with a library.
 func slowFlush(ctx context.Context, s *system.System, _ *rand.Rand, d time.Duration) (err error) {
-	dir, err := os.MkdirTemp(s.Dir, "flush-")
+	library, err := newPreload(ctx, s, "slowflush")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	source, library := filepath.Join(dir, "slowflush.c"), filepath.Join(dir, "slowflush.so")
-	//nolint:gosec // the server runs as somebody else
-	err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(source, []byte(slowFlushC), 0o644))
-	if err != nil {
-		return err
-	}
-	if err := run(ctx, "cc", "-O2", "-shared", "-fPIC", "-o", library, source); err != nil {
-		return err
-	}
-	before := slices.Clone(s.Server.Env)
-	defer heal(ctx, &err, func(ctx context.Context) error {
-		s.Server.Env = before
-		return s.Server.Restart(ctx)
+	defer func() { err = errors.Join(err, library.remove()) }()
+	return library.inServer(ctx, s, func(ctx context.Context) error {
+		pause(ctx, d)
+		return nil
 	})
-	s.Server.Env = append(slices.DeleteFunc(slices.Clone(before), func(entry string) bool {
-		return strings.HasPrefix(entry, "LD_PRELOAD=")
-	}), "LD_PRELOAD="+library)
-	if err := s.Server.Restart(ctx); err != nil {
-		return err
-	}
-	pause(ctx, d)
-	return nil
 }

@@ -18,7 +18,7 @@ func TestLostCommit_CommitsAndDoesNotTell(t *testing.T) {
 		r.eventually("a transaction commits and its client is not told", func() bool {
 			r.n++
 			err := pgx.BeginFunc(t.Context(), r.through, func(tx pgx.Tx) error {
-				_, err := tx.Exec(t.Context(), "INSERT INTO kept VALUES ($1)", r.n)
+				_, err := tx.Exec(t.Context(), "INSERT INTO public.kept VALUES ($1)", r.n)
 				noErr(t, err) // only the commit is cut
 				return nil
 			})

@@ -83,7 +83,7 @@ func TestWorkerClock_Jumps(t *testing.T) {
 }
 
 func TestWorkerMemory_EndsAWorkerThatWantsMore(t *testing.T) {
-	p := process(t, "worker", "python3", "-c", "import time\nwhile True: bytearray(10**8)")
+	p := process(t, "worker", "python3", "-c", "import time\na = []\nwhile True: a.append(bytearray(10**6));time.sleep(.01)")
 	noErr(t, p.Start())
 	r := newRig(t, p)
 	r.during("worker-memory", func() {

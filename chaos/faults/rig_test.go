@@ -61,7 +61,7 @@ func newRig(t *testing.T, processes ...*system.Process) *rig {
 	conn, err := pgx.Connect(t.Context(), server.Address())
 	noErr(t, err)
 	noErr(t, migrations.Migrate(t.Context(), conn))
-	_, err = conn.Exec(t.Context(), "CREATE TABLE kept (n integer)")
+	_, err = conn.Exec(t.Context(), "CREATE TABLE public.kept (n integer)")
 	noErr(t, err)
 	noErr(t, conn.Close(t.Context()))
 	r.proxy = pgcut.New(t, server.Pool())
@@ -116,23 +116,33 @@ func (r *rig) during(name string, observe func()) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
-		seed := rand.Uint64() //nolint:gosec // no secret
-		err := f.Do(ctx, r.System, rand.New(rand.NewPCG(seed, 0)), time.Hour)
+		err := f.Do(ctx, r.System, newRand(), time.Hour)
 		r.over.Store(&err)
 		done <- err
 	}()
 	defer func() {
 		cancel()
-		err := <-done
-		switch {
-		case errors.Is(err, faults.ErrNotHere):
-			return // eventually has said so
-		case err != nil && !errors.Is(err, context.Canceled):
-			r.t.Errorf("Do = %v", err)
+		if err := <-done; !errors.Is(err, faults.ErrNotHere) { // of which eventually has told
+			r.skipOrFail(err)
+			r.serves()
 		}
-		r.serves()
 	}()
 	observe()
+}
+
+func newRand() *rand.Rand {
+	return rand.New(rand.NewPCG(rand.Uint64(), 0)) //nolint:gosec // no secret
+}
+
+// skipOrFail is what becomes of a test by the error of its fault.
+func (r *rig) skipOrFail(err error) {
+	r.t.Helper()
+	switch {
+	case errors.Is(err, faults.ErrNotHere):
+		testrun.Missing(r.t, err.Error())
+	case err != nil && !errors.Is(err, context.Canceled):
+		r.t.Errorf("Do = %v", err)
+	}
 }
 
 // serves waits until a row can be written through the proxy and without.
@@ -141,7 +151,11 @@ func (r *rig) serves() {
 	r.over.Store(nil)
 	for _, pool := range []*pgxpool.Pool{r.Server.Pool(), r.through} {
 		r.eventually("a row can be written", func() bool {
-			return r.exec(pool, "INSERT INTO kept VALUES (-1)") == nil
+			err := r.exec(pool, "INSERT INTO public.kept VALUES (-1)")
+			if err != nil {
+				r.t.Log(err)
+			}
+			return err == nil
 		})
 	}
 }
@@ -201,11 +215,11 @@ func (r *rig) text(query string, args ...any) (text string) {
 // insert writes a row with a number of its own through the proxy.
 func (r *rig) insert() (n int, err error) {
 	r.n++
-	return r.n, r.exec(r.through, "INSERT INTO kept VALUES ($1)", r.n)
+	return r.n, r.exec(r.through, "INSERT INTO public.kept VALUES ($1)", r.n)
 }
 
 func (r *rig) has(n int) bool {
-	return r.number("SELECT count(*) FROM kept WHERE n = $1", n) > 0
+	return r.number("SELECT count(*) FROM public.kept WHERE n = $1", n) > 0
 }
 
 // fill inserts tasks, and owns one of them.

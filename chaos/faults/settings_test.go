@@ -74,9 +74,9 @@ func TestNoConnections_RefusesClients(t *testing.T) {
 
 // Rows that were deleted stay on their pages as long as somebody could see them.
 func (r *rig) cannotCleanUp() bool {
-	noErr(r.t, r.exec(r.Server.Pool(), "DELETE FROM kept"))
-	noErr(r.t, r.exec(r.Server.Pool(), "VACUUM kept"))
-	return r.number("SELECT pg_relation_size('kept')") > 0
+	noErr(r.t, r.exec(r.Server.Pool(), "DELETE FROM public.kept"))
+	noErr(r.t, r.exec(r.Server.Pool(), "VACUUM public.kept"))
+	return r.number("SELECT pg_relation_size('public.kept')") > 0
 }
 
 func TestSnapshots_KeepDeletedRows(t *testing.T) {
@@ -84,7 +84,7 @@ func TestSnapshots_KeepDeletedRows(t *testing.T) {
 	for _, name := range []string{"old-snapshot", "prepared-transaction"} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			noErr(t, r.exec(r.Server.Pool(), "INSERT INTO kept SELECT generate_series(1, 1000)"))
+			noErr(t, r.exec(r.Server.Pool(), "INSERT INTO public.kept SELECT generate_series(1, 1000)"))
 			held := "SELECT (SELECT count(*) FROM pg_prepared_xacts) + (SELECT count(*) " +
 				"FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND state = 'idle in transaction')"
 			r.during(name, func() {
