@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package faults disturbs a system: its processes, the network between them and their server, the
 // server, its disk, its clock and its settings. Each fault is for real, heals what it did, and says
 // so where a machine does not allow it.

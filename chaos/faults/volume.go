@@ -105,7 +105,8 @@ func (v *volume) move(ctx context.Context) error {
 	if err := v.makeOwn(v.data); err != nil {
 		return err
 	}
-	if err := copyAll(ctx, v.aside, v.data); err != nil {
+	// What a copy does not flush, a loss of power would lose.
+	if err := errors.Join(copyAll(ctx, v.aside, v.data), v.flush()); err != nil {
 		return err
 	}
 	return v.s.Server.Start(ctx)
@@ -165,18 +166,27 @@ func (v *volume) mounted() bool {
 		above.Dev != at.Dev
 }
 
+// flush writes all to the disk.
+func (v *volume) flush() error {
+	dir, err := os.Open(v.data)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
+}
+
 // stop makes the file system forget what it has not written to its disk, and refuse all that is
 // asked of it from now on, as a disk does that was cut off.
 func (v *volume) stop() error {
 	const (
-		request  = 0x8004587d // EXT4_IOC_SHUTDOWN
-		noFlushs = 2          // not even the journal
+		request = 0x8004587d // EXT4_IOC_SHUTDOWN
+		noFlush = 2          // not even the journal
 	)
 	dir, err := os.Open(v.data)
 	if err != nil {
 		return err
 	}
-	err = unix.IoctlSetPointerInt(int(dir.Fd()), request, noFlushs)
+	err = unix.IoctlSetPointerInt(int(dir.Fd()), request, noFlush)
 	return errors.Join(err, dir.Close())
 }
 
