@@ -16,7 +16,8 @@ func backendFaults() []Fault {
 	return []Fault{
 		{
 			Name: "kill-backend", Do: killBackend,
-			Text: "the process of a session is killed, for which the server ends all sessions and recovers",
+			Text: "the process of a session is killed, for which the server ends all sessions " +
+				"and recovers",
 		},
 		{
 			Name: "freeze-backends", Do: freezeBackends,

@@ -20,7 +20,8 @@ import (
 func clientFaults() []Fault {
 	return []Fault{{
 		Name: "hostile-clients", Do: hostileClients,
-		Text: "strangers call the service slowly, in part, with nonsense, and break off calls as fast as they can",
+		Text: "strangers call the service slowly, in part, with nonsense, and break off calls as " +
+			"fast as they can",
 	}}
 }
 

@@ -43,12 +43,13 @@ func newFakeClock(ctx context.Context, s *system.System) (*fakeClock, error) {
 		return nil, errors.Join(err, library.remove())
 	}
 	c := &fakeClock{preload: library, offset: offset}
-	//nolint:gosec // the server runs as somebody else
+	// The server runs as somebody else.
 	return c, errors.Join(offset.Chmod(0o644), c.jump(0))
 }
 
 // jump makes the clock be off by so much.
 func (c *fakeClock) jump(by time.Duration) error {
+	//nolint:gosec // the other program takes it for signed again
 	seconds := binary.NativeEndian.AppendUint64(nil, uint64(int64(by.Seconds())))
 	_, err := c.offset.WriteAt(seconds, 0)
 	return err

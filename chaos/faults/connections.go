@@ -17,7 +17,8 @@ import (
 func connectionFaults() []Fault {
 	return []Fault{{
 		Name: "no-connections", Do: takeConnections,
-		Text: "connections break, and a stranger takes all that the server has, so new ones are refused",
+		Text: "connections break, and a stranger takes all that the server has, so new ones are " +
+			"refused",
 	}}
 }
 
@@ -39,14 +40,15 @@ func takeConnections(
 	return repeat(ctx, r, d, rest, rest, func() error {
 		for {
 			conn, err := pgx.Connect(ctx, s.Server.Address())
+			if err == nil {
+				taken = append(taken, conn)
+				continue
+			}
 			var refused *pgconn.PgError
-			if ctx.Err() != nil || errors.As(err, &refused) && refused.Code == tooMany {
+			if errors.As(err, &refused) && refused.Code == tooMany {
 				return nil
 			}
-			if err != nil {
-				return err
-			}
-			taken = append(taken, conn)
+			return ended(ctx, err)
 		}
 	})
 }

@@ -24,7 +24,8 @@ func diskFaults() []Fault {
 		},
 		{
 			Name: "power-loss", Do: losePower, Needs: needs,
-			Text: "the disk refuses everything and forgets what was not flushed, and the server starts anew",
+			Text: "the disk refuses everything and forgets what was not flushed, and the server " +
+				"starts anew",
 		},
 	}
 }

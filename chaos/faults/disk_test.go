@@ -12,6 +12,7 @@ import (
 )
 
 func TestFullDisk_RefusesWrites(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.during("full-disk", func() {
 		r.eventually("a write is refused for want of room", func() bool {
@@ -34,6 +35,7 @@ func (r *rig) wantNoRemains() {
 
 // What was committed stays, though files that nobody flushed are gone.
 func TestPowerLoss_LosesWhatWasNotFlushed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	var written, kept []int
 	name := func(n int) string {
@@ -68,6 +70,7 @@ func TestPowerLoss_LosesWhatWasNotFlushed(t *testing.T) {
 }
 
 func TestAsynchronousCrash_LosesCommits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.during("asynchronous-crash", func() {
 		kept := 0
@@ -84,6 +87,7 @@ func TestAsynchronousCrash_LosesCommits(t *testing.T) {
 }
 
 func TestSlowFlush_MakesCommitsTakeLong(t *testing.T) {
+	t.Parallel()
 	const often, least = 5, 50 * time.Millisecond
 	r := newRig(t)
 	r.during("slow-flush", func() {
@@ -100,6 +104,7 @@ func TestSlowFlush_MakesCommitsTakeLong(t *testing.T) {
 }
 
 func TestServerMemory_FailsStatements(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.serves()
 	r.during("server-memory", func() {

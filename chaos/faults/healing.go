@@ -147,7 +147,9 @@ func execute(ctx context.Context, s *system.System, name string, args ...any) er
 }
 
 // value is what a file of sql returns.
-func value[V any](ctx context.Context, s *system.System, name string, args ...any) (v V, err error) {
+func value[V any](
+	ctx context.Context, s *system.System, name string, args ...any,
+) (v V, err error) {
 	err = s.Server.Pool().QueryRow(ctx, statement(s, name, ""), args...).Scan(&v)
 	return v, named(name, err)
 }
@@ -186,6 +188,6 @@ func (d *dice) fill(text []byte) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	for i := range text {
-		text[i] = byte(d.r.Uint32())
+		text[i] = byte(d.r.IntN(256)) //nolint:gosec // it fits
 	}
 }

@@ -22,11 +22,13 @@ func lockFaults() []Fault {
 		},
 		{
 			Name: "waiting-alter", Do: alterTables,
-			Text: "a stranger reads a table for seconds, and all wait behind another one who wants to alter it",
+			Text: "a stranger reads a table for seconds, and all wait behind another one who " +
+				"wants to alter it",
 		},
 		{
 			Name: "deadlocks", Do: deadlocks,
-			Text: "a stranger locks rows in random order, and the server ends whoever waits in a circle",
+			Text: "a stranger locks rows in random order, and the server ends whoever waits in a " +
+				"circle",
 		},
 		{
 			Name: "lock-rows", Do: lockRows,

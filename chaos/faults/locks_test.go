@@ -11,22 +11,21 @@ import (
 )
 
 func TestLockTables_KeepsAllOthersOut(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.during("lock-tables", func() {
 		r.eventually("a stranger has a table for itself", func() bool {
-			return r.number("SELECT count(*) FROM pg_locks JOIN pg_class ON pg_class.oid = relation "+
-				"WHERE mode = 'AccessExclusiveLock' AND granted "+
-				"AND relnamespace = 'stint'::regnamespace AND relkind = 'r'") > 0
+			return r.number(r.query("exclusive_locks")) > 0
 		})
 	})
 }
 
 func TestWaitingAlter_MakesReadersWait(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.during("waiting-alter", func() {
 		r.eventually("a reader waits behind who wants to alter", func() bool {
-			table := r.text("SELECT relation::regclass::text FROM pg_locks " +
-				"WHERE mode = 'AccessExclusiveLock' AND NOT granted")
+			table := r.text(r.query("waiting_alter"))
 			if table == "" {
 				return false
 			}
@@ -42,6 +41,7 @@ func TestWaitingAlter_MakesReadersWait(t *testing.T) {
 }
 
 func TestDeadlocks_EndWhoWaitsInACircle(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.fill()
 	r.during("deadlocks", func() {
@@ -62,6 +62,7 @@ func TestDeadlocks_EndWhoWaitsInACircle(t *testing.T) {
 }
 
 func TestLockRows_LetsNobodyChangeThem(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.fill()
 	r.during("lock-rows", func() {
@@ -73,27 +74,40 @@ func TestLockRows_LetsNobodyChangeThem(t *testing.T) {
 
 func TestUpkeep_MakesFilesAnew(t *testing.T) {
 	t.Parallel()
-	const files = "SELECT string_agg(relfilenode::text, ',' ORDER BY relname) FROM pg_class " +
-		"WHERE relnamespace = 'stint'::regnamespace AND relkind = "
-	for name, changed := range map[string]string{
-		"vacuum-full": files + "'r'", "reindex": files + "'i'", "reindex-concurrently": files + "'i'",
-		"vacuum-freeze": "SELECT sum(vacuum_count)::text FROM pg_stat_all_tables",
-		"checkpoints":   "SELECT checkpoint_lsn::text FROM pg_control_checkpoint()",
+	for name, kind := range map[string]string{
+		"vacuum-full": "r", "reindex": "i", "reindex-concurrently": "i",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
-			before := r.text(changed)
-			r.during(name, func() {
-				r.eventually("something is anew", func() bool {
-					now := r.text(changed)
-					return now != before && now != ""
-				})
-			})
+			r.changes(name, r.query("files"), kind)
 			if n := r.number("SELECT count(*) FROM pg_index WHERE NOT indisvalid"); n != 0 {
 				t.Errorf("%d indexes are left half made", n)
 			}
 		})
 	}
+}
+
+// changes checks that what a query returns becomes another text while a fault is at work.
+func (r *rig) changes(name, query string, args ...any) {
+	r.t.Helper()
+	before := r.text(query, args...)
+	r.during(name, func() {
+		r.eventually("something is anew", func() bool {
+			now := r.text(query, args...)
+			return now != before && now != ""
+		})
+	})
+}
+
+func TestVacuumFreeze_Vacuums(t *testing.T) {
+	t.Parallel()
+	newRig(t).changes("vacuum-freeze", "SELECT sum(vacuum_count)::text FROM pg_stat_all_tables")
+}
+
+func TestCheckpoints_AreMade(t *testing.T) {
+	t.Parallel()
+	newRig(t).changes("checkpoints", "SELECT checkpoint_lsn::text FROM pg_control_checkpoint()")
 }
 
 func TestStatistics_AreWrongMeanwhile(t *testing.T) {
@@ -102,6 +116,7 @@ func TestStatistics_AreWrongMeanwhile(t *testing.T) {
 	const columns = "SELECT count(*) FROM pg_stats WHERE schemaname = 'stint'"
 	for name, wrong := range map[string]int{"empty-statistics": 0, "wrong-statistics": 1e9} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			r.fill()
 			noErr(t, r.exec(r.Server.Pool(), "ANALYZE"))

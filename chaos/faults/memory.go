@@ -37,7 +37,9 @@ const unlimited = "unlimited"
 
 // starveServer limits the postmaster, from which new sessions inherit it, and the sessions that
 // stand.
-func starveServer(ctx context.Context, s *system.System, _ *rand.Rand, d time.Duration) (err error) {
+func starveServer(
+	ctx context.Context, s *system.System, _ *rand.Rand, d time.Duration,
+) (err error) {
 	const rest = 200 * time.Millisecond
 	account, err := accountOf(s.Server)
 	if err != nil {

@@ -23,7 +23,8 @@ func networkFaults() []Fault {
 		},
 		{
 			Name: "half-open", Do: halfOpen,
-			Text: "sessions end and their clients are not told: their connections stand and say nothing",
+			Text: "sessions end and their clients are not told: their connections stand and say " +
+				"nothing",
 		},
 		{
 			Name: "black-hole", Do: blocks(pgcut.ToServer, pgcut.ToClient),
@@ -39,7 +40,8 @@ func networkFaults() []Fault {
 		},
 		{
 			Name: "latency", Do: latency,
-			Text: "requests and answers take longer by milliseconds, and one in a hundred by up to a second",
+			Text: "requests and answers take longer by milliseconds, and one in a hundred by up " +
+				"to a second",
 		},
 	}
 }

@@ -28,11 +28,13 @@ func notificationFaults() []Fault {
 		},
 		{
 			Name: "forged-notifications", Do: forgeNotifications,
-			Text: "a stranger notifies of nonsense, and of what was so earlier, fifty times a second",
+			Text: "a stranger notifies of nonsense, and of what was so earlier, fifty times a " +
+				"second",
 		},
 		{
 			Name: "full-notify-queue", Do: fillNotifyQueue,
-			Text: "the server's queue of notifications is full, for somebody listens in an open transaction",
+			Text: "the server's queue of notifications is full, for somebody listens in an open " +
+				"transaction",
 		},
 	}
 }
@@ -86,10 +88,10 @@ func hearing(
 
 // ended is nil for an error that the end of ctx has caused.
 func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 func tell(ctx context.Context, s *system.System, conn *pgx.Conn, payload string) error {
@@ -130,7 +132,7 @@ func forged(r *rand.Rand, heard []string) string {
 	random := func(n int) string {
 		text := make([]byte, n)
 		for i := range text {
-			text[i] = byte(r.Uint32())
+			text[i] = byte(r.IntN(256)) //nolint:gosec // it fits
 		}
 		return hex.EncodeToString(text)
 	}

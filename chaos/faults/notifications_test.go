@@ -36,6 +36,7 @@ func (r *rig) notify(payload string) {
 }
 
 func TestLostNotifications_DoNotArrive(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	conn := r.listener()
 	r.during("lost-notifications", func() {
@@ -51,6 +52,7 @@ func TestLostNotifications_DoNotArrive(t *testing.T) {
 }
 
 func TestRepeatedNotifications_ArriveAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	conn := r.listener()
 	r.during("repeated-notifications", func() {
@@ -62,6 +64,7 @@ func TestRepeatedNotifications_ArriveAgain(t *testing.T) {
 }
 
 func TestForgedNotifications_ArriveThoughNobodySendsThem(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	conn := r.listener()
 	r.during("forged-notifications", func() {
@@ -77,6 +80,7 @@ func TestForgedNotifications_ArriveThoughNobodySendsThem(t *testing.T) {
 }
 
 func TestFullNotifyQueue_FailsWhoNotifies(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	if r.number("SHOW server_version_num") < 170000 {
 		t.Skip("before PostgreSQL 17, only 8 GB fill the queue")

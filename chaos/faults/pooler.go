@@ -25,7 +25,8 @@ func poolerFaults() []Fault {
 	return []Fault{
 		{
 			Name: "pooler-restart", Do: behindPooler((*pooler).restart), Needs: needs,
-			Text: "processes reach the server through pgbouncer, a connection for each transaction; it restarts",
+			Text: "processes reach the server through pgbouncer, a connection for each " +
+				"transaction; it restarts",
 		},
 		{
 			Name: "pooler-kill", Do: behindPooler((*pooler).kill), Needs: needs,

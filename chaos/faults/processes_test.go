@@ -23,6 +23,7 @@ func TestKills_KillTheirKindAlone(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]string{"kill-workers": "worker", "kill-service": "service"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			worker, service := sleeper(t, "worker"), sleeper(t, "service")
 			killed, spared := worker, service
 			if kind == "service" {
@@ -40,6 +41,7 @@ func TestKills_KillTheirKindAlone(t *testing.T) {
 }
 
 func TestKillAllWorkers_KillsAll(t *testing.T) {
+	t.Parallel()
 	one, other := sleeper(t, "worker"), sleeper(t, "python")
 	r := newRig(t, one, other)
 	r.during("kill-all-workers", func() {
@@ -53,6 +55,7 @@ func TestFreezes_LetProcessesGoOn(t *testing.T) {
 		"freeze-workers": "worker", "freeze-service": "service",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := sleeper(t, kind)
 			r := newRig(t, p)
 			r.during(name, func() {
@@ -65,6 +68,7 @@ func TestFreezes_LetProcessesGoOn(t *testing.T) {
 
 // The clock of a process in Python is off by an hour or ten seconds, and then right again.
 func TestWorkerClock_Jumps(t *testing.T) {
+	t.Parallel()
 	const far, near = 5 * time.Second, 2 * time.Second
 	p := process(t, "python", "python3", "-uc",
 		"import time\nwhile True: print(int(time.time()));time.sleep(.05)")
@@ -83,7 +87,9 @@ func TestWorkerClock_Jumps(t *testing.T) {
 }
 
 func TestWorkerMemory_EndsAWorkerThatWantsMore(t *testing.T) {
-	p := process(t, "worker", "python3", "-c", "import time\na = []\nwhile True: a.append(bytearray(10**6));time.sleep(.01)")
+	t.Parallel()
+	p := process(t, "worker", "python3", "-c",
+		"import time\na = []\nwhile True: a.append(bytearray(10**6));time.sleep(.01)")
 	noErr(t, p.Start())
 	r := newRig(t, p)
 	r.during("worker-memory", func() {

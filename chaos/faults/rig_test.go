@@ -51,7 +51,6 @@ type rig struct {
 
 func newRig(t *testing.T, processes ...*system.Process) *rig {
 	t.Helper()
-	t.Parallel()
 	testrun.Long(t)
 	server, dir := newServer(t)
 	r := &rig{t: t, System: &system.System{
@@ -74,7 +73,7 @@ func newServer(t *testing.T) (server *system.Server, dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stint-faults-") //nolint:usetesting // that is closed to others
 	noErr(t, err)
-	noErr(t, os.Chmod(dir, 0o755)) //nolint:gosec // so that the server can enter it
+	noErr(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	server, err = system.New(t.Context(), filepath.Join(dir, "server"), map[string]string{
 		"wal_level": "logical", "max_connections": "40", "max_replication_slots": "8",
@@ -131,7 +130,7 @@ func (r *rig) during(name string, observe func()) {
 }
 
 func newRand() *rand.Rand {
-	return rand.New(rand.NewPCG(rand.Uint64(), 0)) //nolint:gosec // no secret
+	return rand.New(rand.NewPCG(rand.Uint64(), 0))
 }
 
 // skipOrFail is what becomes of a test by the error of its fault.
@@ -179,6 +178,14 @@ func (r *rig) eventually(what string, so func() bool) {
 			r.t.Fatalf("it does not become so that %s", what)
 		}
 	}
+}
+
+// query is a file of testdata.
+func (r *rig) query(name string) string {
+	r.t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".sql"))
+	noErr(r.t, err)
+	return string(text)
 }
 
 // exec executes a statement, within a second or two.
@@ -255,7 +262,7 @@ func (r *rig) said(text string) bool {
 	found := false
 	_ = filepath.WalkDir(r.Dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == "log" && !entry.IsDir() {
-			log, _ := os.ReadFile(path) //nolint:gosec // the test's
+			log, _ := os.ReadFile(path)
 			found = found || strings.Contains(string(log), text)
 		}
 		return nil
@@ -277,7 +284,7 @@ func state(pid int) string {
 func (r *rig) commands(program string) (pids []string) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
-		line, _ := os.ReadFile(path) //nolint:gosec // the system's
+		line, _ := os.ReadFile(path)
 		if strings.HasPrefix(filepath.Base(string(line)), program) ||
 			strings.Contains(string(line), "/"+program+"\x00") {
 			if strings.Contains(string(line), r.Dir) {
@@ -292,7 +299,7 @@ func (r *rig) commands(program string) (pids []string) {
 func process(t *testing.T, kind string, args ...string) *system.Process {
 	t.Helper()
 	p := &system.Process{Kind: kind, Name: kind, Make: func(int) *exec.Cmd {
-		return exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // the test's
+		return exec.Command(args[0], args[1:]...) //nolint:noctx // the test's
 	}}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

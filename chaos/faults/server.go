@@ -23,7 +23,8 @@ func serverFaults() []Fault {
 		},
 		{
 			Name: "kill-server", Do: killServer,
-			Text: "all processes of the server are killed at once, and it recovers, every few seconds",
+			Text: "all processes of the server are killed at once, and it recovers, every few " +
+				"seconds",
 		},
 		{
 			Name: "freeze-server", Do: freezeServer,

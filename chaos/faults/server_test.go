@@ -25,6 +25,7 @@ func TestAll_NamesEachOnce(t *testing.T) {
 const started = "SELECT pg_postmaster_start_time()::text"
 
 func TestRestartServer_LosesNoMemory(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	before := r.text(started)
 	r.during("restart-server", func() {
@@ -42,6 +43,7 @@ func TestCrashes_MakeTheServerRecover(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"crash-server", "kill-server"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			r.during(name, func() {
 				r.eventually("the server has recovered", func() bool {
@@ -53,6 +55,7 @@ func TestCrashes_MakeTheServerRecover(t *testing.T) {
 }
 
 func TestFreezeServer_AnswersNobody(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.serves()
 	r.during("freeze-server", func() {
@@ -66,6 +69,7 @@ func TestFreezeServer_AnswersNobody(t *testing.T) {
 }
 
 func TestKillBackend_MakesTheServerEndAllSessions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.during("kill-backend", func() {
 		r.eventually("the server notices a process that was killed", func() bool {
@@ -76,6 +80,7 @@ func TestKillBackend_MakesTheServerEndAllSessions(t *testing.T) {
 }
 
 func TestFreezeBackends_StopsSessions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	var pid int
 	noErr(t, r.through.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
@@ -89,8 +94,11 @@ func TestFreezeBackends_StopsSessions(t *testing.T) {
 
 func TestStorms_EndStatements(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"end-backends": "57P01", "cancel-statements": "57014"} {
+	for name, want := range map[string]string{
+		"end-backends": "57P01", "cancel-statements": "57014",
+	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			r.during(name, func() {
 				r.eventually("a statement ends with "+want, func() bool {

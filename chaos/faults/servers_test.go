@@ -21,6 +21,7 @@ func TestPoolers_ComeAndGo(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"pooler-restart", "pooler-kill"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			r.during(name, func() {
 				var first string
@@ -44,9 +45,12 @@ func TestPoolers_ComeAndGo(t *testing.T) {
 }
 
 func TestPoolerPause_HoldsTransactionsUp(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.during("pooler-pause", func() {
-		r.eventually("the pooler is there", func() bool { return len(r.commands("pgbouncer")) == 1 })
+		r.eventually("the pooler is there", func() bool {
+			return len(r.commands("pgbouncer")) == 1
+		})
 		r.eventually("a statement takes long", func() bool {
 			began := time.Now()
 			err := r.exec(r.through, "SELECT 1")
@@ -63,6 +67,7 @@ func TestFailovers_ReplaceTheServer(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"failover", "synchronous-failover"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			before := r.number(timeline)
 			r.shorter(name, 6*time.Second)
@@ -102,6 +107,7 @@ func (r *rig) shorter(name string, d time.Duration) (told []int) {
 }
 
 func TestRestore_ForgetsWhatCameAfterTheBackup(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	told := r.shorter("restore", 6*time.Second)
 	lost := 0
@@ -116,6 +122,7 @@ func TestRestore_ForgetsWhatCameAfterTheBackup(t *testing.T) {
 }
 
 func TestRestoreBeside_ServesACopy(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	n, err := r.insert()
 	noErr(t, err)
@@ -134,7 +141,8 @@ func TestRestoreBeside_ServesACopy(t *testing.T) {
 			}
 			defer conn.Close(t.Context())
 			var found int
-			err = conn.QueryRow(t.Context(), "SELECT count(*) FROM public.kept WHERE n = $1", n).Scan(&found)
+			const count = "SELECT count(*) FROM public.kept WHERE n = $1"
+			err = conn.QueryRow(t.Context(), count, n).Scan(&found)
 			return err == nil && found == 1
 		})
 	})
@@ -144,6 +152,7 @@ func TestRestoreBeside_ServesACopy(t *testing.T) {
 }
 
 func TestStandbyAddress_RefusesWrites(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.during("standby-address", func() {
 		r.eventually("a write is refused, for the server is a standby", func() bool {
@@ -154,6 +163,7 @@ func TestStandbyAddress_RefusesWrites(t *testing.T) {
 }
 
 func TestLostStandby_HoldsCommitsUp(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 	r.during("lost-standby", func() {
@@ -180,16 +190,18 @@ func TestLostStandby_HoldsCommitsUp(t *testing.T) {
 }
 
 func TestMigrateAgain_MakesTheSchema(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	noErr(t, r.exec(r.Server.Pool(), "DROP SCHEMA stint CASCADE"))
 	r.during("migrate-again", func() {
 		r.eventually("the schema is there", func() bool {
-			return r.number("SELECT count(*) FROM pg_class WHERE oid = to_regclass('stint.tasks')") == 1
+			return r.text("SELECT to_regclass('stint.tasks')::text") != ""
 		})
 	})
 }
 
 func TestShardDown_StopsOneOfThem(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	shard, _ := newServer(t)
 	r.Shards = []*system.Server{shard}
@@ -214,6 +226,7 @@ func TestShardDown_StopsOneOfThem(t *testing.T) {
 }
 
 func TestHostileClients_KeepAServiceBusyAndGo(t *testing.T) {
+	t.Parallel()
 	var conns, halves, resets atomic.Int64
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)

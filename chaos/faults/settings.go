@@ -14,7 +14,9 @@ import (
 func settingFaults() []Fault {
 	return []Fault{
 		{
-			Name: "serializable", Do: sets(settings{"default_transaction_isolation": "serializable"}),
+			Name: "serializable", Do: sets(settings{
+				"default_transaction_isolation": "serializable",
+			}),
 			Text: "transactions are serializable by default, so the server refuses some of them",
 		},
 		{
@@ -40,7 +42,8 @@ func settingFaults() []Fault {
 		},
 		{
 			Name: "no-index-scans", Do: sets(settings{
-				"enable_indexscan": "off", "enable_indexonlyscan": "off", "enable_bitmapscan": "off",
+				"enable_indexscan": "off", "enable_indexonlyscan": "off",
+				"enable_bitmapscan": "off",
 			}),
 			Text: "the planner avoids indexes",
 		},

@@ -20,6 +20,7 @@ func TestSettings_ApplyToSessionsThatStand(t *testing.T) {
 		"no-index-scans":  {"enable_indexscan", "off"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			conn := r.conn()
 			show := func() (value string) {
@@ -40,6 +41,7 @@ func TestSettings_ApplyToSessionsThatStand(t *testing.T) {
 }
 
 func TestReadOnly_RefusesToWrite(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.during("read-only", func() {
 		r.eventually("a write is refused", func() bool {
@@ -50,6 +52,7 @@ func TestReadOnly_RefusesToWrite(t *testing.T) {
 }
 
 func TestShortTimeouts_EndStatements(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.during("short-timeouts", func() {
 		r.eventually("a statement takes too long", func() bool {
@@ -59,6 +62,7 @@ func TestShortTimeouts_EndStatements(t *testing.T) {
 }
 
 func TestNoConnections_RefusesClients(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.serves()
 	r.during("no-connections", func() {
@@ -83,10 +87,10 @@ func TestSnapshots_KeepDeletedRows(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"old-snapshot", "prepared-transaction"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
-			noErr(t, r.exec(r.Server.Pool(), "INSERT INTO public.kept SELECT generate_series(1, 1000)"))
-			held := "SELECT (SELECT count(*) FROM pg_prepared_xacts) + (SELECT count(*) " +
-				"FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND state = 'idle in transaction')"
+			noErr(t, r.exec(r.through, "INSERT INTO public.kept SELECT generate_series(1, 1000)"))
+			held := r.query("held")
 			r.during(name, func() {
 				r.eventually("something is held", func() bool { return r.number(held) > 0 })
 				if !r.cannotCleanUp() {
@@ -99,6 +103,7 @@ func TestSnapshots_KeepDeletedRows(t *testing.T) {
 }
 
 func TestAbandonedSlots_KeepWAL(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const slots = "SELECT count(*) FROM pg_replication_slots WHERE restart_lsn IS NOT NULL"
 	r.during("abandoned-slots", func() {
@@ -110,6 +115,7 @@ func TestAbandonedSlots_KeepWAL(t *testing.T) {
 }
 
 func TestServerClock_Jumps(t *testing.T) {
+	t.Parallel()
 	const far, near = 5 * time.Second, 2 * time.Second
 	r := newRig(t)
 	off := func() time.Duration {

@@ -4,7 +4,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -18,7 +17,8 @@ func snapshotFaults() []Fault {
 	return []Fault{
 		{
 			Name: "old-snapshot", Do: oldSnapshot,
-			Text: "a transaction that reads holds a snapshot, so nothing that is deleted can be cleaned up",
+			Text: "a transaction that reads holds a snapshot, so nothing that is deleted can be " +
+				"cleaned up",
 		},
 		{
 			Name: "prepared-transaction", Do: preparedTransaction,
@@ -83,8 +83,8 @@ func abandonedSlots(
 		return err
 	}
 	if err := execute(ctx, s, "make_logical_slot"); err != nil {
-		err = fmt.Errorf("%w: is wal_level logical, and does max_replication_slots allow two more?", err)
-		return errors.Join(err, ctx.Err())
+		return fmt.Errorf("%w: wal_level has to be logical, and max_replication_slots to allow "+
+			"two more", err)
 	}
 	pause(ctx, d)
 	return nil

@@ -15,11 +15,13 @@ func standbyFaults() []Fault {
 	return []Fault{
 		{
 			Name: "failover", Do: failover(false), Loses: true, Replaces: true,
-			Text: "the server is killed, and a standby that may lack the last commits takes its place",
+			Text: "the server is killed, and a standby that may lack the last commits takes its " +
+				"place",
 		},
 		{
 			Name: "synchronous-failover", Do: failover(true), Replaces: true,
-			Text: "the server is killed, and a standby for which commits had waited takes its place",
+			Text: "the server is killed, and a standby for which commits had waited takes its " +
+				"place",
 		},
 		{
 			Name: "standby-address", Do: leadToStandby,

@@ -151,6 +151,7 @@ func (v *volume) makeOwn(path string) error {
 	if !ok {
 		return errors.New("the data have no owner")
 	}
+	//nolint:gosec // a directory
 	return errors.Join(os.Chmod(path, 0o700), os.Chown(path, int(stat.Uid), int(stat.Gid)))
 }
 
