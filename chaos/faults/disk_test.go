@@ -109,12 +109,12 @@ func TestServerMemory_FailsStatements(t *testing.T) {
 	r.serves()
 	r.during("server-memory", func() {
 		r.eventually("a statement has no memory", func() bool {
-			err := r.exec(r.through, "SELECT length(repeat(repeat('.', 10000), 10000))")
+			err := r.exec(r.through, "SELECT length(repeat(repeat('.', 1000), 20000))")
 			return code(err) == "53200"
 		})
 	})
 	r.eventually("the same statement has", func() bool {
-		err := r.exec(r.through, "SELECT length(repeat(repeat('.', 10000), 10000))")
+		err := r.exec(r.through, "SELECT length(repeat(repeat('.', 1000), 20000))")
 		if err != nil {
 			r.t.Log(err)
 		}

@@ -115,8 +115,8 @@ func lateRequests(ctx context.Context, s *system.System, r *rand.Rand, d time.Du
 	for _, proxy := range proxies {
 		waiting.Go(func() {
 			for live.Err() == nil {
-				trap := proxy.Hold(pgcut.AtRequest, func(pgcut.Request) bool {
-					return dice.chance(of)
+				trap := proxy.Hold(pgcut.AtRequest, func(request pgcut.Request) bool {
+					return len(request.Statements) > 0 && dice.chance(of)
 				})
 				if err := sprung(live, proxy, trap); err != nil {
 					return
