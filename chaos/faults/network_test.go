@@ -151,7 +151,8 @@ func TestBlocks_KeepWhatIsSent(t *testing.T) {
 					return errors.Is(err, context.DeadlineExceeded)
 				})
 				go func() {
-					_, err := conn.Exec(t.Context(), "INSERT INTO public.kept VALUES ($1)", n)
+					_, err := conn.Exec(t.Context(), "INSERT INTO public.kept VALUES ($1)",
+						pgx.QueryExecModeSimpleProtocol, n) // in one request
 					done <- err
 				}()
 				if arrives {
