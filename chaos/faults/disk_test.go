@@ -99,6 +99,7 @@ func TestSlowFlush_MakesCommitsTakeLong(t *testing.T) {
 			return true
 		})
 	})
+	wantWithout(t, r.Server.PostmasterPID(), "slowflush.so")
 }
 
 func TestServerMemory_FailsStatements(t *testing.T) {

@@ -18,6 +18,9 @@ func TestLockTables_KeepsAllOthersOut(t *testing.T) {
 			return r.number(r.query("exclusive_locks")) > 0
 		})
 	})
+	if n := r.number(r.query("exclusive_locks")); n != 0 {
+		t.Errorf("afterwards %d tables are locked", n)
+	}
 }
 
 func TestWaitingAlter_MakesReadersWait(t *testing.T) {
@@ -37,6 +40,9 @@ func TestWaitingAlter_MakesReadersWait(t *testing.T) {
 	})
 	if n := r.number("SELECT count(*) FROM pg_attribute WHERE attname = 'chaos'"); n != 0 {
 		t.Errorf("%d tables were altered", n)
+	}
+	if table := r.text(r.query("waiting_alter")); table != "" {
+		t.Errorf("afterwards somebody wants to alter %s", table)
 	}
 }
 
@@ -59,6 +65,7 @@ func TestDeadlocks_EndWhoWaitsInACircle(t *testing.T) {
 			return code(err) == "40P01"
 		})
 	})
+	noErr(t, r.exec(r.through, "SELECT FROM stint.ready FOR UPDATE NOWAIT"))
 }
 
 func TestLockRows_LetsNobodyChangeThem(t *testing.T) {
@@ -70,6 +77,7 @@ func TestLockRows_LetsNobodyChangeThem(t *testing.T) {
 			return code(r.exec(r.through, "SELECT FROM stint.ready FOR UPDATE NOWAIT")) == "55P03"
 		})
 	})
+	noErr(t, r.exec(r.through, "SELECT FROM stint.ready FOR UPDATE NOWAIT"))
 }
 
 func TestUpkeep_MakesFilesAnew(t *testing.T) {

@@ -117,7 +117,7 @@ func (r *rig) conn() *pgx.Conn {
 func TestHalfOpen_EndsSessionsAndTellsNobody(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	conn := r.conn()
+	conn, other := r.conn(), r.conn()
 	r.during("half-open", func() {
 		r.eventually("the session has ended", func() bool {
 			return r.number("SELECT count(*) FROM pg_stat_activity WHERE pid = $1",
@@ -129,6 +129,9 @@ func TestHalfOpen_EndsSessionsAndTellsNobody(t *testing.T) {
 			t.Errorf("on the connection a statement = %v, want that it hangs", err)
 		}
 	})
+	if err := other.Ping(t.Context()); !cut(err) {
+		t.Errorf("in the end a statement = %v, want that the connection is broken", err)
+	}
 }
 
 // A request that is sent while nothing passes one way or both is answered in the end.
@@ -190,5 +193,9 @@ func TestLatency_MakesAnswersComeLater(t *testing.T) {
 			}
 			return true
 		})
+	})
+	r.eventually("an answer comes at once", func() bool {
+		began := time.Now()
+		return r.exec(r.through, "SELECT 1") == nil && time.Since(began) < least
 	})
 }

@@ -84,6 +84,7 @@ func TestWorkerClock_Jumps(t *testing.T) {
 		r.eventually("the clock is off", func() bool { return off.Load() > int64(far) })
 	})
 	r.eventually("the clock is right", func() bool { return off.Load() < int64(near) })
+	wantWithout(t, p.PID(), "clock.so")
 }
 
 func TestWorkerMemory_EndsAWorkerThatWantsMore(t *testing.T) {

@@ -157,6 +157,22 @@ func (r *rig) serves() {
 			return err == nil
 		})
 	}
+	const inARow = 300 // of which one of fifty must not fail
+	r.through.Reset()
+	for i := range inARow {
+		if err := r.exec(r.through, "SELECT 1"); err != nil {
+			r.t.Fatalf("afterwards statement %d = %v", i, err)
+		}
+	}
+}
+
+// wantWithout checks that a process has not loaded a library.
+func wantWithout(t *testing.T, pid int, library string) {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil || strings.Contains(string(maps), library) {
+		t.Errorf("afterwards process %d has %s (%v)", pid, library, err)
+	}
 }
 
 // eventually waits until something is so. It fails if the fault ends before, and ends the test if

@@ -57,6 +57,9 @@ func TestPoolerPause_HoldsTransactionsUp(t *testing.T) {
 			return err == nil && time.Since(began) > 50*time.Millisecond
 		})
 	})
+	if pids := r.commands("pgbouncer"); len(pids) > 0 {
+		t.Errorf("poolers %v are left", pids)
+	}
 }
 
 const timeline = "SELECT timeline_id FROM pg_control_checkpoint()"

@@ -134,4 +134,5 @@ func TestServerClock_Jumps(t *testing.T) {
 	if got := off(); got > near {
 		t.Errorf("afterwards the clock is off by %v", got)
 	}
+	wantWithout(t, r.Server.PostmasterPID(), "clock.so")
 }
