@@ -109,7 +109,7 @@ func alterTables(ctx context.Context, s *system.System, r *rand.Rand, d time.Dur
 			}
 			waits, cancel := context.WithTimeout(live, between(r, heldShortest, heldLongest))
 			defer cancel()
-			return foreign(ctx, s, func(ctx context.Context, tx pgx.Tx) error {
+			return foreign(ctx, s, func(_ context.Context, tx pgx.Tx) error {
 				_, err := tx.Exec(waits, statement(s, "alter_table", names[0]))
 				return ended(waits, err) // it waits for the reader until it is cancelled
 			})

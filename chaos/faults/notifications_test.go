@@ -58,7 +58,8 @@ func TestRepeatedNotifications_ArriveAgain(t *testing.T) {
 	r.during("repeated-notifications", func() {
 		r.eventually("a notification arrives twice", func() bool {
 			r.notify("once")
-			return r.hears(conn) == "once" && r.hears(conn) == "once"
+			first, again := r.hears(conn), r.hears(conn)
+			return first == "once" && again == "once"
 		})
 	})
 }

@@ -96,7 +96,7 @@ func (r *rig) shorter(name string, d time.Duration) (told []int) {
 			r.skipOrFail(err)
 			r.serves()
 			if lost := r.lost(told); lost > 0 && !f.Loses {
-				r.t.Errorf("%d of %d rows are lost, though their commits were told", lost, len(told))
+				r.t.Errorf("%d of %d rows are lost, which were told", lost, len(told))
 			}
 			return told
 		default:
