@@ -167,6 +167,10 @@ func (h *History) step(t *txn, key int64, from, to *row) (fetched bool) {
 		if to.claim != from.claim {
 			h.violate(t, key, "changed its owner without being given back")
 		}
+	case owns && h.isExternal(t, key): // for the moment in which it is answered
+		if now := h.state.rows[leased].at(key); now != nil {
+			h.violate(t, key, "is in progress, and is performed outside")
+		}
 	case owns:
 		h.checkFetch(t, key, from, to)
 		return true
@@ -183,6 +187,16 @@ func (h *History) step(t *txn, key int64, from, to *row) (fetched bool) {
 func said(from, to *row) bool {
 	return from != nil && to != nil && from.table == finished && to.table == finished &&
 		from.cause == to.cause && from.claim == ^to.claim
+}
+
+// externalAction is that of tasks that nobody is given.
+const externalAction = "stint.External"
+
+// isExternal reports whether a task is performed outside: an answer owns it and returns it, in one
+// transaction and without a try.
+func (h *History) isExternal(t *txn, key int64) bool {
+	of := h.definition(t, key)
+	return of != nil && of.action == externalAction
 }
 
 // checkFetch checks that a task is owned under a claim that it never had, for its next try.
