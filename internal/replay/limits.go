@@ -126,6 +126,12 @@ func (h *History) count(key int64, was, now *row, of *task) {
 			h.ownedOfKey[name][key] = true
 		}
 	}
+	if now != nil && now.table == finished && of != nil {
+		l := h.state.limits[of.action]
+		if l != nil && l.holders[of.limitKey] == key {
+			delete(l.holders, of.limitKey) // also if it is opened again
+		}
+	}
 }
 
 // checkLimits checks that the fetches of a transaction were within the limits of their actions.
