@@ -1,0 +1,97 @@
+package join
+
+import (
+	"github.com/stint-tasks/stint/chaos/work"
+	"github.com/stint-tasks/stint/docs/design"
+)
+
+// A deed is what was committed of a performance.
+type deed struct{ fetched, ended, left int }
+
+// judgeMoves compares journals with moves.
+func (j *joiner) judgeMoves() {
+	deeds := map[performance]*deed{}
+	seen := map[string]bool{}
+	for _, m := range j.in.Moves {
+		seen[string(m.ID)] = true
+		p := performance{m.Key, m.Claim}
+		d := deeds[p]
+		if d == nil {
+			d = &deed{}
+			deeds[p] = d
+		}
+		switch {
+		case m.To.Name == "in progress":
+			d.fetched++
+		case m.To == design.State{Name: "completed"},
+			m.To == design.State{Name: "aborted", Note: "returned"}:
+			d.ended++
+		default:
+			d.left++
+		}
+	}
+	for id, l := range j.lives {
+		for _, s := range l.inserts {
+			if s.outcome == work.OK && !seen[string(id)] {
+				j.violated(s, "it was acknowledged, and nothing was committed of the task")
+			}
+		}
+		for _, s := range l.fetches {
+			if s.outcome == work.OK && deeds[performanceOf(s.item)].of().fetched == 0 {
+				j.violated(s, "it gave a task under a claim that was not committed")
+			}
+		}
+		j.compareReturns(l, deeds)
+	}
+}
+
+// of is the deed, or one of nothing.
+func (d *deed) of() deed {
+	if d == nil {
+		return deed{}
+	}
+	return *d
+}
+
+// compareReturns compares the returns of a task with what was committed of them.
+func (j *joiner) compareReturns(l *life, deeds map[performance]*deed) {
+	type outcomes struct {
+		ok, unknown, refused int
+		last                 said
+	}
+	finals := map[performance]*outcomes{}
+	for _, s := range l.returns {
+		if !isFinal(s) {
+			if s.outcome == work.OK && deeds[performanceOf(s.item)].of().left == 0 {
+				j.violated(s, "it was accepted, and the task has not left its owner")
+			}
+			continue
+		}
+		p := performanceOf(s.item)
+		o := finals[p]
+		if o == nil {
+			o = &outcomes{}
+			finals[p] = o
+		}
+		o.last = s
+		switch s.outcome {
+		case work.OK:
+			o.ok++
+		case work.Unknown:
+			o.unknown++
+		case work.Refused:
+			o.refused++
+		}
+	}
+	for p, o := range finals {
+		ended := deeds[p].of().ended
+		switch {
+		case o.ok > 0 && ended == 0:
+			j.violated(o.last, "it was accepted, and no end was committed under its claim")
+		case o.ok == 0 && o.unknown == 0 && ended > 0:
+			j.violated(o.last, "it was refused, and an end was committed under its claim")
+		case ended > 1:
+			j.violated(o.last, "%d ends were committed under one claim", ended)
+		}
+	}
+}
