@@ -1,0 +1,109 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint/chaos/faults"
+	"github.com/stint-tasks/stint/chaos/record"
+	"github.com/stint-tasks/stint/chaos/system"
+	"github.com/stint-tasks/stint/chaos/work"
+)
+
+// TestMain makes the test program a process of a round, if it is told to.
+func TestMain(m *testing.M) {
+	if job := os.Getenv(work.Variable); job != "" {
+		if err := work.Main(context.Background(), job); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+//go:embed testdata/forget.sql
+var forgetSQL string
+
+//go:embed testdata/change.sql
+var changeSQL string
+
+// tampering is a fault that no store survives: a stranger changes its rows.
+func tampering(name, sql string) faults.Fault {
+	return faults.Fault{
+		Name: name,
+		Do: func(ctx context.Context, s *system.System, _ *rand.Rand, _ time.Duration) error {
+			_, err := s.Server.Pool().Exec(ctx, sql)
+			return err
+		},
+	}
+}
+
+// Rounds share a server, as those of the program do.
+func TestPlay_KilledWorkersBreakNoPromiseAndAStrangerDoes(t *testing.T) {
+	t.Parallel()
+	killed, err := chosenFaults("kill-workers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := begin(t.Context(), options{seed: 1, lasts: 2 * time.Second, load: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := os.RemoveAll(c.dir); err != nil {
+			t.Error(err)
+		}
+	}()
+	defer func() {
+		if err := c.end(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	r := play(t, c, killed[0])
+	for _, v := range r.Violations {
+		t.Error(v)
+	}
+	if r.Tasks == 0 || r.Calls < r.Tasks/2 || r.Moves < int64(r.Tasks) || r.Deaths == 0 {
+		t.Errorf("the round has done little: %+v", r)
+	}
+	for name, sql := range map[string]string{
+		"the task is not there": forgetSQL, "moved from completed to aborted": changeSQL,
+	} {
+		r := play(t, c, tampering("tampering", sql))
+		text, err := os.ReadFile(filepath.Join(r.Kept, "violations"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), name) {
+			t.Errorf("a round finds %d violations, and not %q:\n%.2000s", r.Found, name, text)
+		}
+	}
+}
+
+func play(t *testing.T, c *campaign, f faults.Fault) record.Round {
+	t.Helper()
+	c.number++
+	r, err := c.play(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(r)
+	return r
+}
+
+func TestChosenFaults_RefusesANameThatThereIsNot(t *testing.T) {
+	t.Parallel()
+	if _, err := chosenFaults("kill-workers,earthquake"); err == nil {
+		t.Error("it accepts any name")
+	}
+}

@@ -1,0 +1,141 @@
+package record
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Read reads a record. One that is not there has no rounds.
+func Read(path string) ([]Round, error) {
+	file, err := os.Open(path) //nolint:gosec // named by the caller
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it is only read
+	var rounds []Round
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return rounds, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var r Round
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("%s: %w: %.100s", path, err, line)
+		}
+		rounds = append(rounds, r)
+	}
+}
+
+// The marks between which the table of a page is.
+const (
+	tableBegins = "<!-- the record begins -->\n"
+	tableEnds   = "<!-- the record ends -->\n"
+)
+
+// Page is a page with the table of these rounds in it: what is between the marks is replaced, and
+// the rest, which is written by hand, stays.
+func Page(page string, rounds []Round) (string, error) {
+	before, rest, found := strings.Cut(page, tableBegins)
+	_, after, ended := strings.Cut(rest, tableEnds)
+	if !found || !ended {
+		return "", fmt.Errorf("the page has no %q and %q around its table", tableBegins, tableEnds)
+	}
+	return before + tableBegins + table(rounds) + tableEnds + after, nil
+}
+
+// A row sums up the rounds of a fault.
+type row struct {
+	fault                   string
+	rounds, calls, violated int
+	moves                   int64
+	backs                   []float64 // of rounds whose rate came back
+	away                    int       // of rounds whose rate did not
+}
+
+func table(rounds []Round) string {
+	var rows []row
+	seeds, commits, machines := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	var calls int
+	var moves int64
+	for _, r := range rounds {
+		i := slices.IndexFunc(rows, func(w row) bool { return w.fault == r.Fault })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, row{fault: r.Fault})
+		}
+		rows[i].add(r)
+		seeds[fmt.Sprint(r.Seed)], commits[r.Commit], machines[r.Machine] = true, true, true
+		calls, moves = calls+r.Calls, moves+r.Moves
+	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.fault, b.fault) })
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d rounds with %d seeds: %s calls, %s moves. "+
+		"Machines: %s. Commits: %s.\n\n",
+		len(rounds), len(seeds), thousands(int64(calls)), thousands(moves), listed(machines),
+		listed(commits))
+	text.WriteString("| fault | rounds | calls | moves | violations | " +
+		"back after, median and most |\n")
+	text.WriteString("| --- | ---: | ---: | ---: | ---: | --- |\n")
+	for _, r := range rows {
+		fmt.Fprintf(&text, "| %s | %d | %s | %s | %d | %s |\n", r.fault, r.rounds,
+			thousands(int64(r.calls)), thousands(r.moves), r.violated, r.back())
+	}
+	return text.String()
+}
+
+func (w *row) add(r Round) {
+	w.rounds++
+	w.calls += r.Calls
+	w.moves += r.Moves
+	w.violated += r.Found
+	if r.Back < 0 {
+		w.away++
+		return
+	}
+	w.backs = append(w.backs, r.Back)
+}
+
+// back says how long it took until the rate was back.
+func (w *row) back() string {
+	if len(w.backs) == 0 {
+		return "not within a minute"
+	}
+	slices.SortFunc(w.backs, cmp.Compare[float64])
+	text := fmt.Sprintf("%.1f s, %.1f s", w.backs[len(w.backs)/2], w.backs[len(w.backs)-1])
+	if w.away > 0 {
+		text += fmt.Sprintf("; %d not within a minute", w.away)
+	}
+	return text
+}
+
+// thousands is a number for people.
+func thousands(n int64) string {
+	const thousand = 1000
+	if n < thousand {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/thousand), n%thousand)
+}
+
+func listed(set map[string]bool) string {
+	var all []string
+	for text := range set {
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
