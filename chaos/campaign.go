@@ -122,8 +122,10 @@ func (c *campaign) rounds(ctx context.Context, chosen []faults.Fault) error {
 			case err != nil:
 				fmt.Fprintf(os.Stdout, "%s, seed %d: %v\n  %s has the journals\n", f.Name, r.Seed,
 					err, r.Kept)
-				failed = errors.Join(failed, fmt.Errorf("%s: %w", f.Name, err),
-					c.server.Start(ctx), c.other.Start(ctx))
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", f.Name, err))
+				if err := errors.Join(c.server.Start(ctx), c.other.Start(ctx)); err != nil {
+					return errors.Join(failed, err)
+				}
 			default:
 				failed = errors.Join(failed, c.report(r))
 			}

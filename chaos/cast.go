@@ -60,6 +60,10 @@ func casts() (there []cast, missing []string) {
 	return there, missing
 }
 
+// prepares says that the process keeps prepared statements, as pgx does by default. The others work
+// behind a pooler as well.
+func (c cast) prepares() bool { return c.kind == work.Worker || c.kind == work.Service }
+
 // usesService says that the process has no connections of its own to the database.
 func (c cast) usesService() bool {
 	return c.kind == work.Client || c.kind == work.Python || c.kind == work.TypeScript

@@ -21,8 +21,9 @@ import (
 var unfinishedSQL string
 
 const (
-	// stuckAfter is how long no task may end before those that are left are stuck.
-	stuckAfter = 45 * time.Second
+	// stuckAfter is how long no task may end before those that are left are stuck: longer than the
+	// longest lease, which is the minute of relays between shards.
+	stuckAfter = 100 * time.Second
 	drainMax   = 10 * time.Minute
 	drainLook  = 250 * time.Millisecond
 	lookMax    = 20 * time.Second

@@ -35,9 +35,10 @@ const (
 
 // A minuteOf is a line of the long run.
 type minuteOf struct {
-	At          time.Time        `json:"at"`
-	Rate        float64          `json:"rate"` // completed tasks a second
-	P50         float64          `json:"p50"`  // milliseconds from an insert to the answer of a wait
+	At   time.Time `json:"at"`
+	Rate float64   `json:"rate"` // completed tasks a second
+	// P50 and P99 are milliseconds from an insert to the answer of a wait.
+	P50         float64          `json:"p50"`
 	P99         float64          `json:"p99"`
 	Bytes       map[string]int64 `json:"bytes"` // of tables with their indexes
 	Dead        map[string]int64 `json:"dead"`  // rows

@@ -130,6 +130,9 @@ func (r *round) start(ctx context.Context) error {
 			}
 			r.proxies = append(r.proxies, proxy)
 			job.URL = "postgres://" + proxy.Address() + "/?sslmode=disable"
+			if !member.prepares() {
+				job.URL += "&default_query_exec_mode=exec"
+			}
 		}
 		p.Make = func(number int) *exec.Cmd { return r.command(member, job, number) }
 		if err := p.Start(); err != nil {

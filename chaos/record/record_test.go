@@ -28,7 +28,7 @@ func TestRecord_IsReadAsItWasAppended(t *testing.T) {
 
 func TestPage_ReplacesTheTableAndKeepsTheRest(t *testing.T) {
 	t.Parallel()
-	const page = "# Title\n\n<!-- the record begins -->\nold\n<!-- the record ends -->\n\nBy hand.\n"
+	const page = "# Title\n<!-- the record begins -->\nold\n<!-- the record ends -->\nBy hand.\n"
 	text, err := record.Page(page, []record.Round{
 		{Fault: "kill-server", Calls: 1000, Moves: 2000, Back: 1.25, Machine: "m", Commit: "c"},
 		{Fault: "kill-server", Calls: 500, Moves: 34, Back: -1, Seed: 1, Commit: "c", Machine: "m"},

@@ -32,7 +32,7 @@ const (
 	port     = 5432 // of the socket's name; nothing listens on TCP
 
 	startMax = time.Minute
-	poll     = 20 * time.Millisecond
+	poll     = 50 * time.Millisecond
 )
 
 // A Server is a PostgreSQL whose processes the program may stop, kill and start again. It listens
@@ -48,6 +48,7 @@ type Server struct {
 
 	mutex sync.Mutex
 	data  string
+	pid   int // of the postmaster, at the last start
 }
 
 // New makes a server in a directory, which need not exist, and starts it. The settings are written
@@ -114,32 +115,45 @@ func (s *Server) initialise(ctx context.Context, settings map[string]string) err
 	return errors.Join(err, file.Close())
 }
 
-// Start starts the server unless it runs, and returns when it answers.
+// Start starts the server unless it runs, and returns when it answers. A start is repeated: a
+// server that has just died may still be in the way.
 func (s *Server) Start(ctx context.Context) error {
-	if !lives(s.PostmasterPID()) {
-		err := s.Exec(ctx, "pg_ctl", "-D", s.Data(), "-W", "-l", s.log(), "start")
-		if err != nil {
-			return err
-		}
-	}
-	return s.await(ctx)
-}
-
-// await waits until the server answers.
-func (s *Server) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startMax)
 	defer cancel()
+	var started error
 	for {
+		if !lives(s.PostmasterPID()) {
+			started = s.Exec(ctx, "pg_ctl", "-D", s.Data(), "-W", "-l", s.log(), "start")
+		}
 		conn, err := pgx.Connect(ctx, s.address("postgres"))
 		if err == nil {
+			s.remember(s.PostmasterPID())
 			return conn.Close(ctx)
 		}
 		select {
 		case <-time.After(poll):
 		case <-ctx.Done():
-			return fmt.Errorf("the server does not answer, %s may say why: %w", s.log(), err)
+			return fmt.Errorf("the server does not answer, %s may say why: %w", s.log(),
+				errors.Join(err, started))
 		}
 	}
+}
+
+// remember remembers the first process of the server, for when its disk does not tell.
+func (s *Server) remember(pid int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.pid = pid
+}
+
+// first is the first process of the server, as its disk says or as it was.
+func (s *Server) first() int {
+	if pid := s.PostmasterPID(); pid != 0 {
+		return pid
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.pid
 }
 
 // Stop stops the server, which breaks its connections. What was committed stays.
@@ -191,7 +205,7 @@ func (s *Server) Thaw() error { return s.signal(syscall.SIGCONT) }
 
 // signal sends a signal to the postmaster, and then to its children.
 func (s *Server) signal(signal syscall.Signal) error {
-	if pid := s.PostmasterPID(); pid != 0 {
+	if pid := s.first(); lives(pid) {
 		if err := kill(pid, signal); err != nil {
 			return err
 		}
@@ -228,8 +242,8 @@ func lives(pid int) bool {
 
 // PIDs are the processes of the server, the postmaster first.
 func (s *Server) PIDs() ([]int, error) {
-	postmaster := s.PostmasterPID()
-	if postmaster == 0 {
+	postmaster := s.first()
+	if !lives(postmaster) {
 		return nil, nil
 	}
 	all, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
