@@ -312,7 +312,8 @@ func TestOwnership_PassesToTheNextOwnerForGood(t *testing.T) {
 		}
 	}
 	// What was refused has changed nothing either.
-	if got := info(t, store, "a"); got.Status == "late" || !got.LeaseUntil.Equal(second.LeaseUntil) {
+	got := info(t, store, "a")
+	if got.Status == "late" || !got.LeaseUntil.Equal(second.LeaseUntil) {
 		t.Errorf("the next owner has the status %q, until %v", got.Status, got.LeaseUntil)
 	}
 	if err := store.SetStatus(t.Context(), second, "half", 0.5); err != nil {

@@ -85,7 +85,7 @@ func (r *runner) leaveNoCases(m *mutant) (leave func()) {
 	}
 	return func() {
 		_ = os.RemoveAll(cases) //nolint:gosec // as above
-		_ = os.Remove(data)     // if nothing else is in it
+		_ = os.Remove(data)     //nolint:gosec // if nothing else is in it
 	}
 }
 
@@ -96,8 +96,9 @@ func (r *runner) overlay(m *mutant, text string) (name string, err error) {
 	replace := map[string]string{filepath.Join(r.root, m.file): with}
 	written, err := json.Marshal(map[string]any{"Replace": replace})
 	const private = 0o600
-	return name, errors.Join(err, os.WriteFile(with, []byte(text), private),
-		os.WriteFile(name, written, private))
+	return name, errors.Join(err,
+		os.WriteFile(with, []byte(text), private), //nolint:gosec // as above
+		os.WriteFile(name, written, private))      //nolint:gosec // as above
 }
 
 // passes returns an error unless the tests of a mutant pass without it.

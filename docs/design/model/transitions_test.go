@@ -51,7 +51,8 @@ func TestCompare_FindsFaults(t *testing.T) {
 	in, tries := state{Name: "gone"}, state{"aborted", "tries"}
 	ready, scheduled := state{Name: "ready"}, state{Name: "scheduled"}
 	rows := []transition{
-		{[]state{in}, []state{ready}}, {[]state{late}, []state{again}},
+		{[]state{in}, []state{ready}},
+		{[]state{late}, []state{again}},
 		{[]state{{Name: "blocked"}, scheduled, ready}, []state{tries}},
 	}
 	all := map[move]bool{

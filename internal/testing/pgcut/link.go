@@ -31,8 +31,8 @@ type link struct {
 	// goes on without the client.
 	severed, abandoned atomic.Bool
 
-	// stalled says that answers do not get through; orphaned says that the session has ended and the
-	// client is not told.
+	// stalled says that answers do not get through; orphaned says that the session has ended, and
+	// the client is not told.
 	stalled, orphaned atomic.Bool
 
 	// held is closed when the test has decided about the request that is held back; nil if there is

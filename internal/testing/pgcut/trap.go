@@ -54,7 +54,9 @@ const (
 )
 
 func (i Instant) String() string {
-	return map[Instant]string{AtRequest: "request", AtReply: "reply", InReply: "half of the reply"}[i]
+	return map[Instant]string{
+		AtRequest: "request", AtReply: "reply", InReply: "half of the reply",
+	}[i]
 }
 
 type verdict int

@@ -8,7 +8,7 @@ import (
 )
 
 // Three turns try each pair once, and each turn all second members.
-func TestThird_TakesTurns(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestThird_TakesTurns(t *testing.T) { //nolint:paralleltest // sets a variable
 	for _, sizes := range [][2]int{{3, 3}, {10, 3}, {10, 2}, {5, 4}, {17, 1}} {
 		as, bs := numbers(sizes[0]), numbers(sizes[1])
 		all := testrun.Pairs(as, bs)
@@ -37,7 +37,7 @@ func TestThird_TakesTurns(t *testing.T) { //nolint:paralleltest // it sets the e
 }
 
 // A choice has each case at most once, and over many runs it leaves none out.
-func TestSome_ChoosesOthersInEachRun(t *testing.T) { //nolint:paralleltest // it sets the environment
+func TestSome_ChoosesOthersInEachRun(t *testing.T) { //nolint:paralleltest // sets a variable
 	all := numbers(31)
 	for name, test := range map[string]struct {
 		choose func([]int) []int

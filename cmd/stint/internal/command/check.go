@@ -61,14 +61,8 @@ with severity (error, warning or note), topic, text, and id if it is about one t
 		GroupID: groupOperations,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if lasts < 0 || lasts > 0 && !follows {
-				return said(errInput, "--for is a time for which to --follow")
-			}
-			if follows && p.topology != "" {
-				return p.refuseTopology()
-			}
-			if follows {
-				return p.follow(cmd.Context(), lasts)
+			if follows || lasts != 0 {
+				return p.follow(cmd.Context(), follows, lasts)
 			}
 			return p.withTasks(cmd.Context(), func(ctx context.Context, db *database) error {
 				findings, err := db.check(ctx)

@@ -20,8 +20,15 @@ const (
 	followTold  = 10
 )
 
-// follow replays the history of the store for a time, or until it is interrupted if that is 0.
-func (p *program) follow(ctx context.Context, lasts time.Duration) error {
+// follow replays the history of the store for a time, or until it is interrupted if that is 0. Asked
+// says that the caller wants that.
+func (p *program) follow(ctx context.Context, asked bool, lasts time.Duration) error {
+	if lasts < 0 || !asked {
+		return said(errInput, "--for is a time for which to --follow")
+	}
+	if p.topology != "" {
+		return p.refuseTopology()
+	}
 	return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
 		history, err := replay.Open(ctx, db.pool.Config().ConnConfig, replay.Options{
 			Schema: p.schema, Slot: "stint_" + uuid.NewString()[:8], Temporary: true,
