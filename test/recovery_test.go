@@ -48,7 +48,9 @@ func TestCalls_OpenFewConnectionsAtOnce(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, soon, "connections are being opened", func() bool { return opening.Load() >= most })
+	eventually(t, soon, "connections are being opened", func() bool {
+		return opening.Load() >= most
+	})
 	<-time.After(50 * time.Millisecond) // time enough for a fifth, if there were one
 	close(hold)
 	callers.Wait()
@@ -73,7 +75,8 @@ func TestOwnTasks_ThatNeverGotAConnectionGivesNothingBack(t *testing.T) {
 	var callers sync.WaitGroup
 	for n := range 10 {
 		callers.Go(func() {
-			_, err := store.OwnTasks(ctx, stint.ActorID(fmt.Sprint(n)), 1, []string{"act"}, time.Hour)
+			actor := stint.ActorID(fmt.Sprint(n))
+			_, err := store.OwnTasks(ctx, actor, 1, []string{"act"}, time.Hour)
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("OwnTasks = %v, want %v", err, context.DeadlineExceeded)
 			}

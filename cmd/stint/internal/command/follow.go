@@ -20,8 +20,8 @@ const (
 	followTold  = 10
 )
 
-// follow replays the history of the store for a time, or until it is interrupted if that is 0. Asked
-// says that the caller wants that.
+// follow replays the history of the store for a time, or until it is interrupted if that is 0. If
+// nobody has asked for it, there is only the time.
 func (p *program) follow(ctx context.Context, asked bool, lasts time.Duration) error {
 	if lasts < 0 || !asked {
 		return said(errInput, "--for is a time for which to --follow")
