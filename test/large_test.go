@@ -66,9 +66,9 @@ func largeVerbs() map[string]largeVerb {
 		return s.AbortTasks(ctx, ids, "")
 	}
 	return map[string]largeVerb{
-		"AbortTasks":              {90, false, abort},
-		"DeleteTasks":             {90, false, (*stint.Store).DeleteTasks},
-		"DeleteTasks of finished": {75, true, (*stint.Store).DeleteTasks},
+		"AbortTasks":              {93, false, abort},
+		"DeleteTasks":             {93, false, (*stint.Store).DeleteTasks},
+		"DeleteTasks of finished": {78, true, (*stint.Store).DeleteTasks},
 		"RetryTasks":              {78, true, (*stint.Store).RetryTasks},
 	}
 }

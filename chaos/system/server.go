@@ -23,6 +23,9 @@ import (
 	"github.com/stint-tasks/stint/internal/localpg"
 )
 
+//go:embed sql/reload.sql
+var reloadSQL string
+
 //go:embed sql/program_dir.sql
 var programDirSQL string
 
@@ -270,7 +273,7 @@ func (s *Server) Set(ctx context.Context, name, value string) error {
 	if _, err := s.pool.Exec(ctx, statement); err != nil {
 		return err
 	}
-	_, err := s.pool.Exec(ctx, "SELECT pg_reload_conf()")
+	_, err := s.pool.Exec(ctx, reloadSQL)
 	return err
 }
 

@@ -1,0 +1,2 @@
+-- name: reload
+SELECT pg_reload_conf()
