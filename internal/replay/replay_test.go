@@ -83,13 +83,13 @@ func TestHistory_OfAnyCallsKeepsTheRules(t *testing.T) {
 	p := play{store: newStore(t, pool), seed: uint64(time.Now().UnixNano())}
 	t.Logf("the seed is %d", p.seed)
 	p.prepare(t)
-	p.run(t, time.Duration(testrun.Rounds(20_000))*time.Millisecond)
-	wantClean(t, h)
-	c := h.Counts()
-	t.Logf("%+v, %v", c, moves)
-	if c.Moves == 0 || c.TakenBack == 0 || c.Settled == 0 || c.Limited == 0 {
-		t.Errorf("the history shows too little: %+v", c)
+	for shows := false; !shows; { // on a busy machine, little happens in a second
+		p.run(t, time.Duration(testrun.Rounds(20_000))*time.Millisecond)
+		wantClean(t, h)
+		c := h.Counts()
+		shows = t.Failed() || c.TakenBack > 0 && c.Settled > 0 && c.Limited > 0
 	}
+	t.Logf("%+v, %v", h.Counts(), moves)
 }
 
 // A play is calls of a store by several callers at once, as a seed has it.
