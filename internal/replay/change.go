@@ -18,11 +18,19 @@ type change struct {
 	stamp string // of COMMIT
 }
 
+// followed are the tables of which the rows are kept.
+//
+//nolint:gochecknoglobals // never changes
+var followed = map[string]bool{
+	"tasks": true, "blocked": true, "scheduled": true, "ready": true, "leased": true,
+	"finished": true, "leases": true, "edges": true, "limits": true,
+}
+
 // unknown is the value of a large column that an UPDATE has not changed.
 const unknown = "unchanged-toast-datum"
 
-// parseChange reads a line of the output plugin test_decoding. Of another schema it returns a
-// change without a table.
+// parseChange reads a line of the output plugin test_decoding. Of another schema, and of tables that
+// nothing is kept of, it returns a change without a table.
 func parseChange(line, schema string) (change, error) {
 	switch {
 	case strings.HasPrefix(line, "BEGIN"):
@@ -39,12 +47,12 @@ func parseChange(line, schema string) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	if of != schema {
-		return change{}, nil
-	}
 	var c change
 	if c.table, rest, err = name(rest, ':'); err != nil {
 		return change{}, err
+	}
+	if of != schema || !followed[c.table] {
+		return change{}, nil
 	}
 	c.kind, rest, _ = strings.Cut(strings.TrimPrefix(rest, " "), ":")
 	rest = strings.TrimPrefix(rest, " ")

@@ -38,9 +38,6 @@ var statements string
 // violationsMax is how many violations are kept; all are counted.
 const violationsMax = 1000
 
-// readMax is about how many changes are read at once.
-const readMax = 50_000
-
 // Options say what to replay.
 type Options struct {
 	Schema string // of the store; stint if empty
@@ -71,11 +68,14 @@ type History struct {
 
 	options Options
 	config  *pgx.ConnConfig
-	conn    *pgx.Conn
+	stream  *pgx.Conn // on which the slot sends what is committed
+	asking  *pgx.Conn // for everything else
+	made    bool      // the slot is there
 	rules   rules
 	state   *state
 	lines   []change // of a transaction that is being read
 	last    uint64   // the end of the last transaction that was replayed
+	heard   uint64   // up to where the slot has sent everything
 	txns    uint64
 
 	owned      map[string]int            // tasks in progress under limits, by action
@@ -95,9 +95,9 @@ func Open(ctx context.Context, config *pgx.ConnConfig, options Options) (*Histor
 	if err != nil {
 		return nil, err
 	}
-	h := &History{options: options, config: config, rules: all, state: newState()}
-	if err := h.connect(ctx); err != nil {
-		return nil, err
+	h := &History{
+		options: options, config: config, rules: all, state: newState(), owned: map[string]int{},
+		ownedOfKey: map[string]map[int64]bool{},
 	}
 	if err := h.begin(ctx); err != nil {
 		return nil, errors.Join(err, h.Close(context.WithoutCancel(ctx)))
@@ -105,25 +105,16 @@ func Open(ctx context.Context, config *pgx.ConnConfig, options Options) (*Histor
 	return h, nil
 }
 
-// connect opens a connection that may make slots. Such connections know simple queries only.
-func (h *History) connect(ctx context.Context) error {
-	config := h.config.Copy()
-	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
-	config.RuntimeParams["replication"] = "database"
-	config.RuntimeParams["timezone"] = "UTC"
-	config.RuntimeParams["datestyle"] = "ISO"
-	config.RuntimeParams["intervalstyle"] = "postgres"
-	config.RuntimeParams["bytea_output"] = "hex"
-	var err error
-	if h.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
-		return fmt.Errorf("replay: connect for replication: %w", err)
-	}
-	return nil
-}
-
-// begin makes the slot and reads the tables as of the same moment.
+// begin makes the slot, reads the tables as of the same moment, and has the slot stream from there.
 func (h *History) begin(ctx context.Context) error {
-	if _, err := h.conn.Exec(ctx, h.statement("begin_snapshot")); err != nil {
+	var err error
+	if h.asking, err = h.connect(ctx, false); err != nil {
+		return err
+	}
+	if h.stream, err = h.connect(ctx, true); err != nil {
+		return err
+	}
+	if _, err := h.stream.Exec(ctx, h.statement("begin_snapshot")); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	command := "CREATE_REPLICATION_SLOT " + pgx.Identifier{h.options.Slot}.Sanitize()
@@ -131,39 +122,38 @@ func (h *History) begin(ctx context.Context) error {
 		command += " TEMPORARY"
 	}
 	command += " LOGICAL test_decoding USE_SNAPSHOT"
-	if err := h.conn.PgConn().Exec(ctx, command).Close(); err != nil {
+	if err := h.stream.PgConn().Exec(ctx, command).Close(); err != nil {
 		return fmt.Errorf("replay: make a replication slot, which needs wal_level = logical and "+
 			"an account with REPLICATION: %w", err)
 	}
-	load, err := h.snapshot(ctx)
-	if err != nil {
+	h.made = true
+	if h.state, err = h.snapshot(ctx, h.stream); err != nil {
 		return err
 	}
-	h.state, h.owned, h.ownedOfKey = load, map[string]int{}, map[string]map[int64]bool{}
-	for _, block := range load.rows[leased] {
+	for _, block := range h.state.rows[leased] {
 		for _, r := range block {
 			for key := r.lo; key <= r.hi; key++ {
-				h.count(key, nil, r, load.tasks[key])
-				if of := load.tasks[key]; of != nil {
+				h.count(key, nil, r, h.state.tasks[key])
+				if of := h.state.tasks[key]; of != nil {
 					of.claims = append(of.claims, r.claim)
 				}
 			}
 		}
 	}
-	if _, err := h.conn.Exec(ctx, "COMMIT"); err != nil {
+	if _, err := h.stream.Exec(ctx, "COMMIT"); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	return nil
+	return h.startStream(ctx)
 }
 
 // snapshot reads the tables of the store.
-func (h *History) snapshot(ctx context.Context) (*state, error) {
+func (h *History) snapshot(ctx context.Context, conn *pgx.Conn) (*state, error) {
 	s := newState()
 	t := newTxn(0, "")
 	for _, table := range []string{
 		"tasks", "blocked", "scheduled", "ready", "leased", "finished", "leases", "edges", "limits",
 	} {
-		rows, err := h.conn.Query(ctx, h.statement("snapshot_"+table))
+		rows, err := conn.Query(ctx, h.statement("snapshot_"+table))
 		if err != nil {
 			return nil, fmt.Errorf("replay: read the table %s: %w", table, err)
 		}
@@ -192,72 +182,22 @@ func (h *History) statement(name string) string {
 	return strings.ReplaceAll(text, "stint.", pgx.Identifier{h.options.Schema}.Sanitize()+".")
 }
 
-// Read replays what was committed since the last call, to the end as of now. With an error a later
-// call goes on where this one ended: of a slot that is not temporary also behind a restart of the
-// server.
-func (h *History) Read(ctx context.Context) error {
-	for {
-		read, err := h.readSome(ctx)
-		if err != nil {
-			return fmt.Errorf("replay: read the slot %s: %w", h.options.Slot, err)
-		}
-		if read == 0 {
-			return nil
-		}
-	}
-}
-
-func (h *History) readSome(ctx context.Context) (int, error) {
-	if h.conn.IsClosed() && !h.options.Temporary {
-		if err := h.connect(ctx); err != nil {
-			return 0, err
-		}
-	}
-	rows, err := h.conn.Query(ctx, h.statement("changes"), h.options.Slot, readMax)
-	if err != nil {
-		return 0, err
-	}
-	read, until := 0, ""
-	for ; rows.Next(); read++ {
-		var data string
-		if err := rows.Scan(&until, &data); err != nil {
-			rows.Close()
-			return 0, err
-		}
-		if err := h.line(until, data); err != nil {
-			rows.Close()
-			return 0, fmt.Errorf("%s: %w", until, err)
-		}
-	}
-	h.lines = h.lines[:0] // of a transaction of which not all could be read
-	if err := rows.Err(); err != nil || read == 0 {
-		return 0, err
-	}
-	// Only now: what is lost on the way is read again.
-	_, err = h.conn.Exec(ctx, h.statement("advance"), h.options.Slot, until)
-	return read, err
-}
-
 // line reads a line of the slot, and replays its transaction if it ends it. A slot goes back a
 // little when the server crashes: what was replayed before is passed over.
-func (h *History) line(lsn, data string) error {
+func (h *History) line(lsn uint64, data string) error {
 	c, err := parseChange(data, h.options.Schema)
 	if err != nil {
 		return err
 	}
 	switch {
 	case c.kind == "COMMIT":
-		at, err := parseLSN(lsn)
-		if err != nil {
-			return err
-		}
 		changes := h.lines
 		h.lines = h.lines[:0]
-		if at <= h.last {
+		if lsn <= h.last {
 			return nil
 		}
-		h.last = at
-		return h.replay(lsn, moment(c.stamp), changes)
+		h.last = lsn
+		return h.replay(fmt.Sprintf("%X/%X", lsn>>32, uint32(lsn)), moment(c.stamp), changes)
 	case c.table != "":
 		h.lines = append(h.lines, c)
 	}
@@ -279,6 +219,7 @@ func (h *History) replay(lsn string, stamp time.Time, changes []change) error {
 	return nil
 }
 
+// parseLSN reads a place in the log.
 func parseLSN(text string) (uint64, error) {
 	var high, low uint32
 	if _, err := fmt.Sscanf(text, "%X/%X", &high, &low); err != nil {
@@ -293,14 +234,14 @@ func (h *History) Compare(ctx context.Context) error {
 	if err := h.Read(ctx); err != nil {
 		return err
 	}
-	if _, err := h.conn.Exec(ctx, h.statement("begin_snapshot")); err != nil {
+	if _, err := h.asking.Exec(ctx, h.statement("begin_snapshot")); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	stored, err := h.snapshot(ctx)
+	stored, err := h.snapshot(ctx, h.asking)
 	if err != nil {
 		return err
 	}
-	if _, err := h.conn.Exec(ctx, "COMMIT"); err != nil {
+	if _, err := h.asking.Exec(ctx, "COMMIT"); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	t := newTxn(h.txns, "at the end")
@@ -330,7 +271,7 @@ func (h *History) compareRows(t *txn, replayed, table spans) {
 
 // Behind returns how many bytes of the log the server keeps for the slot.
 func (h *History) Behind(ctx context.Context) (bytes int64, err error) {
-	err = h.conn.QueryRow(ctx, h.statement("wal_behind"), h.options.Slot).Scan(&bytes)
+	err = h.asking.QueryRow(ctx, h.statement("wal_behind"), h.options.Slot).Scan(&bytes)
 	return bytes, err
 }
 
@@ -345,14 +286,29 @@ func (h *History) Violations() []Violation { return h.violations }
 
 // Close drops the slot.
 func (h *History) Close(ctx context.Context) error {
-	if h.conn.IsClosed() && !h.options.Temporary {
-		if err := h.connect(ctx); err != nil {
+	var err error
+	if h.stream != nil {
+		err = h.stream.Close(ctx) // which ends the slot if it is temporary
+	}
+	if h.made && !h.options.Temporary {
+		err = errors.Join(err, h.drop(ctx))
+	}
+	if h.asking != nil {
+		err = errors.Join(err, h.asking.Close(ctx))
+	}
+	return err
+}
+
+// drop drops a slot that outlives its connection, once the server has noticed that nobody reads it.
+func (h *History) drop(ctx context.Context) error {
+	if h.asking.IsClosed() {
+		var err error
+		if h.asking, err = h.connect(ctx, false); err != nil {
 			return err
 		}
 	}
-	var err error
-	if !h.options.Temporary {
-		_, err = h.conn.Exec(ctx, h.statement("drop_slot"), h.options.Slot)
-	}
-	return errors.Join(err, h.conn.Close(ctx))
+	return untilFree(ctx, func() error {
+		_, err := h.asking.Exec(ctx, h.statement("drop_slot"), h.options.Slot)
+		return err
+	})
 }

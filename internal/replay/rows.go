@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -45,7 +46,10 @@ type row struct {
 
 // read makes a row of the columns of a table.
 func (v values) row(table int) (*row, error) {
-	r := &row{table: table, part: v["part"], limited: v["limited_action"], result: v["result"]}
+	r := &row{
+		table: table, part: shared(v["part"]), limited: shared(v["limited_action"]),
+		result: strings.Clone(v["result"]),
+	}
 	from, to := "key", "key"
 	if table == ready || table == leased || table == finished {
 		from, to = "lo", "hi"

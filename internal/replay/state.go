@@ -3,7 +3,9 @@ package replay
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+	"unique"
 )
 
 // A task is what the history needs of a definition.
@@ -24,6 +26,9 @@ type edge struct {
 
 // A lease is how long, and since when, tasks are owned.
 type lease struct{ owned, deadline time.Time }
+
+// shared returns a text that all equal ones share.
+func shared(text string) string { return unique.Make(text).Value() }
 
 // A state is what the tables of a store hold.
 type state struct {
@@ -172,8 +177,9 @@ func (v values) task() (int64, *task, error) {
 	if err != nil {
 		return 0, nil, fmt.Errorf("a row of tasks: %w", err)
 	}
-	now := &task{
-		id: v["id"], action: v["action"], limitKey: v["limit_key"], maxTries: tries,
+	now := &task{ // a column is a part of a line that has the body, too
+		id: strings.Clone(v["id"]), action: shared(v["action"]), limitKey: shared(v["limit_key"]),
+		maxTries: tries,
 		runsAnyway: v["on_abort"] == "1", deadline: moment(v["deadline"]),
 	}
 	return key, now, nil
@@ -215,7 +221,7 @@ func (v values) edge() (after, run int64, e edge, err error) {
 	if text, found := v["accepts"]; found && err == nil {
 		e.accepts, err = strconv.Atoi(text)
 	}
-	e.results = v["results"]
+	e.results = strings.Clone(v["results"])
 	return after, run, e, err
 }
 

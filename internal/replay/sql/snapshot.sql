@@ -42,25 +42,10 @@ FROM stint.limits
 -- name: begin_snapshot
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
 
--- name: changes
+-- name: log_end
 --
--- What was committed behind the place of the slot, in the order of the commits, about as many
--- changes as asked for: a transaction comes whole.
---
---   $1 slot     name
---   $2 changes  integer
-SELECT change.lsn::text, change.data
-FROM pg_logical_slot_peek_changes(
-    $1::name, NULL, $2::integer, 'include-timestamp', 'on', 'include-xids', 'off'
-) AS change
-
--- name: advance
---
--- Tells the slot that all has been read up to there.
---
---   $1 slot  name
---   $2 lsn   pg_lsn
-SELECT FROM pg_replication_slot_advance($1::name, $2::pg_lsn)
+-- Up to where the server has written the log.
+SELECT pg_current_wal_insert_lsn()::text
 
 -- name: drop_slot
 --
