@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 // follow starts a server that decodes its log, and a history of a store on it.
-func follow(t *testing.T) (*testdb.Server, *pgxpool.Pool, *replay.History) {
+func follow(t testing.TB) (*testdb.Server, *pgxpool.Pool, *replay.History) {
 	t.Helper()
 	server := testdb.NewServer(t, "", map[string]string{"wal_level": "logical"})
 	pool := server.Pool(t)
@@ -32,7 +32,7 @@ func follow(t *testing.T) (*testdb.Server, *pgxpool.Pool, *replay.History) {
 	return server, pool, open(t, pool)
 }
 
-func open(t *testing.T, pool *pgxpool.Pool) *replay.History {
+func open(t testing.TB, pool *pgxpool.Pool) *replay.History {
 	t.Helper()
 	h, err := replay.Open(t.Context(), pool.Config().ConnConfig, replay.Options{Slot: "followed"})
 	if err != nil {
@@ -46,7 +46,7 @@ func open(t *testing.T, pool *pgxpool.Pool) *replay.History {
 	return h
 }
 
-func newStore(t *testing.T, pool *pgxpool.Pool) *stint.Store {
+func newStore(t testing.TB, pool *pgxpool.Pool) *stint.Store {
 	t.Helper()
 	store, err := stint.New(pool, stint.Options{Grace: 300 * time.Millisecond})
 	if err != nil {

@@ -83,25 +83,35 @@ func (h *History) readOn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const patience = 20 * time.Millisecond
 	for h.heard < until {
-		waiting, cancel := context.WithTimeout(ctx, patience)
-		message, err := h.stream.PgConn().ReceiveMessage(waiting)
-		cancel()
-		switch {
-		case err == nil:
-			if err := h.receive(message); err != nil {
-				return err
-			}
-		case pgconn.Timeout(err) && ctx.Err() == nil: // nothing comes by itself
-			if err := h.acknowledge(true); err != nil {
-				return err
-			}
-		default:
+		if err := h.readFor(ctx, until); err != nil {
+			return err
+		}
+		if err := h.acknowledge(true); err != nil { // else it says nothing of what is of others
 			return err
 		}
 	}
-	return h.acknowledge(false)
+	return nil
+}
+
+// readFor reads the stream for a moment, or up to a place in the log.
+func (h *History) readFor(ctx context.Context, until uint64) error {
+	const moment = 50 * time.Millisecond
+	reading, cancel := context.WithTimeout(ctx, moment)
+	defer cancel()
+	for h.heard < until {
+		message, err := h.stream.PgConn().ReceiveMessage(reading)
+		if err != nil && pgconn.Timeout(err) && ctx.Err() == nil {
+			return nil
+		}
+		if err == nil {
+			err = h.receive(message)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reconnect opens again what a restart of the server has closed.

@@ -48,13 +48,16 @@ against the rules for tasks, and prints what they forbid: a task with two owners
 no verb makes, a lease taken back too early, a limit exceeded. It ends with Ctrl-C or after
 --for. The server must have wal_level = logical and a free replication slot, the account
 REPLICATION. It keeps the log that was not read for the slot, which goes with the command; the
-command keeps about 300 bytes for each task in the store. A line each ten seconds says both.
+command keeps about 350 bytes for each task in the store, and follows some 20,000 tasks a
+second. A line each ten seconds says how much log and memory it is.
 
 The role stint_monitor is enough. A note names what the role may not see; to see what the
 transactions of other roles hold up, it needs pg_read_all_stats.
 
 With --json: errors, warnings and notes, their numbers; and findings, a list of objects
-with severity (error, warning or note), topic, text, and id if it is about one task.`,
+with severity (error, warning or note), topic, text, and id if it is about one task. With
+--follow: an object for each violation, with violation, id and lsn; and each ten seconds one
+with commits, moves, violations, tasks, log_kept_bytes, memory_bytes and reading_seconds.`,
 		Example: `  stint check
   stint check --json | jq -r '.findings[] | select(.severity == "error").text'
   stint check --follow --for 10m`,

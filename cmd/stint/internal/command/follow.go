@@ -9,16 +9,23 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/replay"
 )
 
-// followPause is between two looks of stint check --follow at the log, followTold how many looks
-// are between two lines that say how far it is.
+// followPause is between two looks of stint check --follow at the log, followTold between two lines
+// that say how far it is, or a look, if that takes longer.
 const (
 	followPause = time.Second
-	followTold  = 10
+	followTold  = 10 * time.Second
 )
+
+// since returns what tells how long ago it was returned.
+func since() func() time.Duration {
+	began := time.Now() //nolint:forbidigo // how long it takes, not when
+	return func() time.Duration { return time.Since(began) }
+}
 
 // follow replays the history of the store for a time, or until it is interrupted if that is 0. If
 // nobody has asked for it, there is only the time.
@@ -29,7 +36,14 @@ func (p *program) follow(ctx context.Context, asked bool, lasts time.Duration) e
 	if p.topology != "" {
 		return p.refuseTopology()
 	}
-	return p.withDatabase(ctx, func(ctx context.Context, db *database) (err error) {
+	if err := p.onDatabase(); err != nil {
+		return err
+	}
+	return p.withStore(ctx, func(ctx context.Context, db *database) (err error) {
+		// A schema that is not there, or of another version, is told as by other sub-commands.
+		if _, err := db.store.ListTasks(ctx, stint.Filter{Limit: 1}); err != nil {
+			return err
+		}
 		history, err := replay.Open(ctx, db.pool.Config().ConnConfig, replay.Options{
 			Schema: p.schema, Slot: "stint_" + uuid.NewString()[:8], Temporary: true,
 		})
@@ -73,7 +87,7 @@ func (f *follower) run(ctx context.Context, lasts time.Duration) error {
 	}
 	ticker := time.NewTicker(followPause)
 	defer ticker.Stop()
-	for n := 1; ; n++ {
+	for told := since(); ; {
 		select {
 		case <-limited.Done():
 			return f.end(ctx)
@@ -82,9 +96,10 @@ func (f *follower) run(ctx context.Context, lasts time.Duration) error {
 		if err := f.read(context.WithoutCancel(ctx)); err != nil { // or the slot would be gone
 			return err
 		}
-		if n%followTold != 0 {
+		if told() < followTold {
 			continue
 		}
+		told = since()
 		if err := f.tell(ctx); err != nil {
 			return err
 		}
@@ -92,9 +107,9 @@ func (f *follower) run(ctx context.Context, lasts time.Duration) error {
 }
 
 func (f *follower) read(ctx context.Context) error {
-	began := time.Now() //nolint:forbidigo // how long it takes, not when
+	took := since()
 	err := f.history.Read(ctx)
-	f.reading += time.Since(began)
+	f.reading += took()
 	if err != nil {
 		return err
 	}
