@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/replay"
 )
@@ -40,10 +39,6 @@ func (p *program) follow(ctx context.Context, asked bool, lasts time.Duration) e
 		return err
 	}
 	return p.withStore(ctx, func(ctx context.Context, db *database) (err error) {
-		// A schema that is not there, or of another version, is told as by other sub-commands.
-		if _, err := db.store.ListTasks(ctx, stint.Filter{Limit: 1}); err != nil {
-			return err
-		}
 		history, err := replay.Open(ctx, db.pool.Config().ConnConfig, replay.Options{
 			Schema: p.schema, Slot: "stint_" + uuid.NewString()[:8], Temporary: true,
 		})
