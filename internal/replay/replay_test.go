@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 // follow starts a server that decodes its log, and a history of a store on it.
 func follow(t testing.TB) (*testdb.Server, *pgxpool.Pool, *replay.History) {
 	t.Helper()
-	server := testdb.NewServer(t, "", map[string]string{"wal_level": "logical"})
+	server := testdb.NewServer(t, "", logical())
 	pool := server.Pool(t)
 	if err := migrations.MigratePool(t.Context(), pool); err != nil {
 		t.Fatal(err)
@@ -96,6 +96,36 @@ func TestHistory_OfAnyCallsKeepsTheRules(t *testing.T) {
 	}
 	wantClean(t, h)
 	t.Logf("%+v, %v", h.Counts(), moves)
+}
+
+// A slot that is not temporary outlives a crash of the server, and a transaction is replayed once.
+// Proves G325.
+func TestHistory_GoesOnBehindACrash(t *testing.T) {
+	t.Parallel()
+	server, pool, h := follow(t)
+	store := newStore(t, pool)
+	insert := func(id stint.TaskID) {
+		t.Helper()
+		err := store.InsertTasks(t.Context(), []stint.Task{{ID: id, Action: "act"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	insert("before")
+	if err := h.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	insert("unread")
+	server.Crash(t)
+	testdb.NewServer(t, server.Dir(), logical())
+	insert("behind")
+	if err := h.Read(t.Context()); err == nil {
+		t.Error("Read = nil over a connection that the crash has ended")
+	}
+	wantClean(t, h)
+	if c := h.Counts(); h.Tasks() != 3 || c.Moves != 3 {
+		t.Errorf("%d tasks and %d moves, want 3 of each", h.Tasks(), c.Moves)
+	}
 }
 
 // A play is calls of a store by several callers at once, as a seed has it.
@@ -301,3 +331,6 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	}
 }
+
+// logical are the settings of a server that decodes its log.
+func logical() map[string]string { return map[string]string{"wal_level": "logical"} }

@@ -179,7 +179,7 @@ func (v values) task() (int64, *task, error) {
 	}
 	now := &task{ // a column is a part of a line that has the body, too
 		id: strings.Clone(v["id"]), action: shared(v["action"]), limitKey: shared(v["limit_key"]),
-		maxTries: tries,
+		maxTries:   tries,
 		runsAnyway: v["on_abort"] == "1", deadline: moment(v["deadline"]),
 	}
 	return key, now, nil

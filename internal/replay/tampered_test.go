@@ -3,6 +3,7 @@
 package replay_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,11 +53,13 @@ func exec(t *testing.T, pool *pgxpool.Pool, statement string, args ...any) {
 // A tampering is a statement that does what no verb may do, on tasks that stage has prepared.
 type tampering struct{ name, stage, statement, want string }
 
+const taskOf = `(SELECT key FROM stint.tasks WHERE id = `
+
 func tampered() []tampering {
-	const (
-		taskOf = `(SELECT key FROM stint.tasks WHERE id = `
-		begin  = `UPDATE stint.leased SET `
-	)
+	return slices.Concat(tamperedStates(), tamperedOwners(), tamperedSignals(), tamperedLimits())
+}
+
+func tamperedStates() []tampering {
 	return []tampering{
 		{
 			"two states", "a", `INSERT INTO stint.ready (lo, hi, tries, priority, action)
@@ -82,8 +85,13 @@ func tampered() []tampering {
 			WHERE lo = ` + taskOf + `'e-done')`,
 			"moved from completed to aborted (cancelled)",
 		},
+	}
+}
+
+func tamperedOwners() []tampering {
+	return []tampering{
 		{
-			"another owner", "f", begin + `claim = claim + 1 WHERE lo = ` + taskOf + `'f-owned')`,
+			"another owner", "f", `UPDATE stint.leased SET claim = claim + 1 WHERE lo = ` + taskOf + `'f-owned')`,
 			"changed its owner without being given back",
 		},
 		{
@@ -106,6 +114,11 @@ func tampered() []tampering {
 			SELECT lo, lo, claim, tries, 0, 'i', 'x', true FROM gone`,
 			"ahead of the end of its lease",
 		},
+	}
+}
+
+func tamperedSignals() []tampering {
+	return []tampering{
 		{
 			"a start too early", "j", `WITH gone AS (
 				DELETE FROM stint.blocked WHERE key = ` + taskOf + `'j-waits') RETURNING *)
@@ -132,6 +145,11 @@ func tampered() []tampering {
 			INSERT INTO stint.finished (lo, hi, tries, cause) SELECT key, key, 0, 8 FROM gone`,
 			"ended as skipped, though its predecessors ended as it asks for",
 		},
+	}
+}
+
+func tamperedLimits() []tampering {
+	return []tampering{
 		{"over a limit", "limited", fetchPast("limited-ready", 'p'), "of at most 1"},
 		{
 			"over the limit of a key", "keys", fetchPast("keys-ready", 'q'),
