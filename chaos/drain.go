@@ -47,7 +47,7 @@ func (r *round) drain(ctx context.Context) error {
 		if time.Since(moved) > stuckAfter || time.Since(began) > drainMax {
 			break
 		}
-		if !pause(ctx, drainLook) {
+		if !work.Pause(ctx, drainLook) {
 			return ctx.Err()
 		}
 	}

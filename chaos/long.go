@@ -91,7 +91,7 @@ func (c *campaign) runLong(ctx context.Context) error {
 	}
 	var wal int64
 	for end := now().Add(c.long); err == nil && now().Before(end); {
-		if !pause(ctx, minute) {
+		if !work.Pause(ctx, minute) {
 			break
 		}
 		var line minuteOf

@@ -122,7 +122,7 @@ func none() faults.Fault {
 	return faults.Fault{
 		Name: "none", Text: "nothing happens",
 		Do: func(ctx context.Context, _ *system.System, _ *rand.Rand, d time.Duration) error {
-			pause(ctx, d)
+			work.Pause(ctx, d)
 			return ctx.Err()
 		},
 	}

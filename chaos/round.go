@@ -190,7 +190,7 @@ func (r *round) pace(ctx context.Context) error {
 		if err := r.run(ctx, 0); err != nil {
 			return err
 		}
-		if !pause(ctx, fullFor) {
+		if !work.Pause(ctx, fullFor) {
 			return ctx.Err()
 		}
 		r.full = r.meter.rate(fullFor)
@@ -209,11 +209,11 @@ func (r *round) run(ctx context.Context, tasks int) error {
 		if time.Since(began) > startMax {
 			return errors.New("the processes complete no task: see what they have written")
 		}
-		if !pause(ctx, lookEvery) {
+		if !work.Pause(ctx, lookEvery) {
 			return ctx.Err()
 		}
 	}
-	if !pause(ctx, warmUp) {
+	if !work.Pause(ctx, warmUp) {
 		return ctx.Err()
 	}
 	return nil
@@ -225,7 +225,7 @@ func (r *round) disturb(ctx context.Context) error {
 	if err := r.pace(ctx); err != nil {
 		return err
 	}
-	if !pause(ctx, rateWindow) {
+	if !work.Pause(ctx, rateWindow) {
 		return ctx.Err()
 	}
 	before := r.meter.rate(rateWindow)
@@ -248,7 +248,7 @@ func (r *round) disturb(ctx context.Context) error {
 func (r *round) awaitRate(ctx context.Context, wanted float64) error {
 	healed := now()
 	for now().Sub(healed) < backMax {
-		if !pause(ctx, lookEvery) {
+		if !work.Pause(ctx, lookEvery) {
 			return ctx.Err()
 		}
 		if now().Sub(healed) >= backWindow && r.meter.rate(backWindow) >= wanted {
@@ -300,18 +300,6 @@ func (r *round) close(ctx context.Context) error {
 		err = errors.Join(err, h.Close(ctx))
 	}
 	return err
-}
-
-// pause waits, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func machine() string {

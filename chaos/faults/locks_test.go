@@ -58,7 +58,6 @@ func TestDeadlocks_EndWhoWaitsInACircle(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					time.Sleep(20 * time.Millisecond) // so that the other one is in the middle
 				}
 				return nil
 			})

@@ -59,7 +59,7 @@ func (l *loop) run(ctx context.Context) {
 		}
 		most := 1 + l.random.IntN(loopMost)
 		owned, err := l.own(ctx, most, lease)
-		if err != nil && !pause(ctx, 100*time.Millisecond) {
+		if err != nil && !Pause(ctx, 100*time.Millisecond) {
 			return
 		}
 		l.perform(ctx, owned, lease)
@@ -98,11 +98,11 @@ func (l *loop) perform(ctx context.Context, owned []stint.OwnedTask, lease time.
 		case k < 4:
 			l.late = append(l.late, task)
 		case k < 6:
-			pause(ctx, lease/2)
+			Pause(ctx, lease/2)
 			_, _ = l.queue.ExtendTasksOwnership(ctx, l.actor, []stint.OwnedTask{task}, lease)
 			completed = append(completed, task)
 		case k < 8:
-			pause(ctx, lease+lease/4) // late
+			Pause(ctx, lease+lease/4) // late
 			completed = append(completed, task)
 		case k < 14:
 			l.end(ctx, []stint.OwnedTask{task}, stint.StatusPending)
@@ -124,7 +124,7 @@ func (l *loop) perform(ctx context.Context, owned []stint.OwnedTask, lease time.
 			l.end(ctx, []stint.OwnedTask{task}, stint.StatusCompleted)
 			completed = append(completed, task)
 		case k < 44:
-			pause(ctx, time.Millisecond)
+			Pause(ctx, time.Millisecond)
 			l.give(ctx, stint.Return{
 				ID: task.ID, Token: task.Token, Code: stint.StatusCompleted, Status: "done",
 				Result: resultOf(task.ID),

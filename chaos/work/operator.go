@@ -72,7 +72,7 @@ type operator struct {
 // watch looks how many tasks are ready.
 func (o *operator) watch(ctx context.Context, _ *rand.Rand) {
 	const every = 200 * time.Millisecond
-	for pause(ctx, every) {
+	for Pause(ctx, every) {
 		if o.paces.Load() != 0 {
 			continue
 		}
@@ -103,7 +103,7 @@ func (o *operator) due(ctx context.Context, inserted int, since *time.Time) bool
 		if behind := now.Sub(*since); behind > time.Second {
 			*since = now // what an outage held up is not made up for
 		}
-		return pause(ctx, since.Sub(now))
+		return Pause(ctx, since.Sub(now))
 	}
 }
 
@@ -113,7 +113,7 @@ func (o *operator) insert(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
 		if !o.due(ctx, inserted, &since) {
 			inserted = 0
-			pause(ctx, 20*time.Millisecond)
+			Pause(ctx, 20*time.Millisecond)
 			continue
 		}
 		prefix := fmt.Sprintf("%d/%s.%d/%d", o.Round, o.Name, o.Number, o.ids.Add(1))
@@ -132,7 +132,7 @@ func (o *operator) add(ctx context.Context, r *rand.Rand, tasks []stint.Task) {
 		if outcome, _ := Judge(err); outcome != Unknown {
 			break
 		}
-		if !pause(ctx, time.Duration(r.IntN(100))*time.Millisecond) {
+		if !Pause(ctx, time.Duration(r.IntN(100))*time.Millisecond) {
 			return
 		}
 	}
@@ -214,7 +214,7 @@ func named(ids []stint.TaskID) []Item {
 // change changes tasks of others.
 func (o *operator) change(ctx context.Context, r *rand.Rand) {
 	const most = 100 * time.Millisecond
-	for pause(ctx, time.Duration(r.Int64N(int64(most)))) {
+	for Pause(ctx, time.Duration(r.Int64N(int64(most)))) {
 		ids := o.known.pick(r, 4)
 		if len(ids) == 0 || o.paces.Load() < 0 {
 			continue
@@ -291,7 +291,7 @@ func (o *operator) limit(ctx context.Context, r *rand.Rand) {
 			if outcome, _ := Judge(err); outcome != Unknown {
 				return
 			}
-			pause(ctx, 100*time.Millisecond)
+			Pause(ctx, 100*time.Millisecond)
 		}
 	}
 	set(limitedAction, stint.Limits{Concurrency: 8})
@@ -300,7 +300,7 @@ func (o *operator) limit(ctx context.Context, r *rand.Rand) {
 	set(fairAction, stint.Limits{Fair: true, FairGroup: "fair"})
 	set(fairerAction, stint.Limits{Fair: true, FairGroup: "fair"})
 	set(ratedAction, stint.Limits{Rate: stint.Rate{Tasks: 200, Per: time.Second}})
-	for pause(ctx, time.Duration(500+r.IntN(1500))*time.Millisecond) {
+	for Pause(ctx, time.Duration(500+r.IntN(1500))*time.Millisecond) {
 		switch r.IntN(3) {
 		case 0:
 			set(limitedAction, stint.Limits{Concurrency: 4 + r.IntN(16)})
@@ -323,14 +323,14 @@ func (o *operator) pauseFor(ctx context.Context, r *rand.Rand) {
 		}
 		return o.store.Pause(ctx, slowAction)
 	})
-	pause(ctx, time.Duration(r.IntN(500))*time.Millisecond)
+	Pause(ctx, time.Duration(r.IntN(500))*time.Millisecond)
 	const attempts = 100
 	for range attempts { // else the action stays paused
 		err := o.call(context.WithoutCancel(ctx), "Resume", nil, func(ctx context.Context) error {
 			return errors.Join(o.store.ResumeKeys(ctx, keyedAction, "key 1", "key 2"),
 				o.store.Resume(ctx, slowAction))
 		})
-		if err == nil || !pause(ctx, 100*time.Millisecond) {
+		if err == nil || !Pause(ctx, 100*time.Millisecond) {
 			return
 		}
 	}
@@ -338,7 +338,7 @@ func (o *operator) pauseFor(ctx context.Context, r *rand.Rand) {
 
 // wait inserts tasks and waits for them.
 func (o *operator) wait(ctx context.Context, r *rand.Rand) {
-	for pause(ctx, time.Duration(r.IntN(100))*time.Millisecond) {
+	for Pause(ctx, time.Duration(r.IntN(100))*time.Millisecond) {
 		if o.paces.Load() < 0 {
 			continue
 		}
@@ -369,7 +369,7 @@ func (o *operator) answer(ctx context.Context, r *rand.Rand) {
 	codes := []stint.StatusCode{
 		stint.StatusCompleted, stint.StatusCompleted, stint.StatusAborted, stint.StatusSkipped,
 	}
-	for pause(ctx, time.Duration(r.IntN(100))*time.Millisecond) {
+	for Pause(ctx, time.Duration(r.IntN(100))*time.Millisecond) {
 		o.mutex.Lock()
 		ids := o.asked
 		o.asked = nil
@@ -403,7 +403,7 @@ func (o *operator) answer(ctx context.Context, r *rand.Rand) {
 // schedule keeps schedules that insert tasks.
 func (o *operator) schedule(ctx context.Context, r *rand.Rand) {
 	const schedules = 3
-	for pause(ctx, time.Duration(200+r.IntN(800))*time.Millisecond) {
+	for Pause(ctx, time.Duration(200+r.IntN(800))*time.Millisecond) {
 		if o.paces.Load() < 0 {
 			continue
 		}
@@ -426,7 +426,7 @@ func (o *operator) schedule(ctx context.Context, r *rand.Rand) {
 // probe says how long it takes from the insertion of a task until a waiter knows that it has ended.
 func (o *operator) probe(ctx context.Context, _ *rand.Rand) {
 	const every = 100 * time.Millisecond
-	for pause(ctx, every) {
+	for Pause(ctx, every) {
 		if o.paces.Load() < 0 {
 			continue
 		}

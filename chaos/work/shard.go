@@ -71,7 +71,7 @@ type sharder struct {
 // insert inserts small networks over the shards.
 func (s *sharder) insert(ctx context.Context, r *rand.Rand) {
 	const most = 8
-	for pause(ctx, time.Duration(r.IntN(300))*time.Millisecond) {
+	for Pause(ctx, time.Duration(r.IntN(300))*time.Millisecond) {
 		if s.paces.Load() < 0 {
 			continue
 		}
@@ -106,7 +106,7 @@ func (s *sharder) perform(shard string) func(context.Context, *rand.Rand) {
 		for ctx.Err() == nil {
 			store, err := s.cluster.Store(ctx, shard)
 			if err != nil {
-				pause(ctx, 100*time.Millisecond)
+				Pause(ctx, 100*time.Millisecond)
 				continue
 			}
 			l := &loop{

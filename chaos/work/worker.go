@@ -84,7 +84,7 @@ var errFailed = errors.New("the task fails, as it shall")
 
 // perform performs a task.
 func (h *handler) perform(ctx context.Context, task *worker.Task) (worker.Result, error) {
-	if !pause(ctx, takes(task.ID, task.Action)) {
+	if !Pause(ctx, takes(task.ID, task.Action)) {
 		return worker.Result{}, context.Cause(ctx)
 	}
 	switch f := fateOf(h.Seed, task.ID, task.Try); f {
@@ -111,7 +111,7 @@ func (h *handler) perform(ctx context.Context, task *worker.Task) (worker.Result
 			return worker.Result{}, worker.Snooze(50 * time.Millisecond)
 		}
 	case hangs:
-		pause(context.WithoutCancel(ctx), hangsFor) // whatever becomes of the task
+		Pause(context.WithoutCancel(ctx), hangsFor) // whatever becomes of the task
 	case tells:
 		return worker.Result{Bytes: resultOf(task.ID)}, nil
 	default:
@@ -140,7 +140,7 @@ func (h *handler) performBatch(ctx context.Context, tasks []*worker.BatchTask) e
 		default:
 		}
 	}
-	pause(ctx, time.Millisecond)
+	Pause(ctx, time.Millisecond)
 	return nil
 }
 
