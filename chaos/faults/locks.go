@@ -51,7 +51,12 @@ func tables(ctx context.Context, s *system.System) ([]string, error) {
 	return names, err
 }
 
-func lockTables(ctx context.Context, s *system.System, r *rand.Rand, d time.Duration) error {
+// onTables calls do again and again until d is over, each time behind a statement on some table, in
+// the transaction of a stranger. Live ends then.
+func onTables(
+	ctx context.Context, s *system.System, r *rand.Rand, d time.Duration, first string,
+	do func(live context.Context, table string) error,
+) error {
 	live, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return repeat(ctx, r, d, 0, heldShortest, func() error {
@@ -60,12 +65,18 @@ func lockTables(ctx context.Context, s *system.System, r *rand.Rand, d time.Dura
 			return err
 		}
 		return foreign(ctx, s, func(ctx context.Context, tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, statement(s, "lock_table", names[0])); err != nil {
+			if _, err := tx.Exec(ctx, statement(s, first, names[0])); err != nil {
 				return err
 			}
-			pause(live, between(r, heldShortest, heldLongest))
-			return nil
+			return do(live, names[0])
 		})
+	})
+}
+
+func lockTables(ctx context.Context, s *system.System, r *rand.Rand, d time.Duration) error {
+	return onTables(ctx, s, r, d, "lock_table", func(live context.Context, _ string) error {
+		pause(live, between(r, heldShortest, heldLongest))
+		return nil
 	})
 }
 
@@ -96,23 +107,12 @@ func foreign(
 }
 
 func alterTables(ctx context.Context, s *system.System, r *rand.Rand, d time.Duration) error {
-	live, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	return repeat(ctx, r, d, 0, heldShortest, func() error {
-		names, err := tables(ctx, s)
-		if err != nil {
-			return err
-		}
-		return foreign(ctx, s, func(ctx context.Context, reader pgx.Tx) error {
-			if _, err := reader.Exec(ctx, statement(s, "read_table", names[0])); err != nil {
-				return err
-			}
-			waits, cancel := context.WithTimeout(live, between(r, heldShortest, heldLongest))
-			defer cancel()
-			return foreign(ctx, s, func(_ context.Context, tx pgx.Tx) error {
-				_, err := tx.Exec(waits, statement(s, "alter_table", names[0]))
-				return ended(waits, err) // it waits for the reader until it is cancelled
-			})
+	return onTables(ctx, s, r, d, "read_table", func(live context.Context, table string) error {
+		waits, cancel := context.WithTimeout(live, between(r, heldShortest, heldLongest))
+		defer cancel()
+		return foreign(ctx, s, func(_ context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(waits, statement(s, "alter_table", table))
+			return ended(waits, err) // it waits for the reader until it is cancelled
 		})
 	})
 }
