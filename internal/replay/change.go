@@ -29,8 +29,8 @@ var followed = map[string]bool{
 // unknown is the value of a large column that an UPDATE has not changed.
 const unknown = "unchanged-toast-datum"
 
-// parseChange reads a line of the output plugin test_decoding. Of another schema, and of tables that
-// nothing is kept of, it returns a change without a table.
+// parseChange reads a line of the output plugin test_decoding. Of another schema, and of tables of
+// which nothing is kept, it returns a change without a table.
 func parseChange(line, schema string) (change, error) {
 	switch {
 	case strings.HasPrefix(line, "BEGIN"):

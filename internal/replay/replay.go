@@ -197,7 +197,7 @@ func (h *History) line(lsn uint64, data string) error {
 			return nil
 		}
 		h.last = lsn
-		return h.replay(fmt.Sprintf("%X/%X", lsn>>32, uint32(lsn)), moment(c.stamp), changes)
+		return h.replay(fmt.Sprintf("%X/%X", lsn>>32, lsn&0xFFFFFFFF), moment(c.stamp), changes)
 	case c.table != "":
 		h.lines = append(h.lines, c)
 	}

@@ -22,39 +22,39 @@ import (
 func TestMain(m *testing.M) { testdb.Main(m) }
 
 // follow starts a server that decodes its log, and a history of a store on it.
-func follow(t testing.TB) (*testdb.Server, *pgxpool.Pool, *replay.History) {
-	t.Helper()
-	server := testdb.NewServer(t, "", logical())
-	pool := server.Pool(t)
-	if err := migrations.MigratePool(t.Context(), pool); err != nil {
-		t.Fatal(err)
+func follow(tb testing.TB) (*testdb.Server, *pgxpool.Pool, *replay.History) {
+	tb.Helper()
+	server := testdb.NewServer(tb, "", logical())
+	pool := server.Pool(tb)
+	if err := migrations.MigratePool(tb.Context(), pool); err != nil {
+		tb.Fatal(err)
 	}
-	return server, pool, open(t, pool)
+	return server, pool, open(tb, pool)
 }
 
-func open(t testing.TB, pool *pgxpool.Pool) *replay.History {
-	t.Helper()
-	h, err := replay.Open(t.Context(), pool.Config().ConnConfig, replay.Options{Slot: "followed"})
+func open(tb testing.TB, pool *pgxpool.Pool) *replay.History {
+	tb.Helper()
+	h, err := replay.Open(tb.Context(), pool.Config().ConnConfig, replay.Options{Slot: "followed"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := h.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
+	tb.Cleanup(func() {
+		if err := h.Close(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Error(err)
 		}
 	})
 	return h
 }
 
-func newStore(t testing.TB, pool *pgxpool.Pool) *stint.Store {
-	t.Helper()
+func newStore(tb testing.TB, pool *pgxpool.Pool) *stint.Store {
+	tb.Helper()
 	store, err := stint.New(pool, stint.Options{Grace: 300 * time.Millisecond})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := store.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
+	tb.Cleanup(func() {
+		if err := store.Close(context.WithoutCancel(tb.Context())); err != nil {
+			tb.Error(err)
 		}
 	})
 	return store

@@ -91,7 +91,8 @@ func tamperedStates() []tampering {
 func tamperedOwners() []tampering {
 	return []tampering{
 		{
-			"another owner", "f", `UPDATE stint.leased SET claim = claim + 1 WHERE lo = ` + taskOf + `'f-owned')`,
+			"another owner", "f", `UPDATE stint.leased SET claim = claim + 1
+			WHERE lo = ` + taskOf + `'f-owned')`,
 			"changed its owner without being given back",
 		},
 		{
