@@ -172,7 +172,7 @@ func newShell(t *testing.T, d *database) *shell {
 // The kinds of commands: those that go on until they are stopped, so that it is enough that they
 // begin; those that ask somebody, or draw; and those that work on the schema itself.
 var (
-	goesOn   = regexp.MustCompile(`^stint (worker|serve|ui|demo|top|submit (.* )?--wait)\b`)
+	goesOn   = regexp.MustCompile(`^stint (worker|serve|ui|demo|top|submit (.* )?--wait|check --follow)\b`)
 	atScreen = regexp.MustCompile(
 		`^stint (top|delete --|retry --|abort --|migrate .*--down|prune|import)`)
 	ofSchema = regexp.MustCompile(`^stint (migrate|import)\b|stint migrate`)
@@ -183,7 +183,7 @@ var (
 var excused = []string{
 	"fsync is off", "address already in use", "there is no token", "no such token",
 	"--tls-cert", "no jobs", "has no", "does not exist", "no tables of",
-	"There are no", "there are no", "/etc/enq/worker.d: no such file",
+	"There are no", "there are no", "/etc/enq/worker.d: no such file", "which needs wal_level",
 }
 
 // run runs a command line. One that goes on is stopped after a while, and has not failed before.
