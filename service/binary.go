@@ -15,7 +15,9 @@ import (
 // little. No verb takes more than 100,000 items.
 const itemsMax = 200_000
 
-// boundedBinary is the binary form of messages, whose lists are counted before they are read.
+// boundedBinary is the binary form of messages, whose lists are counted before they are read. A
+// field that a message does not have is refused: without it, the filter of a newer client would
+// pick other tasks.
 type boundedBinary struct{}
 
 func (boundedBinary) Name() string { return "proto" }
@@ -72,7 +74,11 @@ func nestedItems(
 		}
 		data = value[n:]
 		field := of.Fields().ByNumber(number)
-		if field == nil || field.Message() == nil || kind != protowire.BytesType {
+		if field == nil {
+			return items, fmt.Errorf("%s has no field %d here: upgrade the service before its clients",
+				of.FullName(), number)
+		}
+		if field.Message() == nil || kind != protowire.BytesType {
 			continue
 		}
 		if field.IsList() && !outermost {

@@ -2,8 +2,10 @@ package service
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stint-tasks/stint"
@@ -50,6 +52,30 @@ func TestBoundedBinary_CountsListsWithinLists(t *testing.T) {
 			if err := (boundedBinary{}).Unmarshal(data[:cut+1], into); err == nil && cut < 3 {
 				t.Errorf("%s: the first %d bytes are a message", name, cut+1)
 			}
+		}
+	}
+}
+
+// A field that a message does not have is refused wherever it stands, as it is in JSON: the filter
+// of a client that is newer than the service would otherwise pick every task.
+//
+// Proves G327.
+func TestBoundedBinary_RefusesUnknownFields(t *testing.T) {
+	t.Parallel()
+	unknown := protowire.AppendTag(nil, 5000, protowire.VarintType)
+	unknown = protowire.AppendVarint(unknown, 1)
+	outside := &stintv1.ListTasksRequest{Actions: []string{"mail"}}
+	outside.ProtoReflect().SetUnknown(unknown)
+	inside := &stintv1.InsertTasksRequest{Tasks: []*stintv1.Task{{Action: "mail"}}}
+	inside.Tasks[0].ProtoReflect().SetUnknown(unknown)
+	for name, message := range map[string]proto.Message{"outside": outside, "inside": inside} {
+		data, err := proto.Marshal(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = (boundedBinary{}).Unmarshal(data, message.ProtoReflect().New().Interface())
+		if err == nil || !strings.Contains(err.Error(), "no field 5000") {
+			t.Errorf("%s: Unmarshal = %v, want the field that is unknown", name, err)
 		}
 	}
 }

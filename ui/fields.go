@@ -18,7 +18,7 @@ const (
 	fieldStartAt  = "start-at" // a time as browsers send it, in UTC
 	fieldExact    = "exact"    // the time that came of either
 	fieldPriority = "set-priority"
-	fieldTries    = "set-tries"
+	fieldTries    = "set-max-tries"
 	fieldKey      = "set-key"
 	fieldNoKey    = "no-key"
 	fieldPacked   = "packed-key"

@@ -81,14 +81,14 @@ func TestChange_ChangesHowTasksWait(t *testing.T) {
 		again := body(t, send(t, h, asking(t, asks)))
 		wantParts(t, again, "Say what is to be changed.")
 		for field, wrong := range map[string]string{
-			"set-priority": "high", "set-tries": "0", "start": "soon", "start-at": "tomorrow",
+			"set-priority": "high", "set-max-tries": "0", "start": "soon", "start-at": "tomorrow",
 			"set-key": strings.Repeat("k", 256),
 		} {
 			again := body(t, send(t, h, asking(t, asks), field, wrong))
 			wantParts(t, again, `role="alert"`, "What is left empty stays as it is")
 		}
 		key := "'\"\u00e4 <b>"
-		page := body(t, send(t, h, asking(t, asks), "set-priority", "-7", "set-tries", "3",
+		page := body(t, send(t, h, asking(t, asks), "set-priority", "-7", "set-max-tries", "3",
 			"set-key", key, "start", "1h0m0s"))
 		wantParts(t, page, "Changes 2 tasks.", "Their priority is -7.", "They are tried 3 times",
 			"They begin", "Left out", "in progress, or ended already", string(id("owned")))
