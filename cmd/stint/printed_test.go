@@ -172,7 +172,8 @@ func newShell(t *testing.T, d *database) *shell {
 // The kinds of commands: those that go on until they are stopped, so that it is enough that they
 // begin; those that ask somebody, or draw; and those that work on the schema itself.
 var (
-	goesOn   = regexp.MustCompile(`^stint (worker|serve|ui|demo|top|submit (.* )?--wait|check --follow)\b`)
+	goesOn = regexp.MustCompile(
+		`^stint (worker|serve|ui|demo|top|submit (.* )?--wait|check --follow)\b`)
 	atScreen = regexp.MustCompile(
 		`^stint (top|delete --|retry --|abort --|migrate .*--down|prune|import)`)
 	ofSchema = regexp.MustCompile(`^stint (migrate|import)\b|stint migrate`)
