@@ -181,7 +181,7 @@ type fetch struct {
 	ownRequest
 	store *Store
 	claim claim
-	taken bool // the claim is the caller's, and was used before
+	taken bool // the claim is the caller's, and was or may have been used before
 	scan  queuefloors.Scan
 
 	rows []ownedRow
@@ -219,9 +219,12 @@ func (s *Store) fetch(ctx context.Context, request ownRequest) (*fetch, error) {
 		h.room = callctx.RoomOf(ctx)
 	}
 	told := s.awaiting.Told()
-	err := h.run(ctx)
+	err := h.choose()
+	if h.taken = h.chosen.Repeated; err == nil && !h.taken {
+		err = h.run(ctx)
+	}
 	if !s.db.InTx() && pg.WasCutOff(err) && ctx.Err() == nil && !errors.Is(err, pg.ErrSilent) {
-		err = h.recover(ctx, err)
+		err = h.recover(ctx)
 	}
 	if h.taken || h.chosen.isSet() && pg.Violates(err, leasePart) {
 		h.taken = true
@@ -292,15 +295,12 @@ func (h *fetch) run(ctx context.Context) error {
 
 // ownFirst fetches from the queues, perhaps only from where their rows begin.
 func (h *fetch) ownFirst(ctx context.Context) error {
-	if err := h.choose(); err != nil {
-		return err
-	}
 	h.scan = h.store.queues.Scan(h.Actions, false)
 	asked := h.store.stats.Asked(h.store.db, h.Actions)
 	return h.fetchUnder(ctx, func() []pg.Step {
 		steps := h.fetchSteps()
 		if h.chosen.isSet() {
-			steps = append(steps, h.lookChosen()...)
+			steps = append(steps, h.look())
 		}
 		return append(steps, asked...)
 	})
@@ -328,7 +328,7 @@ func (h *fetch) ownAgain(ctx context.Context) error {
 			steps = append(steps, h.ownOfEach())
 		}
 		if h.chosen.isSet() {
-			steps = append(steps, h.lookChosen()...)
+			steps = append(steps, h.look())
 		}
 		if h.awaits {
 			steps = append(steps, h.dueSteps()...)

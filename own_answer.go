@@ -169,14 +169,6 @@ func readAny(found *bool) func(pgx.Rows) error {
 	}
 }
 
-// lookChosen finds out whether the claim was used before, and remembers it if it may have been.
-func (h *fetch) lookChosen() []pg.Step {
-	if h.chosen.Repeated || h.repeated {
-		return []pg.Step{h.look(), h.remember()}
-	}
-	return []pg.Step{h.look()}
-}
-
 // look asks whether tasks were fetched under a claim of the caller's.
 func (h *fetch) look() pg.Step {
 	return pg.Step{
@@ -201,11 +193,13 @@ func (h *fetch) remember() pg.Step {
 }
 
 // again answers a repeated call with the tasks that were fetched under its claim before, as far
-// as the actor still owns them.
+// as the actor still owns them. If there are none, it sees to it that there never will be: those
+// that were fetched may have been handed on since, and must not be fetched under the same claim.
 func (h *fetch) again(ctx context.Context) error {
 	ask := h.claimed()
 	spent := false
 	err := h.store.db.Run(ctx,
+		pg.Step{Name: "bar_claim", Args: []any{int64(h.claim), string(h.Actor)}},
 		h.remember(),
 		pg.Step{Name: "claim_spent", Args: []any{int64(h.claim)}, Read: readAny(&spent)},
 		ask)

@@ -45,22 +45,17 @@ func (h *fetch) insist(ctx context.Context, request func() error) error {
 
 // recover gets the answer to a fetch whose connection broke: it asks which tasks were fetched
 // under the claim, until it knows. If there are none, and bar_claim has made sure that there never
-// will be, recover fetches tasks under another claim. Under a claim that the caller has chosen,
-// it repeats the call as the caller would; if that finds nothing, the caller has to repeat it, or
-// to release the claim.
-func (h *fetch) recover(ctx context.Context, cutOff error) error {
+// will be, recover fetches tasks under another claim. The call under a claim that the caller has
+// chosen is repeated as the caller would.
+func (h *fetch) recover(ctx context.Context) error {
 	const part = 10 // of the lease, in which an answer is not late
 	h.unknown = true
+	if h.chosen.isSet() {
+		h.repeated, h.taken = true, true
+		return nil
+	}
 	fresh, cancel := context.WithTimeout(ctx, h.Lease/part)
 	defer cancel()
-	if h.chosen.isSet() {
-		h.repeated = true
-		err := h.insist(ctx, func() error { return h.run(ctx) })
-		if err == nil && len(h.rows) == 0 && !h.taken { // what was cut off may still fetch
-			return cutOff
-		}
-		return err
-	}
 	err := h.insist(ctx, func() error {
 		err := h.store.db.AfterClose().Run(ctx,
 			pg.Step{Name: "bar_claim", Args: []any{int64(h.claim), string(h.Actor)}},

@@ -44,15 +44,15 @@ type RemoteActor struct {
 }
 
 // ClaimTasks is [Store.OwnTasks] under a claim of the caller's. A caller that has got no answer
-// sets Repeated and calls again, at any store on the schema, until it gets one. If tasks were
-// fetched under the claim, the answer has those with the actions that the actor still owns,
-// under a new lease, and no others. After an answer with tasks, or [ErrClaimSpent], the caller uses
-// a new claim; one that has fetched nothing may be used again.
+// sets Repeated and calls again, at any store on the schema, until it gets one: with the tasks that
+// were fetched under the claim, have the actions, and are still the actor's, under a new lease. If
+// there are none, and never will be under this claim, the error is [ErrClaimSpent]. After an answer
+// with tasks, or this error, the caller uses a new claim; one that has fetched nothing may be used
+// again.
 //
-// While another call under the claim is still at work, a call that finds nothing else to fetch
-// answers without tasks. So a caller whose earlier answer was lost, and that is not going to call
-// again, calls [Remote.ReleaseClaim]. If ctx ends during the call, what it has fetched is given
-// back, unless the call was repeated meanwhile: the claim is then spent.
+// A caller whose earlier answer was lost, and that is not going to call again, calls
+// [Remote.ReleaseClaim]. If ctx ends during the call, what it has fetched is given back, unless the
+// call was repeated meanwhile: the claim is then spent.
 //
 // An answer is on its way to somebody else for as long as the line takes, and nobody extends the
 // leases meanwhile. So it has no more bodies than a line of 256 KiB a second carries in a third of

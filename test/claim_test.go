@@ -97,27 +97,42 @@ func TestClaimTasks_ComingLateHandsOutNothing(t *testing.T) {
 			again.Repeated = true
 			if earlier {
 				wantClaimed(t, store, first, 1, 1, "a")
+				complete(t, store, wantClaimed(t, store, again, 1, 1, "a")...)
+			} else {
+				wantSpent(t, store, again)
+				complete(t, store, wantClaimed(t, store, newClaim(t), 1, 1, "a")...)
 			}
-			complete(t, store, wantClaimed(t, store, again, 1, 1, "a")...)
-			for _, claim := range []stint.Claim{first, again} {
-				_, err := claims(t.Context(), store, claim, 1)
-				wantErr(t, "ClaimTasks", err, stint.ErrClaimSpent)
-			}
+			wantSpent(t, store, first)
+			wantSpent(t, store, again)
 			wantState(t, store, stint.StateReady, "b")
 		})
 	}
 }
 
-// A repetition that has found nothing leaves its claim as it was.
-func TestClaimTasks_RepeatedWithoutTasksMayBeUsedAgain(t *testing.T) {
+// wantSpent fails unless nothing can be fetched under a claim any more.
+func wantSpent(t *testing.T, store *stint.Store, claim stint.Claim) {
+	t.Helper()
+	_, err := claims(t.Context(), store, claim, 1)
+	wantErr(t, "ClaimTasks", err, stint.ErrClaimSpent)
+}
+
+// A repetition that comes when the lease of what was fetched has expired fetches nothing under the
+// claim again: those tasks have used up a try since, or are somebody else's.
+//
+// Proves G29.
+func TestClaimTasks_RepeatedAfterTheLeaseFetchesNothing(t *testing.T) {
 	t.Parallel()
-	store := newStore(t)
-	claim := newClaim(t)
-	claim.Repeated = true
-	wantClaimed(t, store, claim, 1, 1)
+	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
+	claim := newClaim(t)
 	wantClaimed(t, store, claim, 1, 1, "a")
-	wantClaimed(t, store, claim, 1, 1, "a")
+	expireLeases(t, pool)
+	second := newClaim(t)
+	complete(t, store, wantClaimed(t, store, second, 1, 2, "a")...)
+	insert(t, store, after("b"))
+	claim.Repeated = true
+	wantSpent(t, store, claim)
+	wantClaimed(t, store, newClaim(t), 1, 1, "b")
 }
 
 // The lease begins anew with a repetition, and tasks that somebody else has been given stay theirs.
@@ -254,7 +269,8 @@ func TestReleaseClaim_GivesBackAndBars(t *testing.T) {
 	wantClaimed(t, store, newClaim(t), 2, 1, "b", "a") // a is behind it now
 }
 
-// A connection that breaks anywhere in the call is nothing to the caller.
+// Where a connection breaks in the call, the caller is given the tasks, or told that they will not
+// be fetched under its claim.
 // Proves G29.
 func TestClaimTasks_CutAnywhereGivesTheTasksOnce(t *testing.T) {
 	t.Parallel()
@@ -264,6 +280,10 @@ func TestClaimTasks_CutAnywhereGivesTheTasksOnce(t *testing.T) {
 		insert(t, c.truth, after("a"), after("b"))
 		claim := newClaim(t)
 		c.proxy.Cut(when, pgcut.Executes("own_tasks"))
+		if when == pgcut.AtRequest { // it never will be made
+			wantSpent(t, c.Store, claim)
+			claim = newClaim(t)
+		}
 		owned := wantClaimed(t, c.Store, claim, 1, 1, "a")
 		wantClaimed(t, c.truth, claim, 1, 1, "a")
 		complete(t, c.truth, owned[0], ownOne(t, c.truth))

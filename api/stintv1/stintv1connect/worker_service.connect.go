@@ -60,8 +60,8 @@ const (
 // WorkerServiceClient is a client for the stint.v1.WorkerService service.
 type WorkerServiceClient interface {
 	// Fetches tasks, and waits for them for up to 25 s. A caller that has got no answer repeats the
-	// call with the same claim and `repeated`, anywhere, and gets what it was given; after an answer
-	// with tasks, or claim-spent, it goes on with a new claim.
+	// call with the same claim and `repeated`, anywhere, and gets what it was given, or claim-spent if
+	// that is nothing; after an answer with tasks, or claim-spent, it goes on with a new claim.
 	OwnTasks(context.Context, *stintv1.OwnTasksRequest) (*stintv1.OwnTasksResponse, error)
 	// Gives back what was fetched under a claim whose answer is no longer wanted.
 	ReleaseClaim(context.Context, *stintv1.ReleaseClaimRequest) (*stintv1.ReleaseClaimResponse, error)
@@ -249,8 +249,8 @@ func (c *workerServiceClient) Attend(ctx context.Context) (*connect.BidiStreamFo
 // WorkerServiceHandler is an implementation of the stint.v1.WorkerService service.
 type WorkerServiceHandler interface {
 	// Fetches tasks, and waits for them for up to 25 s. A caller that has got no answer repeats the
-	// call with the same claim and `repeated`, anywhere, and gets what it was given; after an answer
-	// with tasks, or claim-spent, it goes on with a new claim.
+	// call with the same claim and `repeated`, anywhere, and gets what it was given, or claim-spent if
+	// that is nothing; after an answer with tasks, or claim-spent, it goes on with a new claim.
 	OwnTasks(context.Context, *stintv1.OwnTasksRequest) (*stintv1.OwnTasksResponse, error)
 	// Gives back what was fetched under a claim whose answer is no longer wanted.
 	ReleaseClaim(context.Context, *stintv1.ReleaseClaimRequest) (*stintv1.ReleaseClaimResponse, error)
