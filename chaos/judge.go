@@ -44,6 +44,8 @@ func (r *round) openHistory(ctx context.Context, number int, p place) error {
 		return err
 	}
 	replayed.OnMove = func(m replay.Move) {
+		r.deeds[m.Task] = append(r.deeds[m.Task], fmt.Sprintf("%s %s %s: %v to %v, claim %x, try %d",
+			m.At.Format("15:04:05.000"), p.name, m.LSN, m.From, m.To, uint64(m.Claim), m.Tries))
 		r.moves = append(r.moves, join.Move{
 			ID: stint.TaskID(m.Task), Key: m.Key, From: m.From, To: m.To, Claim: m.Claim,
 		})

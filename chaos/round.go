@@ -49,6 +49,7 @@ type round struct {
 	proxies   []*pgcut.Proxy
 	histories []*history
 	moves     []join.Move
+	deeds     map[string][]string // the moves of each task, as texts
 	result    record.Round
 	killed    bool // not all processes ended by themselves
 }
@@ -59,6 +60,7 @@ func (c *campaign) play(ctx context.Context, f faults.Fault) (record.Round, erro
 		Fault: f.Name, Seed: c.seedOf(), Date: now().UTC(), Lasts: c.lasts.Seconds(),
 		Load: c.load, Machine: machine(), Commit: commit(ctx),
 	}}
+	r.deeds = map[string][]string{}
 	r.dir = filepath.Join(c.dir, fmt.Sprintf("round-%d-%s", c.number, f.Name))
 	const enter = 0o755
 	if err := os.Mkdir(r.dir, enter); err != nil {
@@ -94,6 +96,11 @@ func (c *campaign) play(ctx context.Context, f faults.Fault) (record.Round, erro
 func (r *round) tell() error {
 	const mode, most = 0o644, 20
 	text := strings.Join(r.result.Violations, "\n") + "\n"
+	for id, moves := range r.deeds {
+		if strings.Contains(text, strconv.Quote(id)) {
+			text += "\n" + id + "\n  " + strings.Join(moves, "\n  ") + "\n"
+		}
+	}
 	r.result.Found = len(r.result.Violations)
 	r.result.Violations = r.result.Violations[:min(most, r.result.Found)]
 	path := filepath.Join(r.dir, "violations")

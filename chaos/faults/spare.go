@@ -29,8 +29,8 @@ const spareName = "spare"
 
 // newSpare copies the data of the server while it works.
 func newSpare(ctx context.Context, s *system.System, args ...string) (*spare, error) {
-	// Beside the data of the first: there all is owned by the account of the servers.
-	dir, err := os.MkdirTemp(filepath.Dir(s.Server.Data()), "s")
+	// Beside the log of the first: there all is owned by the account of the servers.
+	dir, err := os.MkdirTemp(s.Server.Dir(), "s")
 	if err != nil {
 		return nil, err
 	}

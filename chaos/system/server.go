@@ -280,6 +280,9 @@ func (s *Server) Set(ctx context.Context, name, value string) error {
 // Pool has connections of a superuser, which go through no proxy.
 func (s *Server) Pool() *pgxpool.Pool { return s.pool }
 
+// Dir is where the server has its log, its socket and its first data.
+func (s *Server) Dir() string { return s.dir }
+
 // Data is the directory of the data.
 func (s *Server) Data() string {
 	s.mutex.Lock()

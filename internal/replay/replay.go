@@ -127,6 +127,9 @@ func (h *History) begin(ctx context.Context) error {
 			"an account with REPLICATION: %w", err)
 	}
 	h.made = true
+	if err := h.awaitCommits(ctx); err != nil {
+		return fmt.Errorf("replay: wait for the transactions that are under way: %w", err)
+	}
 	if h.state, err = h.snapshot(ctx, h.stream); err != nil {
 		return err
 	}
@@ -144,6 +147,27 @@ func (h *History) begin(ctx context.Context) error {
 		return fmt.Errorf("replay: %w", err)
 	}
 	return h.startStream(ctx)
+}
+
+// awaitCommits waits until all transactions have ended that are under way. The snapshot of a new
+// slot goes by the log, so it has transactions whose commit is in the log and not yet in the
+// server's list of commits. Whoever reads a row of theirs by it before it is in that list takes
+// them for aborted, and marks the row so for everybody: the server then has lost it.
+func (h *History) awaitCommits(ctx context.Context) error {
+	const look = 5 * time.Millisecond
+	var next string
+	err := h.asking.QueryRow(ctx, h.statement("next_transaction")).Scan(&next)
+	for ended := false; err == nil && !ended; {
+		err = h.asking.QueryRow(ctx, h.statement("transactions_ended"), next).Scan(&ended)
+		if err == nil && !ended {
+			select {
+			case <-time.After(look):
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+	}
+	return err
 }
 
 // snapshot reads the tables of the store.

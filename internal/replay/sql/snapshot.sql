@@ -47,6 +47,18 @@ BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
 -- Up to where the server has written the log.
 SELECT pg_current_wal_insert_lsn()::text
 
+-- name: next_transaction
+--
+-- Returns the number that no transaction has yet.
+SELECT pg_snapshot_xmax(pg_current_snapshot())::text
+
+-- name: transactions_ended
+--
+-- Returns whether all transactions before number $1 have ended.
+--
+--   $1 number  text
+SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $1::text::xid8
+
 -- name: drop_slot
 --
 --   $1 slot  name
