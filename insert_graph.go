@@ -228,11 +228,12 @@ func (g *insertGraph) attach(ctx context.Context, s *Store) error {
 	if g == nil || len(g.stored) == 0 {
 		return nil
 	}
-	after, run := make([]bool, g.size()), make([]bool, g.size())
+	after, run, about := make([]bool, g.size()), make([]bool, g.size()), make([]bool, g.size())
 	for _, edge := range g.edges {
 		after[edge.From], run[edge.To] = true, true
+		about[edge.From] = about[edge.From] || g.conditions[edge] != nil
 	}
-	var afters, runs []TaskID
+	var afters, runs, judged []TaskID
 	for i, id := range g.stored {
 		if after[len(g.tasks)+i] {
 			afters = append(afters, id)
@@ -240,10 +241,13 @@ func (g *insertGraph) attach(ctx context.Context, s *Store) error {
 		if run[len(g.tasks)+i] {
 			runs = append(runs, id)
 		}
+		if about[len(g.tasks)+i] {
+			judged = append(judged, id)
+		}
 	}
 	// The new tasks can close a cycle only if stored tasks come both before and after them.
 	crosses := len(afters) > 0 && len(runs) > 0
-	held, err := s.lockStates(ctx, afters, runs, crosses)
+	held, err := s.lockStates(ctx, afters, runs, judged, crosses)
 	if err != nil {
 		return err
 	}

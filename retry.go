@@ -254,7 +254,7 @@ func (r *reopening) lookAround(ctx context.Context, s *Store) error {
 			runs = append(runs, id)
 		}
 	}
-	held, err := s.lockStates(ctx, afters, runs, true)
+	held, err := s.lockStates(ctx, afters, runs, nil, true)
 	r.around = make(map[int64]heldTask, len(held))
 	for _, task := range held {
 		r.around[task.key] = task

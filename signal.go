@@ -57,7 +57,7 @@ func (s *Store) addDependencies(ctx context.Context, dependencies []Dependency) 
 		return s.db.CheckOpen(ctx)
 	}
 	return s.transact(ctx, func(s *Store) error {
-		held, err := s.lockStates(ctx, afters, runs, true)
+		held, err := s.lockStates(ctx, afters, runs, nil, true)
 		if err != nil {
 			return err
 		}
@@ -263,10 +263,12 @@ func (t heldTask) stateName() State {
 }
 
 // lockStates keeps tasks in their states until the transaction ends: none of afters can end, or be
-// opened again, and none of runs can be fetched. If exclusive is set, nobody else can add edges
-// between stored tasks, or open any again. IDs that no task has are left out of the answer.
+// opened again, and none of runs can be fetched; of those of afters that conditions are about
+// (judged), none can be deleted or replaced either, though it has ended. If exclusive is set,
+// nobody else can add edges between stored tasks, or open any again. IDs that no task has are left
+// out of the answer.
 func (s *Store) lockStates(
-	ctx context.Context, afters, runs []TaskID, exclusive bool,
+	ctx context.Context, afters, runs, judged []TaskID, exclusive bool,
 ) (map[TaskID]heldTask, error) {
 	var first []pg.Step
 	if exclusive {
@@ -293,7 +295,9 @@ func (s *Store) lockStates(
 		err = s.db.Run(ctx, append(steps,
 			pg.Step{Name: "split_ready", Args: []any{keysNamed(keys, runs)}},
 			pg.Step{
-				Name: "lock_states", Args: []any{keysNamed(keys, afters), keysNamed(keys, runs)},
+				Name: "lock_states", Args: []any{
+					keysNamed(keys, afters), keysNamed(keys, runs), keysNamed(keys, judged),
+				},
 				Read: func(rows pgx.Rows) error {
 					for rows.Next() {
 						var task heldTask

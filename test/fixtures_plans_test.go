@@ -167,7 +167,7 @@ var sample = map[string]struct {
 		"scheduled_pkey", "blocked_pkey",
 	}},
 	"hold_ownership": {"'{5,70}', '{7,7}'", []string{"leased_pkey"}},
-	"lock_states": {"'{5,70}', '{6,71}'", []string{
+	"lock_states": {"'{5,70}', '{6,71}', '{70}'", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "blocked_pkey", "finished_pkey",
 	}},
 	"task_bytes": {"'{a,b}'", []string{

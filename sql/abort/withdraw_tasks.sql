@@ -8,7 +8,7 @@
 --
 --   $1 keys   bigint[], sorted; ready and owned tasks must have been split off their spans
 --   $2 owned  boolean: take the owned tasks, too
---   $3 alone  boolean: final tasks must have been split off, too
+--   $3 alone  boolean: final tasks must have been split off, too, and are kept as they are
 --
 -- Waits for whoever holds a task at this moment. Rows are locked table by table, by key in each.
 WITH RECURSIVE reached (key, falls) AS (
@@ -98,8 +98,23 @@ SELECT named.key, 10 + span.cause, span.tries, NULL, NULL, NULL
 FROM unnest($1::bigint[]) AS named (key)
 CROSS JOIN LATERAL (
     -- include span_of_key: table=finished; key=named.key;
-    --   columns=finished.lo, finished.hi, finished.tries, finished.cause
+    --   columns=finished.hi, finished.tries, finished.cause
 ) AS span
-WHERE span.hi >= named.key AND (span.lo = span.hi OR NOT $3::boolean)
+WHERE NOT $3::boolean AND span.hi >= named.key
   -- One that was replaced has no definition: the caller looks again, at the one with its ID.
   AND (SELECT true FROM stint.tasks WHERE tasks.key = named.key)
+UNION ALL
+SELECT final.*
+FROM (
+    SELECT named.key, 10 + span.cause, span.tries, NULL::bigint, NULL::timestamptz, NULL
+    FROM unnest($1::bigint[]) AS named (key)
+    CROSS JOIN LATERAL (
+        -- include span_of_key: table=finished; key=named.key;
+        --   columns=finished.lo, finished.hi, finished.tries, finished.cause
+    ) AS span
+    CROSS JOIN LATERAL (
+        -- Of two who delete a task at once, the second finds that it is gone.
+        SELECT tasks.key FROM stint.tasks WHERE tasks.key = named.key FOR UPDATE
+    ) AS definition
+    WHERE $3::boolean AND span.hi >= named.key AND span.lo = span.hi
+) AS final

@@ -9,11 +9,14 @@
 --
 --   $1 after  bigint[], sorted: tasks to wait for
 --   $2 run    bigint[], sorted: tasks that shall wait; split_ready has cut them out of their spans
+--   $3 judged  bigint[]: those of $1 that conditions are about; none is deleted or replaced until
+--              then, though it has ended
 --
 -- Waits for whoever holds a task at this moment. Rows are locked table by table, in the order of
 -- withdraw_tasks, and by key in each table.
 WITH named AS MATERIALIZED (
-    SELECT named.key, bool_or(named.is_after) AS is_after, bool_or(NOT named.is_after) AS is_run
+    SELECT named.key, bool_or(named.is_after) AS is_after, bool_or(NOT named.is_after) AS is_run,
+           named.key = ANY ($3::bigint[]) AS is_judged
     FROM (
         SELECT after.key, true AS is_after FROM unnest($1::bigint[]) AS after (key)
         UNION ALL
@@ -97,17 +100,34 @@ SELECT held.key, held.state, held.late, NULL::integer AS completed, NULL::intege
        ) END, 0) <> 0 AS any
 FROM held
 UNION ALL
-SELECT named.key, (10 + span.cause)::smallint, false, joined.completed, joined.aborted, false
-FROM named
-CROSS JOIN LATERAL (
-    -- include span_of_key: table=finished; key=named.key; columns=finished.hi, finished.cause
-) AS span
+SELECT ended.key, (10 + ended.cause)::smallint, false, joined.completed, joined.aborted, false
+FROM (
+    SELECT named.key, span.cause
+    FROM named
+    CROSS JOIN LATERAL (
+        -- include span_of_key: table=finished; key=named.key; columns=finished.hi, finished.cause
+    ) AS span
+    WHERE span.hi >= named.key AND NOT named.is_judged
+      -- One that was replaced has no definition: the caller looks again, at the one with its ID.
+      AND (SELECT true FROM stint.tasks WHERE tasks.key = named.key)
+    UNION ALL
+    SELECT judged.*
+    FROM (
+        SELECT named.key, span.cause
+        FROM named
+        CROSS JOIN LATERAL (
+            -- include span_of_key: table=finished; key=named.key;
+            --   columns=finished.hi, finished.cause
+        ) AS span
+        CROSS JOIN LATERAL (
+            SELECT tasks.key FROM stint.tasks WHERE tasks.key = named.key FOR KEY SHARE
+        ) AS definition
+        WHERE span.hi >= named.key AND named.is_judged
+    ) AS judged
+) AS ended
 LEFT JOIN LATERAL (
     SELECT joined.completed, joined.aborted
     FROM stint.joined
-    WHERE joined.key = named.key
+    WHERE joined.key = ended.key
     OFFSET 0
 ) AS joined ON true
-WHERE span.hi >= named.key
-  -- One that was replaced has no definition: the caller looks again, at the one with its ID.
-  AND (SELECT true FROM stint.tasks WHERE tasks.key = named.key)

@@ -96,6 +96,14 @@ var mutants = []mutant{
 		`AND \(SELECT true FROM "stint".tasks WHERE tasks.key = named.key\)`, ``,
 		"ready", "abort t", "replace t",
 	},
+	{
+		"a condition does not keep a finished task", []string{"lock_states"},
+		`FOR KEY SHARE`, ``, "aborted", "insert n, if t is aborted", "delete t",
+	},
+	{
+		"a deletion does not keep a finished task", []string{"withdraw_tasks"},
+		`(WHERE tasks.key = named.key) FOR UPDATE`, `$1`, "completed", "delete t", "delete t",
+	},
 }
 
 // A judge that finds nothing wrong with statements that are wrong would be none.
