@@ -44,8 +44,9 @@ func (r *round) openHistory(ctx context.Context, number int, p place) error {
 		return err
 	}
 	replayed.OnMove = func(m replay.Move) {
-		r.deeds[m.Task] = append(r.deeds[m.Task], fmt.Sprintf("%s %s %s: %v to %v, claim %x, try %d",
-			m.At.Format("15:04:05.000"), p.name, m.LSN, m.From, m.To, uint64(m.Claim), m.Tries))
+		r.deeds[m.Task] = append(r.deeds[m.Task],
+			fmt.Sprintf("%s %s %s: from %+v to %+v, claim %x, try %d",
+				m.At.Format("15:04:05.000"), p.name, m.LSN, m.From, m.To, m.Claim, m.Tries))
 		r.moves = append(r.moves, join.Move{
 			ID: stint.TaskID(m.Task), Key: m.Key, From: m.From, To: m.To, Claim: m.Claim,
 		})
@@ -75,13 +76,17 @@ func (r *round) renewHistories(ctx context.Context) error {
 func (r *round) readHistories(ctx context.Context) error {
 	const attempts = 3
 	for _, h := range r.histories {
+		var err error
 		for range attempts { // its connection may be one to a server that was killed
-			if h.Read(ctx) == nil {
+			if err = h.Read(ctx); err == nil {
 				break
 			}
 		}
-		if err := h.Compare(ctx); err != nil {
-			return err
+		if err == nil {
+			err = h.Compare(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("the history of %s: %w", h.name, err)
 		}
 		for _, v := range h.Violations() {
 			r.violated("%s: %s", h.name, v)

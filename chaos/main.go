@@ -29,7 +29,7 @@ import (
 type options struct {
 	list, write, keep bool
 	faults            string
-	rounds            int
+	rounds, times     int
 	seed              uint64
 	lasts             time.Duration
 	load              float64
@@ -53,6 +53,7 @@ func main() {
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory of each round")
 	flag.StringVar(&o.faults, "fault", "", "names of faults, separated by commas (default all)")
 	flag.IntVar(&o.rounds, "rounds", 1, "rounds of each fault")
+	flag.IntVar(&o.times, "times", 1, "how often the fault happens in a round")
 	some := rand.Uint64N(seedsMax) //nolint:gosec // to be repeated
 	flag.Uint64Var(&o.seed, "seed", some, "seed of the first round; each has one more")
 	flag.DurationVar(&o.lasts, "for", 5*time.Second, "how long a fault lasts")

@@ -226,8 +226,8 @@ func (r *round) run(ctx context.Context, tasks int) error {
 	return nil
 }
 
-// disturb runs the fault when the rate is steady, and measures how long it takes until it is there
-// again.
+// disturb runs the fault when the rate is steady, as often as the options say, and measures how
+// long it takes each time until the rate is there again.
 func (r *round) disturb(ctx context.Context) error {
 	if err := r.pace(ctx); err != nil {
 		return err
@@ -235,36 +235,47 @@ func (r *round) disturb(ctx context.Context) error {
 	if !work.Pause(ctx, rateWindow) {
 		return ctx.Err()
 	}
-	before := r.meter.rate(rateWindow)
-	r.result.Rate = before
+	r.result.Rate = r.meter.rate(rateWindow)
+	choices := rand.New(rand.NewPCG(r.seedOf(), 0)) //nolint:gosec // to be repeated
+	for range max(1, r.times) {
+		if err := r.happen(ctx, choices); err != nil {
+			return err
+		}
+		back, err := r.awaitRate(ctx, r.result.Rate*backShare)
+		if err != nil {
+			return err
+		}
+		r.result.Backs = append(r.result.Backs, back)
+	}
+	return nil
+}
+
+// happen runs the fault once.
+func (r *round) happen(ctx context.Context, choices *rand.Rand) error {
 	faultCtx, cancel := context.WithTimeout(ctx, r.lasts+faultMax)
 	defer cancel()
-	choices := rand.New(rand.NewPCG(r.seedOf(), 0)) //nolint:gosec // to be repeated
 	if err := r.fault.Do(faultCtx, r.system(), choices, r.lasts); err != nil {
 		return fmt.Errorf("the fault itself: %w", err)
 	}
 	if r.fault.Replaces {
-		if err := r.renewHistories(ctx); err != nil {
-			return err
-		}
+		return r.renewHistories(ctx)
 	}
-	return r.awaitRate(ctx, before*backShare)
+	return nil
 }
 
-// awaitRate waits until the rate is back, and measures how long that takes.
-func (r *round) awaitRate(ctx context.Context, wanted float64) error {
+// awaitRate waits until the rate is back, and returns how many seconds that takes; a negative
+// number if it takes too long.
+func (r *round) awaitRate(ctx context.Context, wanted float64) (float64, error) {
 	healed := now()
 	for now().Sub(healed) < backMax {
 		if !work.Pause(ctx, lookEvery) {
-			return ctx.Err()
+			return 0, ctx.Err()
 		}
 		if now().Sub(healed) >= backWindow && r.meter.rate(backWindow) >= wanted {
-			r.result.Back = (now().Sub(healed) - backWindow).Seconds()
-			return nil
+			return (now().Sub(healed) - backWindow).Seconds(), nil
 		}
 	}
-	r.result.Back = -1
-	return nil
+	return -1, nil
 }
 
 // system is what the fault acts upon.

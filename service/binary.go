@@ -75,8 +75,8 @@ func nestedItems(
 		data = value[n:]
 		field := of.Fields().ByNumber(number)
 		if field == nil {
-			return items, fmt.Errorf("%s has no field %d here: upgrade the service before its clients",
-				of.FullName(), number)
+			return items, fmt.Errorf("%s has no field %d here: upgrade the service before its "+
+				"clients", of.FullName(), number)
 		}
 		if field.Message() == nil || kind != protowire.BytesType {
 			continue

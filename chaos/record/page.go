@@ -59,11 +59,10 @@ func Page(page string, rounds []Round) (string, error) {
 
 // A row sums up the rounds of a fault.
 type row struct {
-	fault                   string
-	rounds, calls, violated int
-	moves                   int64
-	backs                   []float64 // of rounds whose rate came back
-	away                    int       // of rounds whose rate did not
+	fault                          string
+	rounds, times, calls, violated int
+	moves                          int64
+	half, full                     []float64 // when the rate was back, by load
 }
 
 func table(rounds []Round) string {
@@ -87,37 +86,44 @@ func table(rounds []Round) string {
 		"Machines: %s. Commits: %s.\n\n",
 		len(rounds), len(seeds), thousands(int64(calls)), thousands(moves), listed(machines),
 		listed(commits))
-	text.WriteString("| fault | rounds | calls | moves | violations | " +
-		"back after, median and most |\n")
-	text.WriteString("| --- | ---: | ---: | ---: | ---: | --- |\n")
+	text.WriteString("| fault | rounds | times | calls | moves | violations | " +
+		"back at half the load | back at full load |\n")
+	text.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | --- | --- |\n")
 	for _, r := range rows {
-		fmt.Fprintf(&text, "| %s | %d | %s | %s | %d | %s |\n", r.fault, r.rounds,
-			thousands(int64(r.calls)), thousands(r.moves), r.violated, r.back())
+		fmt.Fprintf(&text, "| %s | %d | %d | %s | %s | %d | %s | %s |\n", r.fault, r.rounds,
+			r.times, thousands(int64(r.calls)), thousands(r.moves), r.violated, backsOf(r.half),
+			backsOf(r.full))
 	}
 	return text.String()
 }
 
 func (w *row) add(r Round) {
 	w.rounds++
+	w.times += len(r.Backs)
 	w.calls += r.Calls
 	w.moves += r.Moves
 	w.violated += r.Found
-	if r.Back < 0 {
-		w.away++
-		return
+	if r.Load < 1 {
+		w.half = append(w.half, r.Backs...)
+	} else {
+		w.full = append(w.full, r.Backs...)
 	}
-	w.backs = append(w.backs, r.Back)
 }
 
-// back says how long it took until the rate was back.
-func (w *row) back() string {
-	if len(w.backs) == 0 {
+// backsOf says how long it took until the rate was back: the median and the most.
+func backsOf(all []float64) string {
+	backs := slices.DeleteFunc(slices.Clone(all), func(back float64) bool { return back < 0 })
+	away := len(all) - len(backs)
+	switch {
+	case len(all) == 0:
+		return "-"
+	case len(backs) == 0:
 		return "not within a minute"
 	}
-	slices.SortFunc(w.backs, cmp.Compare[float64])
-	text := fmt.Sprintf("%.1f s, %.1f s", w.backs[len(w.backs)/2], w.backs[len(w.backs)-1])
-	if w.away > 0 {
-		text += fmt.Sprintf("; %d not within a minute", w.away)
+	slices.SortFunc(backs, cmp.Compare[float64])
+	text := fmt.Sprintf("%.1f s, %.1f s", backs[len(backs)/2], backs[len(backs)-1])
+	if away > 0 {
+		text += fmt.Sprintf("; %d not within a minute", away)
 	}
 	return text
 }

@@ -24,10 +24,10 @@ type Round struct {
 	Commits int64 `json:"commits"`
 	Moves   int64 `json:"moves"`
 
-	// Rate is in tasks a second before the fault; Back is how many seconds after it there was 90 %
-	// of that again, negative if not within a minute.
-	Rate float64 `json:"rate"`
-	Back float64 `json:"back"`
+	// Rate is in tasks a second before the fault; Backs are how many seconds after each time that
+	// it happened there was 90 % of that again, negative if not within a minute.
+	Rate  float64   `json:"rate"`
+	Backs []float64 `json:"backs"`
 
 	// Deaths are how many processes ended without having been told to.
 	Deaths int            `json:"deaths"`
@@ -41,13 +41,8 @@ type Round struct {
 
 // String is the round in a line.
 func (r Round) String() string {
-	back := fmt.Sprintf("%.2f s", r.Back)
-	if r.Back < 0 {
-		back = "not back"
-	}
 	text := fmt.Sprintf("%-22s seed %-7d %6d tasks %7d calls %8d moves  %5.0f/s before, "+
-		"90%% after %s",
-		r.Fault, r.Seed, r.Tasks, r.Calls, r.Moves, r.Rate, back)
+		"90%% after %s", r.Fault, r.Seed, r.Tasks, r.Calls, r.Moves, r.Rate, backsOf(r.Backs))
 	if r.Found > 0 {
 		text += fmt.Sprintf("  %d VIOLATIONS, see %s", r.Found, r.Kept)
 	}

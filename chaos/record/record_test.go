@@ -30,8 +30,14 @@ func TestPage_ReplacesTheTableAndKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	const page = "# Title\n<!-- the record begins -->\nold\n<!-- the record ends -->\nBy hand.\n"
 	text, err := record.Page(page, []record.Round{
-		{Fault: "kill-server", Calls: 1000, Moves: 2000, Back: 1.25, Machine: "m", Commit: "c"},
-		{Fault: "kill-server", Calls: 500, Moves: 34, Back: -1, Seed: 1, Commit: "c", Machine: "m"},
+		{
+			Fault: "kill-server", Calls: 1000, Moves: 2000, Backs: []float64{1.25, 3, 0.5},
+			Load: 0.5, Machine: "m", Commit: "c",
+		},
+		{
+			Fault: "kill-server", Calls: 500, Moves: 34, Backs: []float64{2, -1}, Load: 1, Seed: 1,
+			Commit: "c", Machine: "m",
+		},
 		{Fault: "cut", Calls: 1, Found: 1, Violations: []string{"lost"}, Machine: "m", Commit: "d"},
 	})
 	if err != nil {
@@ -39,8 +45,8 @@ func TestPage_ReplacesTheTableAndKeepsTheRest(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# Title", "By hand.", "3 rounds with 2 seeds: 1,501 calls, 2,034 moves.",
-		"| cut | 1 | 1 | 0 | 1 | 0.0 s, 0.0 s |\n| kill-server | 2 | 1,500 | 2,034 | 0 | " +
-			"1.2 s, 1.2 s; 1 not within a minute |",
+		"| cut | 1 | 0 | 1 | 0 | 1 | - | - |\n| kill-server | 2 | 5 | 1,500 | 2,034 | 0 | " +
+			"1.2 s, 3.0 s | 2.0 s, 2.0 s; 1 not within a minute |",
 		"Commits: c, d.",
 	} {
 		if !strings.Contains(text, want) {

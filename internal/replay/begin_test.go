@@ -18,7 +18,7 @@ import (
 )
 
 // A history that begins while others commit leaves their rows as they are: it does not look at rows
-// whose commit the log has and the server does not yet know of. (Without that, 40 rounds lost rows in
+// whose commit the log has and the server does not yet know of. (Otherwise 40 rounds lost rows in
 // two of five runs.)
 func TestOpen_LeavesTheRowsOfOthersAsTheyAre(t *testing.T) {
 	t.Parallel()
@@ -61,12 +61,13 @@ func TestOpen_LeavesTheRowsOfOthersAsTheyAre(t *testing.T) {
 
 // insertUntil inserts tasks one by one, and returns how many were.
 func insertUntil(ctx context.Context, t *testing.T, pool *pgxpool.Pool, writer int) (n int) {
+	t.Helper()
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever, PollOnly: true})
 	if err != nil {
 		t.Error(err)
 		return 0
 	}
-	defer store.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it has no session
+	defer store.Close(context.WithoutCancel(ctx))
 	for ; ctx.Err() == nil; n++ {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		err := store.InsertTasks(within, []stint.Task{

@@ -97,11 +97,13 @@ var mutants = []mutant{
 		"ready", "abort t", "replace t",
 	},
 	{
-		"a condition does not keep a finished task", []string{"lock_states"},
+		"a condition does not keep a finished task",
+		[]string{"lock_states"},
 		`FOR KEY SHARE`, ``, "aborted", "insert n, if t is aborted", "delete t",
 	},
 	{
-		"a deletion does not keep a finished task", []string{"withdraw_tasks"},
+		"a deletion does not keep a finished task",
+		[]string{"withdraw_tasks"},
 		`(WHERE tasks.key = named.key) FOR UPDATE`, `$1`, "completed", "delete t", "delete t",
 	},
 }
