@@ -232,7 +232,8 @@ func (sc *scope) tasks() (all []journey) {
 		for name, typed := range map[string]waiting{
 			"abort": nil, "delete": nil, "retry": nil, "run": nil,
 			"change": {
-				"start": "1h0m0s", "set-priority": "-7", "set-max-tries": "3", "set-key": "k 'ä' <b>",
+				"start": "1h0m0s", "set-priority": "-7", "set-max-tries": "3",
+				"set-key": "k 'ä' <b>",
 			},
 			"move": {"start-at": "2099-12-24T18:30:15", "set-priority": "5", "no-key": "true"},
 		} {
