@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 
 	"github.com/stint-tasks/stint/chaos/work"
 )
@@ -30,8 +29,10 @@ func casts() (there []cast, missing []string) {
 		{name: "client", kind: work.Client},
 		{name: "shard", kind: work.Shard},
 	}
-	_, here, _, _ := runtime.Caller(0) //nolint:dogsled // only the file is wanted
-	module := filepath.Dir(here)
+	module, err := filepath.Abs(".") // where the module is run, as its README says
+	if err != nil {
+		return there, []string{err.Error()}
+	}
 	clients := filepath.Join(filepath.Dir(module), "client")
 	python := cast{
 		name: "python", kind: work.Python,

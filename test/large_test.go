@@ -68,7 +68,7 @@ func largeVerbs() map[string]largeVerb {
 	return map[string]largeVerb{
 		"AbortTasks":              {93, false, abort},
 		"DeleteTasks":             {93, false, (*stint.Store).DeleteTasks},
-		"DeleteTasks of finished": {78, true, (*stint.Store).DeleteTasks},
+		"DeleteTasks of finished": {90, true, (*stint.Store).DeleteTasks},
 		"RetryTasks":              {78, true, (*stint.Store).RetryTasks},
 	}
 }

@@ -77,7 +77,7 @@ func TestModel_FindsFaults(t *testing.T) {
 	if named := slices.Sorted(maps.Keys(mutants)); !slices.Equal(known, named) {
 		t.Fatalf("the model has the mutants %v, and the test %v", known, named)
 	}
-	for _, mutant := range known {
+	for _, mutant := range testrun.Some(known) {
 		out := explore(t, mutants[mutant], mutant)
 		fault := faultOf(out)
 		if !strings.Contains(fault, "violation") {
