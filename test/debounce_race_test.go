@@ -185,3 +185,47 @@ func TestDebounce_PerformsTheCallsOfOneCallerInOrder(t *testing.T) {
 	}
 	checkStore(t, pool)
 }
+
+// Calls that meet take turns, so that the second looks once, at what the first has left.
+// Proves G9.
+func TestDebounce_CallsThatMeetTakeTurns(t *testing.T) {
+	t.Parallel()
+	_, pool := newStoreAndPool(t, stint.Options{})
+	spied, spy := spyOn(t, pool, 4)
+	store := openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever})
+	tx := begin(t, pool)
+	debounce(t, store.WithTx(tx), "1")
+	calling := start(func() (any, error) {
+		return nil, store.Debounce(t.Context(), debounced("2"), time.Hour, 3*time.Hour)
+	})
+	waitForLocks(t, pool, 1)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	_, err := ends(t, "Debounce", calling)
+	wantErr(t, "Debounce", err, nil)
+	if looks := spy.count("hold_follow_up"); looks != 1 {
+		t.Errorf("the second call has looked %d times", looks)
+	}
+	wantBodies(t, store, pool, "a scheduled 2")
+}
+
+// The task in progress ends while its follow-up gets another definition, which says when it starts.
+// Proves G9.
+func TestDebounce_KeepsAFollowUpWaitingUntilItIsRedefined(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, debounced("0"))
+	running := ownOne(t, store)
+	debounce(t, store, "1")
+	done := make(chan error, 1)
+	racing := interpose(t, pool, "drop_definitions", func() {
+		go func() {
+			done <- store.ReturnTask(t.Context(), "a", running.Token, "", stint.StatusCompleted)
+		}()
+		awaitWaiting(t, pool, 1, done)
+	})
+	err := racing.Debounce(t.Context(), debounced("2"), 2*time.Hour, 3*time.Hour)
+	wantErr(t, "Debounce", err, nil)
+	wantErr(t, "ReturnTask", <-done, nil)
+	wantTime(t, "NotBefore", info(t, store, "a+").NotBefore, 2*time.Hour)
+	wantBodies(t, store, pool, "a completed try 1 0, a+ scheduled 2")
+}
