@@ -98,6 +98,7 @@ func TestClaimTasks_ComingLateHandsOutNothing(t *testing.T) {
 			if earlier {
 				wantClaimed(t, store, first, 1, 1, "a")
 				complete(t, store, wantClaimed(t, store, again, 1, 1, "a")...)
+				maintain(t, store) // which leaves the claim known
 			} else {
 				wantSpent(t, store, again)
 				complete(t, store, wantClaimed(t, store, newClaim(t), 1, 1, "a")...)

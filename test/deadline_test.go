@@ -183,3 +183,19 @@ func TestDeadline_HoldsForWhatIsRetried(t *testing.T) {
 	wantErr(t, "the answer", answerWith(t, store, "asked", ""), stint.ErrTaskFinished)
 	wantState(t, store, stint.StateAborted, "asked")
 }
+
+// A task behind its deadline that nobody has aborted yet gives its queue no precedence.
+// Proves R7.
+func TestDeadline_GivesNoPrecedenceWhenItHasPassed(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store,
+		stint.Task{ID: "past", Action: "act", Priority: 2, Deadline: time.Now().Add(time.Hour)},
+		stint.Task{ID: "low", Action: "act"},
+		stint.Task{ID: "high", Action: "other", Priority: 1})
+	passDeadlines(t, pool)
+	owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"act", "other"}, time.Hour)
+	if err != nil || len(owned) != 1 || owned[0].ID != "high" {
+		t.Errorf("OwnTasks = %v, %v, want the one with the higher priority", idsOf(owned), err)
+	}
+}

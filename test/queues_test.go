@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -61,6 +62,35 @@ func TestOwnTasks_SeesAHigherPriorityAtOnce(t *testing.T) {
 			t.Fatalf("OwnTasks gave %q, want %q", got, id)
 		}
 	}
+}
+
+// A fetch learns where the queue begins from all that it sees, also from what it does not take.
+func TestOwnTasks_LearnsAFloorBelowAllThatItSees(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insertSingly(t, store, after("a"), after("b"), after("c"))
+	first := yields[int64](t, pool, "SELECT min(rank) FROM stint.ready")
+	taking := begin(t, pool)
+	own(t, store.WithTx(taking), 1)
+	for _, name := range []string{"own_tasks", "own_few", "own_singly"} {
+		tx := begin(t, pool)
+		rows, err := tx.Query(t.Context(), statements(t)[name], 1<<20, "actor", 3,
+			[]string{"act"}, nil, nil, []int64{0}, []int64{math.MaxInt64}, false, false,
+			1<<20, 1<<20, 1<<10)
+		wantErr(t, name, err, nil)
+		found, err := pgx.CollectRows(rows, pgx.RowToMap)
+		if err != nil || len(found) != 2 {
+			t.Fatalf("%s = %v, %v, want two tasks", name, found, err)
+		}
+		for _, task := range found {
+			if task["floor"] != first {
+				t.Errorf("%s gives %s with the floor %v, want %d", name, task["id"], task["floor"],
+					first)
+			}
+		}
+		wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	}
+	wantErr(t, "Rollback", taking.Rollback(t.Context()), nil)
 }
 
 // As long as a transaction is open that is older than them, rows that were deleted stay in the
