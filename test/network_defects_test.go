@@ -29,6 +29,17 @@ func TestAddDependencies_FindsNoCycleThroughFinishedTasks(t *testing.T) {
 	wantErr(t, "AddDependencies", addDependency(t, store, "b", "x"), nil)
 }
 
+// The same of a task that still waits for another: a does not hold up b any more.
+func TestAddDependencies_FindsNoCycleThroughATaskThatEndedAheadOfABlockedOne(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("x"), after("c"), after("a", "x"), anyway("b", "a", "c"))
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "")), nil)
+	wantState(t, store, stint.StateBlocked, "b")
+	wantErr(t, "AddDependencies", addDependency(t, store, "b", "x"), nil)
+	wantState(t, store, stint.StateBlocked, "x")
+}
+
 func TestInsertTasks_FindsNoCycleThroughFinishedTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

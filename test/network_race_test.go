@@ -470,3 +470,26 @@ func TestAborts_OfSharedDependentsDeadlockWithNobody(t *testing.T) {
 		})
 	}
 }
+
+// An abort of a blocked task locks what it brings down together with that. x is older than y here:
+// an abort of b, which brings down both, would otherwise lock x and wait for y, and this one for x.
+func TestAbortTasks_LocksABlockedTaskTogetherWithItsDependents(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("x"))
+	insert(t, store, after("y"), after("b"))
+	for _, edge := range []string{"yx", "bx", "by"} {
+		err := addDependency(t, store, stint.TaskID(edge[:1]), stint.TaskID(edge[1:]))
+		wantErr(t, "AddDependencies", err, nil)
+	}
+	aborting := interpose(t, pool, "lock_dependents", func() {
+		free := yields[int](t, pool, `SELECT count(*) FROM (
+			SELECT FROM stint.blocked JOIN stint.tasks USING (key)
+			WHERE id = 'x' FOR UPDATE OF blocked SKIP LOCKED) AS free`)
+		if free > 0 {
+			t.Error("y is withdrawn, and x is not locked")
+		}
+	})
+	aborts("y")(t, aborting)
+	wantState(t, store, stint.StateAborted, "x", "y")
+}

@@ -278,3 +278,27 @@ func TestReplaceTasks_ThenAddDependenciesDoesNotDeadlockWithTheEndOfThePredecess
 	}
 	wantNoDeadlocks(t, pool)
 }
+
+// The same with a predecessor that is in progress: its owner, who returns it meanwhile, waits from
+// the beginning.
+func TestReplaceTasks_LocksAnOwnedPredecessorFirst(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("copy"),
+		stint.Task{ID: "next", Action: "next", After: []stint.TaskID{"copy"}})
+	owned := ownOne(t, store)
+	tx := begin(t, pool)
+	inside := store.WithTx(tx)
+	err := inside.ReplaceTasks(t.Context(), []stint.Task{{ID: "next", Action: "next"}})
+	wantErr(t, "ReplaceTasks", err, nil)
+	returning := start(func() (any, error) {
+		return nil, store.ReturnTask(t.Context(), "copy", owned.Token, "", stint.StatusCompleted)
+	})
+	waitForLocks(t, pool, 1)
+	wantErr(t, "AddDependencies", addDependency(t, inside, "copy", "next"), nil)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	_, err = ends(t, "ReturnTask", returning)
+	wantErr(t, "ReturnTask", err, nil)
+	wantState(t, store, stint.StateReady, "next")
+	wantNoDeadlocks(t, pool)
+}

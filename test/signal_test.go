@@ -174,3 +174,50 @@ func TestAddDependencies_BlocksPendingTasks(t *testing.T) {
 	finish(t, store, "b", stint.StatusCompleted)
 	finish(t, store, "a", stint.StatusCompleted)
 }
+
+// Each edge counts once, also if the task waits already, or the edge is there.
+func TestAddDependencies_ABlockedTaskWaitsForOneMore(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	insert(t, store, after("a"), after("b"), after("c"))
+	for _, predecessor := range []stint.TaskID{"a", "b", "a"} {
+		wantErr(t, "AddDependencies", addDependency(t, store, predecessor, "c"), nil)
+	}
+	finish(t, store, "a", stint.StatusCompleted)
+	wantState(t, store, stint.StateBlocked, "c")
+	finish(t, store, "b", stint.StatusCompleted)
+	wantState(t, store, stint.StateReady, "c")
+}
+
+// A task that was tried before keeps its tries while it waits.
+func TestAddDependencies_LeavesATaskItsTries(t *testing.T) {
+	t.Parallel()
+	for _, later := range []time.Duration{0, time.Hour} {
+		store := newStore(t)
+		insert(t, store, after("a"), after("b"))
+		returnWith(t, store, ownOne(t, store),
+			stint.Return{Code: stint.StatusPending, RetryAfter: later})
+		wantErr(t, "AddDependencies", addDependency(t, store, "b", "a"), nil)
+		if got := info(t, store, "a"); got.State != stint.StateBlocked || got.Tries != 1 {
+			t.Errorf("a is %s after %d tries, want it blocked after 1", got.State, got.Tries)
+		}
+		finish(t, store, "b", stint.StatusCompleted)
+		if got := info(t, store, "a"); got.Tries != 1 {
+			t.Errorf("a is %s after %d tries, want 1", got.State, got.Tries)
+		}
+	}
+}
+
+// A task whose lease has expired cannot be made to wait as long as its owner may return it.
+// Proves R8.
+func TestAddDependencies_RefusesATaskOfALateOwner(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"), after("b"))
+	owned := ownOne(t, store)
+	expireLeases(t, pool)
+	maintain(t, store)
+	wantState(t, store, stint.StateReady, "a")
+	wantErr(t, "AddDependencies", addDependency(t, store, "b", "a"), stint.ErrTaskStarted)
+	complete(t, store, owned)
+}
