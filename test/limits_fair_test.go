@@ -111,8 +111,8 @@ func TestFair_GivesAResumedKeyNoMoreThanItsShare(t *testing.T) {
 	wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "a"), nil)
 	maintain(t, store)
 	got := map[string]int{}
-	for range 5 {
-		for key, n := range byKey(own(t, store, 64)) {
+	for range 10 { // a turn each
+		for key, n := range byKey(own(t, store, 32)) {
 			got[key] += n
 		}
 	}
@@ -153,6 +153,24 @@ func TestFair_FillsTheRoomOfAKeyWithTasksOfAllPriorities(t *testing.T) {
 	complete(t, store, first...)
 	if got := own(t, store, 10); len(got) != 2 || got[0].ID != "high" {
 		t.Errorf("%q were fetched, want 2", idsOf(got))
+	}
+}
+
+// A turn is of tasks of one priority: those of a higher one, which have had theirs, do not count.
+// Proves L5.
+func TestFair_ATurnIsOfTasksOfOnePriority(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store := unmaintained(t, stint.Limits{Fair: true})
+	urgent := withKey("a", "u0", "u1", "u2")
+	for i := range urgent {
+		urgent[i].Priority = 1
+	}
+	insertSingly(t, store, urgent...)
+	insertSingly(t, store, ofKey("a", 40)...)
+	insertSingly(t, store, ofKey("b", 40)...)
+	if got := byKey(own(t, store, 40)); got["a"] != 3+32 || got["b"] != 5 {
+		t.Errorf("%v were fetched, want a turn of a behind what is urgent, and 5 of b", got)
 	}
 }
 

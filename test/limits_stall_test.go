@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
@@ -190,27 +191,44 @@ func TestFair_ExpiredTasksTakeNoTurn(t *testing.T) {
 	}
 }
 
-// A key keeps its turn if its tasks were locked when it came.
+// A key keeps its turn if its tasks were locked when it came, with or without the turn.
 // Proves L4.
 func TestFair_KeepsTheTurnOfAKeyWhoseTasksAreLocked(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	store, pool := newLimitedStore(t, stint.Limits{Fair: true})
-	insert(t, store, withKey("a", "a0")...)
-	insert(t, store, withKey("b", "b0")...)
-	insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
-	wantFetch(t, store, 1, "urgent") // a0 and b0 are in the queues of their keys
-	tx := begin(t, pool)
-	wantErr(t, "AbortTasks", errOf(
-		store.WithTx(tx).AbortTasks(t.Context(), []stint.TaskID{"a0"}, "")), nil)
-	got := idsOf(own(t, store, 1))
-	got = append(got, idsOf(own(t, store, 1))...)
-	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
-	for range 3 {
-		got = append(got, idsOf(own(t, store, 1))...)
-	}
-	if fmt.Sprint(got) != "[b0 a0]" {
-		t.Errorf("fetched %v, want b0 and a0", got)
+	for name, lock := range map[string]func(*testing.T, *stint.Store, pgx.Tx){
+		"by an abort": func(t *testing.T, store *stint.Store, tx pgx.Tx) {
+			t.Helper()
+			aborts("a0")(t, store.WithTx(tx))
+		},
+		"alone": func(t *testing.T, _ *stint.Store, tx pgx.Tx) {
+			t.Helper()
+			tag, err := tx.Exec(t.Context(), `SELECT FROM stint.ready
+				JOIN stint.tasks ON tasks.key = ready.lo WHERE tasks.id = 'a0' FOR UPDATE OF ready`)
+			if err != nil || tag.RowsAffected() != 1 {
+				t.Fatalf("lock a0: %v, %v", tag, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newLimitedStore(t, stint.Limits{Fair: true})
+			insert(t, store, withKey("a", "a0")...)
+			insert(t, store, withKey("b", "b0")...)
+			insert(t, store, stint.Task{ID: "urgent", Action: "act", Priority: 1})
+			wantFetch(t, store, 1, "urgent") // a0 and b0 are in the queues of their keys
+			tx := begin(t, pool)
+			lock(t, store, tx)
+			got := idsOf(own(t, store, 1))
+			got = append(got, idsOf(own(t, store, 1))...)
+			wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+			for range 3 {
+				got = append(got, idsOf(own(t, store, 1))...)
+			}
+			if fmt.Sprint(got) != "[b0 a0]" {
+				t.Errorf("fetched %v, want b0 and a0", got)
+			}
+		})
 	}
 }
 

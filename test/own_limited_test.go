@@ -298,6 +298,32 @@ func TestOwnTasks_HandsOutNoMoreThanTheRateOfAKey(t *testing.T) {
 	}
 }
 
+// A bucket that has been full for long holds a burst, and no more.
+// Proves L3.
+func TestOwnTasks_SavesUpNoMoreTokensThanABurst(t *testing.T) {
+	t.Parallel()
+	store, pool := newLimitedStore(t, stint.Limits{RatePerKey: hourly(2)})
+	insert(t, store, withKey("k", "k0")...)
+	wantFetch(t, store, 10, "k0")
+	exec(t, pool, "UPDATE stint.key_rates SET full_at = full_at - interval '1 day'")
+	insert(t, store, withKey("k", "k1", "k2")...)
+	wantFetch(t, store, 10, "k1", "k2")
+	insert(t, store, withKey("k", "k3")...)
+	wantFetch(t, store, 10)
+}
+
+// A bucket that is not full stays, though no task waits for a token.
+// Proves L3.
+func TestMaintain_DropsNoBucketThatIsNotFull(t *testing.T) {
+	t.Parallel()
+	store, _ := newLimitedStore(t, stint.Limits{RatePerKey: hourly(2)})
+	insert(t, store, withKey("k", "k0", "k1")...)
+	wantFetch(t, store, 10, "k0", "k1")
+	maintain(t, store)
+	insert(t, store, withKey("k", "k2")...)
+	wantFetch(t, store, 10)
+}
+
 // A slot counts for the claim under which its task was fetched, not for the task.
 // Proves L1.
 func TestOwnTasks_FreesTheSlotOfAnEarlierClaim(t *testing.T) {
