@@ -193,6 +193,23 @@ func schedulesByName(t *testing.T, store *stint.Store) map[string]stint.Schedule
 	return byName
 }
 
+// What somebody changes of a schedule while it is mended stays.
+func TestMaintain_LeavesAScheduleThatIsChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	putSchedules(t, store, scheduleOf("s", "* * * * *"))
+	exec(t, pool, "UPDATE stint.schedules SET next_at = next_at + interval '1 h'")
+	var want time.Time
+	mending := interpose(t, pool, "mend_schedule", func() {
+		putSchedules(t, store, scheduleOf("s", "@yearly"))
+		want = scheduleNamed(t, store, "s").NextAt
+	})
+	maintain(t, mending)
+	if got := scheduleNamed(t, store, "s").NextAt; !got.Equal(want) {
+		t.Errorf("it occurs next at %v, want %v", got, want)
+	}
+}
+
 // Proves G173.
 func TestMaintain_InsertsNoOccurrenceTwiceAfterTheClockWasAhead(t *testing.T) {
 	t.Parallel()
