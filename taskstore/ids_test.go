@@ -29,6 +29,9 @@ func TestIDs_GoOnBehindWhatWasReserved(t *testing.T) {
 	if task.ID <= tasks[2].ID+1 {
 		t.Errorf("the ID is %d, want more than %d", task.ID, tasks[2].ID+1)
 	}
+	if upto := yields[int64](t, pool, "SELECT upto FROM stint.taskstore_reserved"); upto < task.ID {
+		t.Errorf("a claim has given out the ID %d, reserved are those up to %d", task.ID, upto)
+	}
 	wantCount(t, store, "g", 5)
 }
 

@@ -99,6 +99,10 @@ func TestFailFast_FindsWhatWasAbortedLately(t *testing.T) {
 	wantErr(t, "FailFastLook", failFastLook(t.Context(), again), nil)
 	spy.sees(t, "lately_failed", 1)
 	spy.sees(t, "needed_tasks", 0)
+	retry(t, store, "bad", "other")
+	aborts("bad")(t, store)
+	wantErr(t, "FailFastLook behind a retry", failFastLook(t.Context(), store), nil)
+	wantState(t, store, stint.StateAborted, "other")
 }
 
 // Without the option the others go on.

@@ -57,6 +57,28 @@ func TestInsertTasks_TogetherTellsEachCallerWhatBecameOfItsTask(t *testing.T) {
 	wantNoDeadlocks(t, pool)
 }
 
+// Tasks of several callers share a span if they are alike, follow one another, and have no
+// deadlines.
+func TestInsertTasks_TogetherMakesSpansOfNeighbours(t *testing.T) {
+	t.Parallel()
+	_, pool := newStoreAndPool(t, stint.Options{})
+	deadline := time.Now().Add(time.Hour)
+	actions := []string{"act", "act", "other", "act", "act", "act"}
+	deadlines := []*time.Time{nil, nil, nil, nil, &deadline, &deadline}
+	n := len(actions)
+	ids, keys := make([]string, n), make([]int64, n)
+	for i := range n {
+		keys[i] = int64(1<<10 + i)
+		ids[i] = fmt.Sprint("task ", keys[i])
+	}
+	exec(t, pool, statements(t)["insert_separately"], ids, actions, make([][]byte, n),
+		make([]int16, n), make([]int32, n), deadlines, make([]int16, n), make([]bool, n), keys,
+		nil, nil)
+	if got, want := readySpans(t, pool), "2? 1? 1? 1? 1?"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // An insert that has to wait, since somebody's transaction has inserted its ID and is still open,
 // holds up nobody else.
 func TestInsertTasks_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {

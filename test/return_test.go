@@ -320,6 +320,22 @@ func TestReturnTask_WithKeepNoneLeavesNothing(t *testing.T) {
 	}
 }
 
+// With KeepNone a result stays as long as a dependent may ask for it.
+// Proves R18.
+func TestReturnTask_WithKeepNoneKeepsWhatADependentMayAskFor(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t, stint.Options{
+		Retention: stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepForever},
+	})
+	insert(t, store, after("a"), after("z", "a"))
+	returnWith(t, store, ownOne(t, store),
+		stint.Return{Code: stint.StatusCompleted, Result: []byte("result")})
+	inputs, err := store.Inputs(t.Context(), ownOne(t, store))
+	if err != nil || len(inputs) != 1 || string(inputs[0].Result) != "result" {
+		t.Errorf("Inputs = %v, %v, want the result of a", inputs, err)
+	}
+}
+
 func TestReturnTasks_ReleasedKeepsTheStatusOfTheTryBefore(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -307,6 +307,48 @@ func TestGroup_ClonesCallsThatWait(t *testing.T) {
 	})
 }
 
+// A caller that leaves does not cancel the batch of the others.
+func TestGroup_GoesOnWithoutACallerThatLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var goroutines runner
+		g := &Group[int, int, int]{
+			Go: goroutines.start, MayHaveRun: func(error) bool { return true },
+			Run: func(ctx context.Context, _ int, calls []int, _ bool) ([]int, error) {
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(countedMax / 2):
+					return calls, nil
+				}
+			},
+		}
+		call := func(ctx context.Context) <-chan error {
+			done := make(chan error, 1)
+			go func() {
+				_, err := g.Do(ctx, 0, 0)
+				done <- err
+			}()
+			return done
+		}
+		for range batchesAtOnce {
+			call(t.Context())
+		}
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		leaving, staying := call(ctx), call(t.Context())
+		synctest.Wait()
+		<-time.After(countedMax * 3 / 4) // their batch is running
+		leave()
+		if err := <-leaving; !errors.Is(err, context.Canceled) {
+			t.Errorf("who leaves is told %v", err)
+		}
+		if err := <-staying; err != nil {
+			t.Errorf("who stays is told %v", err)
+		}
+	})
+}
+
 // Without Size a batch has SizeMax calls at most, and without Clone it has what the callers passed.
 func TestGroup_WithoutSizeAndCloneCountsCallsAndPassesThemOn(t *testing.T) {
 	t.Parallel()
