@@ -191,6 +191,38 @@ func TestFair_PrioritiesAreStrictThoughOthersHadTheirTurn(t *testing.T) {
 	}
 }
 
+// Keys take turns only within a priority, however many tasks a call asks for: nothing of a lower one
+// is fetched while there is something of a higher one.
+//
+// Proves L5.
+func TestFair_ALowerPriorityWaitsForAllOfAHigherOne(t *testing.T) {
+	t.Parallel()
+	for _, group := range []string{"", "group"} {
+		for _, most := range []int{20, 33, 64, 100} {
+			t.Run(fmt.Sprintf("%q, %d", group, most), func(t *testing.T) {
+				t.Parallel()
+				store := unmaintained(t, stint.Limits{Fair: true, FairGroup: group})
+				urgent := slices.Concat(ofKey("a", 170), ofKey("few", 10), ofKey("b", 60))
+				for i := range urgent {
+					urgent[i].Priority = 1
+				}
+				insert(t, store, urgent...)
+				insert(t, store, slices.Concat(ofKey("c", 50), ofKey("d", 50))...)
+				for left, calls := len(urgent), 0; left > 0; calls++ {
+					got := own(t, store, most)
+					counts := byKey(got)
+					later := counts["c"] + counts["d"]
+					left -= len(got) - later
+					if len(got) == 0 || left > 0 && later > 0 {
+						t.Fatalf("call %d fetched %v with %d of higher priority left", calls,
+							counts, left)
+					}
+				}
+			})
+		}
+	}
+}
+
 // A task that was fetched before its action had limits makes room when it is returned.
 // Proves L2.
 func TestSetLimits_TasksHandedOutBeforeMakeRoom(t *testing.T) {

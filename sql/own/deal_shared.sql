@@ -47,49 +47,25 @@ WITH RECURSIVE fair AS MATERIALIZED (
     ) AS ready
     WHERE limits.room > 0
 ), shared AS MATERIALIZED (
-    -- quantum is how many tasks a turn has for each unit of a weight, as in deal_turns.
-    SELECT named.fair_group, named.rooms,
-           greatest(32, ($2::integer - named.there - 1) / greatest(keys.weight, 1) + 1) AS quantum
-    FROM (
-        SELECT fair.fair_group, array_agg(fair.room ORDER BY fair.n) AS rooms,
-               sum(least(fair.there, fair.room))::bigint AS there
-        FROM fair
-        GROUP BY fair.fair_group
-    ) AS named
-    CROSS JOIN LATERAL (
-        SELECT coalesce(sum(key.weight), 0)::bigint AS weight
-        FROM (
-            SELECT next.limit_key, max(coalesce(
-                       (SELECT limited_keys.weight
-                        FROM stint.limited_keys
-                        WHERE limited_keys.action = fair.action
-                          AND limited_keys.limit_key = next.limit_key),
-                       1)) AS weight
-            FROM fair
-            CROSS JOIN LATERAL (
-                SELECT turns.limit_key
-                FROM stint.turns
-                WHERE turns.action = fair.action AND NOT turns.held
-                ORDER BY turns.action, turns.held, turns.tier, turns.pass, turns.limit_key
-                LIMIT $2::integer / 32 + 1
-            ) AS next
-            WHERE fair.fair_group = named.fair_group
-            GROUP BY next.limit_key
-        ) AS key
-    ) AS keys
+    SELECT fair.fair_group, array_agg(fair.room ORDER BY fair.n) AS rooms
+    FROM fair
+    GROUP BY fair.fair_group
 ), turn AS (
     -- From key to key, and of each from action to action, until enough tasks are found. budget is
     -- what the turn of the key may still cost, in millionths of a task, and quota how many tasks of
     -- the action that is. tid is null as in deal_turns, and where there is no room or no budget. It
     -- ends after as many keys without capacity as in deal_turns.
-    SELECT shared.fair_group, shared.quantum, shared.rooms, $2::bigint AS missing, 0 AS full_keys,
+    SELECT shared.fair_group, 0::bigint AS quantum, false AS more, shared.rooms,
+           $2::bigint AS missing, 0 AS full_keys,
            0::bigint AS budget, 0::bigint AS quota, NULL::integer AS tier, NULL::bigint AS pass,
            NULL::text COLLATE "C" AS limit_key, NULL::bigint AS oldest, 0::bigint AS n,
            NULL::text COLLATE "C" AS action, 0::bigint AS tasks, 0::bigint AS there, 1 AS weight,
            NULL::pg_catalog.tid AS tid, NULL::bigint AS first, NULL::bigint AS last
     FROM shared
     UNION ALL
-    SELECT turn.fair_group, turn.quantum,
+    SELECT turn.fair_group, share.quantum,
+           turn.tier = next.tier AND turn.more
+               OR dealt.tasks > 0 AND dealt.tasks = allowed.quota,
            still.rooms[:next.n - 1] || (still.rooms[next.n] - dealt.tasks)
                || still.rooms[next.n + 1:],
            still.missing - dealt.tasks,
@@ -161,11 +137,38 @@ WITH RECURSIVE fair AS MATERIALIZED (
         ) AS before
     ) AS still
     CROSS JOIN LATERAL (
+        SELECT CASE WHEN turn.tier = next.tier THEN turn.quantum ELSE (
+                   SELECT greatest(32, (still.missing - 1)
+                                       / greatest(sum(key.weight), 1)::bigint + 1)
+                   FROM (
+                       SELECT one.limit_key, max(coalesce(
+                                  (SELECT limited_keys.weight
+                                   FROM stint.limited_keys
+                                   WHERE limited_keys.action = fair.action
+                                     AND limited_keys.limit_key = one.limit_key),
+                                  1)) AS weight
+                       FROM fair
+                       CROSS JOIN LATERAL (
+                           SELECT turns.limit_key
+                           FROM stint.turns
+                           WHERE turns.action = fair.action AND NOT turns.held
+                             AND turns.tier = next.tier
+                           ORDER BY turns.action, turns.held, turns.tier, turns.pass,
+                                    turns.limit_key
+                           LIMIT $2::integer / 32 + 1
+                       ) AS one
+                       WHERE fair.fair_group = turn.fair_group
+                       GROUP BY one.limit_key
+                   ) AS key
+               ) END AS quantum
+        OFFSET 0
+    ) AS share
+    CROSS JOIN LATERAL (
         SELECT rest.budget, keys.weight, (rest.budget * keys.weight + 999999) / 1000000 AS quota
         FROM (
             SELECT CASE WHEN next.tier = turn.tier AND next.pass = turn.pass
                              AND next.limit_key = turn.limit_key
-                        THEN turn.budget ELSE turn.quantum * 1000000 END AS budget
+                        THEN turn.budget ELSE share.quantum * 1000000 END AS budget
         ) AS rest
         CROSS JOIN LATERAL (
             SELECT coalesce(
@@ -205,6 +208,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
                                  CASE WHEN next.limit_key <> '' THEN capacity.tasks END)) AS tasks
     ) AS dealt
     WHERE turn.missing > 0 AND still.missing > 0 AND turn.full_keys < 250
+      AND (turn.tier = next.tier OR NOT turn.more)
 ),
 -- include bring_back
 , ended AS MATERIALIZED (

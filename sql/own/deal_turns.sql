@@ -2,7 +2,8 @@
 --
 -- Brings tasks of fair actions without a group back to the very beginning of the queue of their
 -- action, key by key in turn, until $2 are there. A turn is of 32 tasks for each unit of the key's
--- weight, or of more where few keys share $2. Returns the keys of which nothing was brought back,
+-- weight, or of more where few keys of a priority share $2. Those of lower priority have a turn only
+-- when the others have no more tasks, or no capacity. Returns the keys of which nothing was brought back,
 -- since they have no capacity below a limit of their own; and, without a key, the actions of which
 -- tasks are there from before.
 --
@@ -13,10 +14,7 @@
 -- The pass of a key grows by what a task of its weight costs, so that keys that always have tasks
 -- get shares in proportion to their weights.
 WITH RECURSIVE fair AS MATERIALIZED (
-    -- quantum is how many tasks a turn has for each unit of a weight.
-    SELECT limits.action, limits.per_key, limits.key_burst, limits.each,
-           greatest(32, ($2::integer - ready.tasks - 1) / greatest(keys.weight, 1) + 1) AS quantum,
-           ready.tasks AS there
+    SELECT limits.action, limits.per_key, limits.key_burst, limits.each, ready.tasks AS there
     FROM (SELECT DISTINCT named.action FROM unnest($1::text[]) AS named (action)) AS named
     CROSS JOIN LATERAL (
         SELECT limits.action, limits.per_key, limits.key_burst,
@@ -29,35 +27,23 @@ WITH RECURSIVE fair AS MATERIALIZED (
     CROSS JOIN LATERAL (
         -- include brought_back
     ) AS ready
-    CROSS JOIN LATERAL (
-        -- The weight of the next keys, up to as many as share $2 by turns of 32.
-        SELECT coalesce(sum(coalesce(
-                   (SELECT limited_keys.weight
-                    FROM stint.limited_keys
-                    WHERE limited_keys.action = limits.action
-                      AND limited_keys.limit_key = next.limit_key),
-                   1)), 0)::bigint AS weight
-        FROM (
-            SELECT turns.limit_key
-            FROM stint.turns
-            WHERE turns.action = limits.action AND NOT turns.held
-            ORDER BY turns.action, turns.held, turns.tier, turns.pass, turns.limit_key
-            LIMIT $2::integer / 32 + 1
-        ) AS next
-    ) AS keys
 ), turn AS (
     -- From key to key, until enough tasks are found. tid is null if somebody else is busy with the
     -- turn, or it has a new version since the statement began, which may have come with tasks that
     -- the statement does not see. After 250 keys without capacity it ends, so that no statement is
-    -- long: the caller runs it again, and these are held by then.
-    SELECT fair.action, fair.per_key, fair.key_burst, fair.each, fair.quantum,
-           $2::bigint AS missing, 0 AS full_keys, NULL::integer AS tier, NULL::bigint AS pass,
+    -- long: the caller runs it again, and these are held by then. quantum is how many tasks a turn
+    -- has for each unit of a weight; after a key that may have more (more), the next tier, which is
+    -- of lower priority, has no turn.
+    SELECT fair.action, fair.per_key, fair.key_burst, fair.each, 0::bigint AS quantum,
+           false AS more, $2::bigint AS missing, 0 AS full_keys, NULL::integer AS tier, NULL::bigint AS pass,
            NULL::text COLLATE "C" AS limit_key,
            0::bigint AS tasks, 0::bigint AS there, 1 AS weight, NULL::pg_catalog.tid AS tid,
            NULL::bigint AS first, NULL::bigint AS last
     FROM fair
     UNION ALL
-    SELECT turn.action, turn.per_key, turn.key_burst, turn.each, turn.quantum,
+    SELECT turn.action, turn.per_key, turn.key_burst, turn.each, share.quantum,
+           turn.tier = next.tier AND turn.more
+               OR dealt.tasks > 0 AND dealt.tasks = share.quantum * weighed.weight,
            still.missing - dealt.tasks,
            turn.full_keys + CASE WHEN dealt.tasks = 0 AND queue.tasks > 0 THEN 1 ELSE 0 END,
            next.tier, next.pass, next.limit_key, dealt.tasks, queue.tasks, weighed.weight,
@@ -97,6 +83,27 @@ WITH RECURSIVE fair AS MATERIALIZED (
                END AS missing
         OFFSET 0
     ) AS still
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN turn.tier = next.tier THEN turn.quantum ELSE (
+                   -- By the weight of the next keys of the tier, up to as many as share what is
+                   -- missing by turns of 32.
+                   SELECT greatest(32, (still.missing - 1) / greatest(sum(coalesce(
+                              (SELECT limited_keys.weight
+                               FROM stint.limited_keys
+                               WHERE limited_keys.action = turn.action
+                                 AND limited_keys.limit_key = key.limit_key),
+                              1)), 1)::bigint + 1)
+                   FROM (
+                       SELECT turns.limit_key
+                       FROM stint.turns
+                       WHERE turns.action = turn.action AND NOT turns.held
+                         AND turns.tier = next.tier
+                       ORDER BY turns.action, turns.held, turns.tier, turns.pass, turns.limit_key
+                       LIMIT $2::integer / 32 + 1
+                   ) AS key
+               ) END AS quantum
+        OFFSET 0
+    ) AS share
     LEFT JOIN LATERAL (
         SELECT turns.ctid AS tid
         FROM stint.turns
@@ -121,7 +128,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
               AND ready.position < 0 AND ready.rank BETWEEN next.first AND next.last
               AND locked.tid IS NOT NULL
             ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
-            LIMIT turn.quantum * greatest(weighed.weight, 1)
+            LIMIT share.quantum * greatest(weighed.weight, 1)
         ) AS ready
     ) AS queue
     CROSS JOIN LATERAL (
@@ -130,10 +137,11 @@ WITH RECURSIVE fair AS MATERIALIZED (
         -- include room_of_key: limits=turn
     ) AS capacity
     CROSS JOIN LATERAL (
-        SELECT greatest(0, least(queue.tasks, still.missing, turn.quantum * weighed.weight,
+        SELECT greatest(0, least(queue.tasks, still.missing, share.quantum * weighed.weight,
                                  CASE WHEN next.limit_key <> '' THEN capacity.tasks END)) AS tasks
     ) AS dealt
     WHERE turn.missing > 0 AND still.missing > 0 AND turn.full_keys < 250
+      AND (turn.tier = next.tier OR NOT turn.more)
 ),
 -- include bring_back
 , outcome AS MATERIALIZED (
