@@ -2,10 +2,10 @@
 --
 -- Brings tasks of fair actions without a group back to the very beginning of the queue of their
 -- action, key by key in turn, until $2 are there. A turn is of 32 tasks for each unit of the key's
--- weight, or of more where few keys of a priority share $2. Those of lower priority have a turn only
--- when the others have no more tasks, or no capacity. Returns the keys of which nothing was brought back,
--- since they have no capacity below a limit of their own; and, without a key, the actions of which
--- tasks are there from before.
+-- weight, or of more where few keys of a priority share $2. Those of lower priority have a turn
+-- only when the others have no more tasks, or no capacity. Returns the keys of which nothing was
+-- brought back, since they have no capacity below a limit of their own; and, without a key, the
+-- actions of which tasks are there from before.
 --
 --   $1 actions    text[]
 --   $2 max_tasks  integer
@@ -32,10 +32,11 @@ WITH RECURSIVE fair AS MATERIALIZED (
     -- turn, or it has a new version since the statement began, which may have come with tasks that
     -- the statement does not see. After 250 keys without capacity it ends, so that no statement is
     -- long: the caller runs it again, and these are held by then. quantum is how many tasks a turn
-    -- has for each unit of a weight; after a key that may have more (more), the next tier, which is
-    -- of lower priority, has no turn.
+    -- has for each unit of a weight; after a key that may have more (more), the next tier, which
+    -- is of lower priority, has no turn.
     SELECT fair.action, fair.per_key, fair.key_burst, fair.each, 0::bigint AS quantum,
-           false AS more, $2::bigint AS missing, 0 AS full_keys, NULL::integer AS tier, NULL::bigint AS pass,
+           false AS more, $2::bigint AS missing, 0 AS full_keys, NULL::integer AS tier,
+           NULL::bigint AS pass,
            NULL::text COLLATE "C" AS limit_key,
            0::bigint AS tasks, 0::bigint AS there, 1 AS weight, NULL::pg_catalog.tid AS tid,
            NULL::bigint AS first, NULL::bigint AS last
