@@ -18,6 +18,8 @@
 // makes a task due ([MakeDue]), a lease expire ([ExpireLeases]) or a deadline pass
 // ([PassDeadlines]), or drains scheduled tasks as well ([WithScheduled]).
 //
+// [TryEveryCrash] finds the crashes that a handler does not survive.
+//
 // # The server
 //
 // [New] makes its databases on the server named by the environment variable

@@ -26,7 +26,7 @@ type Store struct {
 	// Pool is the pool of the store, on which a test may make tables of its own.
 	Pool *pgxpool.Pool
 
-	schema string
+	options stint.Options
 }
 
 // New returns a store on a new database, migrated to the newest schema. When the test ends, the
@@ -69,11 +69,11 @@ func NewOn(tb testing.TB, pool *pgxpool.Pool, options stint.Options) *Store {
 			tb.Error(err)
 		}
 	})
-	return &Store{Store: store, Pool: pool, schema: options.Schema}
+	return &Store{Store: store, Pool: pool, options: options}
 }
 
 // in returns a statement for the schema of the store.
 func (s *Store) in(statement string) string {
-	schema := pgx.Identifier{s.schema}.Sanitize()
+	schema := pgx.Identifier{s.options.Schema}.Sanitize()
 	return strings.ReplaceAll(statement, "stint.", schema+".")
 }
