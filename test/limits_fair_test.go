@@ -191,8 +191,8 @@ func TestFair_PrioritiesAreStrictThoughOthersHadTheirTurn(t *testing.T) {
 	}
 }
 
-// Keys take turns only within a priority, however many tasks a call asks for: nothing of a lower one
-// is fetched while there is something of a higher one.
+// Keys take turns only within a priority, however many tasks a call asks for: nothing of a lower
+// one is fetched while there is something of a higher one.
 //
 // Proves L5.
 func TestFair_ALowerPriorityWaitsForAllOfAHigherOne(t *testing.T) {
