@@ -16,11 +16,14 @@
 -- withdraw_tasks, and by key in each table.
 WITH named AS MATERIALIZED (
     SELECT named.key, bool_or(named.is_after) AS is_after, bool_or(NOT named.is_after) AS is_run,
-           named.key = ANY ($3::bigint[]) AS is_judged
+           bool_or(named.is_judged) AS is_judged
     FROM (
-        SELECT after.key, true AS is_after FROM unnest($1::bigint[]) AS after (key)
+        SELECT after.key, true AS is_after, false AS is_judged
+        FROM unnest($1::bigint[]) AS after (key)
         UNION ALL
-        SELECT run.key, false FROM unnest($2::bigint[]) AS run (key)
+        SELECT run.key, false, false FROM unnest($2::bigint[]) AS run (key)
+        UNION ALL
+        SELECT judged.key, true, true FROM unnest($3::bigint[]) AS judged (key)
     ) AS named
     GROUP BY named.key
     ORDER BY named.key
