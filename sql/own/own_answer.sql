@@ -42,8 +42,8 @@ CROSS JOIN LATERAL generate_series(0, octet_length(task.body) - 1, $2::integer) 
 --
 -- Keeps claim $1 known for ten minutes, if tasks were fetched under it, whatever becomes of
 -- them. Without it a claim is forgotten with its last task, and a call that something on the way
--- has kept, and delivers after its repetition, would fetch tasks that nobody knows of. So it
--- follows own_tasks where the caller has made the call before.
+-- has kept, and delivers after its repetition, would fetch tasks that nobody knows of. A
+-- repeated call makes it behind bar_claim, in the place of own_tasks.
 --
 -- The row is a part of the claim's lease that holds no tasks. Its number keeps it apart from the
 -- parts that hold some, which are deleted as they become empty; maintenance drops it once it has
