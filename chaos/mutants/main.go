@@ -49,7 +49,8 @@ func readOptions(args []string) (o options, err error) {
 		"first see whether the tests of each mutant pass without it")
 	flags.BoolVar(&o.open, "open", false,
 		"only those of which the lists do not say what finds them")
-	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long the tests of one may take")
+	// Tests wait up to two minutes for news that do not come, before they say so.
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long the tests of one may take")
 	if err = flags.Parse(args); err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("there are no arguments, only flags: %q", flags.Args())
 	}
