@@ -2,6 +2,7 @@ package join_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,7 @@ func fine() join.Input {
 			returned(6, 2, stint.StatusCompleted, work.Unknown),
 			returned(7, 2, stint.StatusCompleted, work.OK),
 			call(8, "WaitForTasks", work.OK, work.Item{Said: "completed"}),
+			{Process: "p", Verb: work.Gone, Begin: 200},
 		},
 		Moves: []join.Move{
 			move(0, "", "ready"), move(1, "ready", "in progress"), move(1, "in progress", "ready"),
@@ -99,6 +101,9 @@ func TestJoin_FindsWhatIsWrong(t *testing.T) {
 		}},
 		{"a refused return has one", "it was refused", func(in *join.Input) {
 			in.Moves = append(in.Moves, move(1, "in progress", "completed"))
+		}},
+		{"an end has no return", "nobody asked", func(in *join.Input) {
+			in.Calls = slices.Delete(in.Calls, 5, 7)
 		}},
 		{"a task ended twice under a claim", "2 ends", func(in *join.Input) {
 			in.Moves = append(in.Moves, move(2, "in progress", "aborted", "returned"))
@@ -158,6 +163,10 @@ func TestJoin_KnowsWhatIsNoViolation(t *testing.T) {
 			in.Moves = append(in.Moves, move(3, "ready", "in progress"),
 				move(3, "in progress", "aborted", "returned"))
 			in.Ends[id] = join.End{State: stint.StateAborted, Cause: "returned"}
+		},
+		"its owner was killed before it wrote the return down": func(in *join.Input) {
+			in.Calls[5] = work.Call{Process: "p", Verb: work.Born, Begin: 60}
+			in.Calls = slices.Delete(in.Calls, 6, 7)
 		},
 		"an unknown return took no effect": func(in *join.Input) {
 			in.Calls = in.Calls[:6]

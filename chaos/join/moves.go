@@ -43,6 +43,42 @@ func (j *joiner) judgeMoves() {
 		}
 		j.compareReturns(l, deeds)
 	}
+	j.judgeUnasked(deeds)
+}
+
+// judgeUnasked looks for ends under the claim of an owner who did not ask for them. A process that
+// was killed may have asked for one, and not have come to write it down.
+func (j *joiner) judgeUnasked(deeds map[performance]*deed) {
+	asked, fetched := map[performance]bool{}, map[performance]said{}
+	for _, l := range j.lives {
+		for _, s := range l.fetches {
+			fetched[performanceOf(s.item)] = s
+		}
+		for _, s := range l.returns {
+			if isFinal(s) && s.outcome != work.Refused {
+				asked[performanceOf(s.item)] = true
+			}
+		}
+	}
+	gone := map[string]int64{} // when a process began to end, of itself
+	born := map[string]int64{} // when it last began
+	for i := range j.in.Calls {
+		switch call := &j.in.Calls[i]; call.Verb {
+		case work.Born:
+			born[call.Process] = max(born[call.Process], call.Begin)
+		case work.Gone:
+			gone[call.Process] = max(gone[call.Process], call.Begin)
+		}
+	}
+	for p, d := range deeds {
+		s, known := fetched[p]
+		if d.ended == 0 || asked[p] || !known {
+			continue
+		}
+		if since := s.call.End; born[s.call.Process] <= since && since <= gone[s.call.Process] {
+			j.violated(s, "an end was committed under its claim, and nobody asked for it")
+		}
+	}
 }
 
 // of is the deed, or one of nothing.
