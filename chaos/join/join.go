@@ -102,10 +102,24 @@ func (l *life) lives() bool { return len(l.changes) > 0 || len(l.inserts) > 1 }
 type joiner struct {
 	in    Input
 	lives map[stint.TaskID]*life
-	found Found
+	// killed are the processes that did not end by themselves: they may not have come to write down
+	// what they did last.
+	killed map[string]bool
+	found  Found
 }
 
-func newJoiner(in Input) *joiner { return &joiner{in: in, lives: map[stint.TaskID]*life{}} }
+func newJoiner(in Input) *joiner {
+	j := &joiner{in: in, lives: map[stint.TaskID]*life{}, killed: map[string]bool{}}
+	for i := range in.Calls {
+		j.killed[in.Calls[i].Process] = true
+	}
+	for i := range in.Calls {
+		if in.Calls[i].Verb == work.Gone {
+			j.killed[in.Calls[i].Process] = false
+		}
+	}
+	return j
+}
 
 func (j *joiner) violated(s said, format string, args ...any) {
 	j.found.Violations = append(j.found.Violations, Violation{

@@ -60,7 +60,7 @@ func fine() join.Input {
 			returned(6, 2, stint.StatusCompleted, work.Unknown),
 			returned(7, 2, stint.StatusCompleted, work.OK),
 			call(8, "WaitForTasks", work.OK, work.Item{Said: "completed"}),
-			{Process: "p", Verb: work.Gone, Begin: 200},
+			{Process: "p", Verb: work.Gone},
 		},
 		Moves: []join.Move{
 			move(0, "", "ready"), move(1, "ready", "in progress"), move(1, "in progress", "ready"),
@@ -104,6 +104,10 @@ func TestJoin_FindsWhatIsWrong(t *testing.T) {
 		}},
 		{"an end has no return", "nobody asked", func(in *join.Input) {
 			in.Calls = slices.Delete(in.Calls, 5, 7)
+		}},
+		{"a busy return has one", "it was refused", func(in *join.Input) {
+			in.Calls[5].Outcome, in.Calls[5].Items[0].Error = work.Refused, "ErrBusy"
+			in.Calls = slices.Delete(in.Calls, 6, 7)
 		}},
 		{"a task ended twice under a claim", "2 ends", func(in *join.Input) {
 			in.Moves = append(in.Moves, move(2, "in progress", "aborted", "returned"))
@@ -165,8 +169,11 @@ func TestJoin_KnowsWhatIsNoViolation(t *testing.T) {
 			in.Ends[id] = join.End{State: stint.StateAborted, Cause: "returned"}
 		},
 		"its owner was killed before it wrote the return down": func(in *join.Input) {
-			in.Calls[5] = work.Call{Process: "p", Verb: work.Born, Begin: 60}
-			in.Calls = slices.Delete(in.Calls, 6, 7)
+			in.Calls = append(in.Calls[:5], in.Calls[7])
+		},
+		"an owner was busy, tried again and was killed": func(in *join.Input) {
+			in.Calls[5].Outcome, in.Calls[5].Items[0].Error = work.Refused, "ErrBusy"
+			in.Calls = append(in.Calls[:6], in.Calls[7])
 		},
 		"an unknown return took no effect": func(in *join.Input) {
 			in.Calls = in.Calls[:6]

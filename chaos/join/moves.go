@@ -5,6 +5,9 @@ import (
 	"github.com/stint-tasks/stint/docs/design"
 )
 
+// busy is the kind of error of a return that locks held up.
+const busy = "ErrBusy"
+
 // A deed is what was committed of a performance.
 type deed struct{ fetched, ended, left int }
 
@@ -60,22 +63,8 @@ func (j *joiner) judgeUnasked(deeds map[performance]*deed) {
 			}
 		}
 	}
-	gone := map[string]int64{} // when a process began to end, of itself
-	born := map[string]int64{} // when it last began
-	for i := range j.in.Calls {
-		switch call := &j.in.Calls[i]; call.Verb {
-		case work.Born:
-			born[call.Process] = max(born[call.Process], call.Begin)
-		case work.Gone:
-			gone[call.Process] = max(gone[call.Process], call.Begin)
-		}
-	}
 	for p, d := range deeds {
-		s, known := fetched[p]
-		if d.ended == 0 || asked[p] || !known {
-			continue
-		}
-		if since := s.call.End; born[s.call.Process] <= since && since <= gone[s.call.Process] {
+		if s, known := fetched[p]; known && d.ended > 0 && !asked[p] && !j.killed[s.call.Process] {
 			j.violated(s, "an end was committed under its claim, and nobody asked for it")
 		}
 	}
@@ -124,7 +113,9 @@ func (j *joiner) compareReturns(l *life, deeds map[performance]*deed) {
 		switch {
 		case o.ok > 0 && ended == 0:
 			j.violated(o.last, "it was accepted, and no end was committed under its claim")
-		case o.ok == 0 && o.unknown == 0 && ended > 0:
+		case o.ok == 0 && o.unknown == 0 && ended > 0 &&
+			// Who is busy tries again.
+			(o.last.item.Error != busy || !j.killed[o.last.call.Process]):
 			j.violated(o.last, "it was refused, and an end was committed under its claim")
 		case ended > 1:
 			j.violated(o.last, "%d ends were committed under one claim", ended)
