@@ -32,7 +32,8 @@ func (g *guard) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		procedure, asks := request.Spec().Procedure, g.asks(ctx)
 		ctx = withKey(ctx, request.Header(), callerOf(ctx).name(), procedure)
 		// What the call has done may be why it may not be made any more.
-		if err := g.may(asks, procedure, request.Any()); err != nil && !g.service.isAnswered(ctx) {
+		if err := g.may(asks, procedure, request.Any()); err != nil &&
+			!g.service.getsOnlyAnswer(ctx, request.Any()) {
 			return nil, asks.redacted(err, request.Any())
 		}
 		response, err := next(ctx, request)

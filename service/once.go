@@ -54,6 +54,13 @@ func (s *Service) isAnswered(ctx context.Context) bool {
 	return ok && of.response != nil
 }
 
+// getsOnlyAnswer reports whether a call does nothing but get the response of an earlier attempt,
+// since once finds it. A call that says that there was none, and a dry run, do not ask for it.
+func (s *Service) getsOnlyAnswer(ctx context.Context, request any) bool {
+	dry, ok := request.(interface{ GetDryRun() bool })
+	return !isFirst(ctx) && !(ok && dry.GetDryRun()) && s.isAnswered(ctx)
+}
+
 // once calls a verb. If the call has a key, its response is kept in the transaction of the verb,
 // and a call that is repeated takes effect once: it gets the response of the attempt that took
 // effect. That waits for attempts that are under way, since it finds what they have locked, or the
