@@ -59,12 +59,12 @@ func (a *asking) redacted(err error, request any) error {
 			len(left) < len(schedules.Names))
 	case errors.As(err, &argument):
 		of := *argument
-		if len(a.told([]stint.TaskID{of.ID}, request)) == 0 {
+		if len(a.told(err, []stint.TaskID{of.ID}, request)) == 0 {
 			of.ID = ""
 		}
 		return replaced(err, argument, &of, of.ID != argument.ID)
 	case errors.As(err, &cycle):
-		left := a.told(cycle.Path, request)
+		left := a.told(err, cycle.Path, request)
 		if len(left) == len(cycle.Path) || len(cycle.Path) == 0 {
 			return err
 		}
@@ -75,7 +75,7 @@ func (a *asking) redacted(err error, request any) error {
 	case errors.As(err, &dependencies):
 		return replaced(err, dependencies, a.redactedEdges(dependencies), false)
 	case errors.As(err, &tasks):
-		left := a.told(tasks.IDs, request)
+		left := a.told(err, tasks.IDs, request)
 		if errors.Is(tasks.Err, stint.ErrInvalidToken) && errors.Is(err, stint.ErrTaskNotFound) {
 			// Whether there is a task that is not the caller's.
 			return replaced(err, tasks, &stint.TaskError{IDs: left, Err: stint.ErrInvalidToken},
@@ -137,11 +137,13 @@ func (ids toldIDs) closed() []stint.TaskID {
 	return append(slices.Clone(ids), ids[0])
 }
 
-// told returns those of some tasks that the principal knows from its request, or may read.
-func (a *asking) told(ids []stint.TaskID, request any) toldIDs {
-	texts := textsOf(request)
+// told returns those of some tasks of an error that the principal knows from its request, or may
+// read.
+func (a *asking) told(err error, ids []stint.TaskID, request any) toldIDs {
+	linked := errors.Is(err, stint.ErrCycle) || errors.Is(err, stint.ErrPredecessorAborted)
+	named := namesIn(request, linked)
 	known := func(id stint.TaskID) bool {
-		return texts[string(id)] || a.hasStreamed(string(id)) || a.remembers(a.linked, string(id))
+		return named[string(id)] || a.hasStreamed(string(id)) || a.remembers(a.linked, string(id))
 	}
 	readable := a.readable(uniqueIDs(slices.DeleteFunc(slices.Clone(ids), known)))
 	return slices.DeleteFunc(slices.Clone(ids), func(id stint.TaskID) bool {
@@ -151,7 +153,7 @@ func (a *asking) told(ids []stint.TaskID, request any) toldIDs {
 
 // toldNames returns those of some schedules that the principal knows from its request.
 func (a *asking) toldNames(names []string, request any) []string {
-	known := textsOf(request)
+	known := namesIn(request, false)
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !known[name] })
 }
 
@@ -171,34 +173,49 @@ func (a *asking) readable(ids []stint.TaskID) map[stint.TaskID]bool {
 	return readable
 }
 
-// textsOf returns every text in a message, the IDs that it names among them.
-func textsOf(request any) map[string]bool {
-	texts := map[string]bool{}
+// namesIn returns the names of tasks and schedules in a message. Its other texts may be guesses of a
+// caller, who would learn by an error which of them is right. So may be the ID of a task beside a
+// token, for which no grant names IDs: those are left out, too, if a task was found by a link.
+func namesIn(request any, linked bool) map[string]bool {
+	names := map[string]bool{}
 	if message, ok := request.(proto.Message); ok {
-		addTexts(texts, message.ProtoReflect())
+		addNames(names, message.ProtoReflect(), linked)
 	}
-	return texts
+	return names
 }
 
-func addTexts(into map[string]bool, message protoreflect.Message) {
-	add := func(kind protoreflect.Kind, value protoreflect.Value) {
-		switch kind {
-		case protoreflect.StringKind:
-			into[value.String()] = true
-		case protoreflect.MessageKind:
-			addTexts(into, value.Message())
-		default: // no text
-		}
+// isName reports whether a field of a request holds names of tasks or schedules.
+func isName(field protoreflect.FieldDescriptor) bool {
+	switch field.Name() {
+	case "id", "ids", "name", "names", "after", "to_signal_after", "predecessor", "dependent",
+		"must_exist", "change", "retry", "abort", "delete":
+		return field.Kind() == protoreflect.StringKind
+	}
+	return false
+}
+
+func addNames(into map[string]bool, message protoreflect.Message, linked bool) {
+	if kind := message.Descriptor().Name(); linked && (kind == "Performance" || kind == "Return") {
+		return
 	}
 	for field, value := range fieldsOf(message) {
-		switch {
-		case field.IsMap(): // no map holds IDs
-		case field.IsList():
-			for i := range value.List().Len() {
-				add(field.Kind(), value.List().Get(i))
+		isMessage := field.Kind() == protoreflect.MessageKind
+		if field.IsMap() || !isMessage && !isName(field) {
+			continue
+		}
+		add := func(value protoreflect.Value) {
+			if isMessage {
+				addNames(into, value.Message(), linked)
+			} else {
+				into[value.String()] = true
 			}
-		default:
-			add(field.Kind(), value)
+		}
+		if !field.IsList() {
+			add(value)
+			continue
+		}
+		for i := range value.List().Len() {
+			add(value.List().Get(i))
 		}
 	}
 }

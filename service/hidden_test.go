@@ -477,6 +477,32 @@ func TestService_NamesNoHiddenTaskThatIsLinked(t *testing.T) {
 	}
 }
 
+// A caller who guesses the ID of a task that it must not learn of, in a text of its request that
+// need not be a name, is not told by an error that it has guessed right.
+// Proves G136.
+func TestService_ConfirmsNoGuessOfAHiddenTask(t *testing.T) {
+	t.Parallel()
+	r := startHidden(t)
+	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "eve/x", Action: "mail"},
+		{ID: "secret", Action: "ship", After: []stint.TaskID{"eve/x"}},
+		{ID: "eve/y", Action: "mail", After: []stint.TaskID{"secret"}},
+	}), nil)
+	const cycle = `{"depend":[{"predecessor":"eve/y","dependent":"eve/x"}],`
+	for _, guess := range []string{
+		`"insert":[{"id":"eve/n","action":"mail","text":"secret"}]}`,
+		`"insert":[{"id":"eve/n","action":"mail","key":"secret"}]}`,
+		`"abort":["eve/x"],"abort_status":"secret"}`,
+		`"return":[{"id":"secret","token":"` + nobodysToken + `","code":"completed"}]}`,
+	} {
+		_, answer := r.as("eve").post(t, "TaskService/Transact", cycle+guess)
+		if text := fmt.Sprint(answer); strings.Contains(text, "secret") ||
+			!strings.Contains(text, "form a cycle") {
+			t.Errorf("Transact with %s = %s, want a cycle without the guess", guess, text)
+		}
+	}
+}
+
 // That an ID is taken is all that whoever may insert tasks with it is told.
 // Proves G136.
 func TestInsertTasks_SaysOnlyThatAnIDIsTaken(t *testing.T) {
