@@ -6,13 +6,21 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/outage"
 )
 
-// answersMax is how many requests to [Service.Answers] are under way at a time.
-const answersMax = 8
+const (
+	// answersMax is how many answers to [Service.Answers] are under way at a time.
+	answersMax = 8
+
+	// answersHeldMax is how many requests are there at a time, and answerSentMax how long each may
+	// take to arrive: anybody may send them, and they are in memory as long.
+	answersHeldMax = 100
+	answerSentMax  = 10 * time.Second
+)
 
 // Answers returns a handler for those who answer external tasks that have an answer key, and who
 // need no other credential: people with a link, and systems that call back. Mount it where they
@@ -27,10 +35,21 @@ const answersMax = 8
 // has passed; 425 that it waits for other tasks, and can be answered later; 503 to try again. Each
 // task is answered once; a request that is repeated because its answer was lost gets 409.
 //
+// A hundred requests may be under way, each of 1 MiB, and take ten seconds to arrive.
+//
 // The actor of the task is then "answer".
 func (s *Service) Answers() http.Handler {
-	underWay := make(chan struct{}, answersMax)
+	held, underWay := make(chan struct{}, answersHeldMax), make(chan struct{}, answersMax)
 	return posted(s.timed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case held <- struct{}{}:
+			defer func() { <-held }()
+		default:
+			s.writeAnswered(w, errManyAnswers)
+			return
+		}
+		// Servers without deadlines do without.
+		_ = http.NewResponseController(w).SetReadDeadline(now().Add(answerSentMax))
 		answer, err := readAnswer(w, r)
 		select {
 		case underWay <- struct{}{}:
@@ -53,12 +72,16 @@ func (s *Service) Answers() http.Handler {
 	})))
 }
 
+var errManyAnswers = errors.New("too many answers are under way: try again")
+
 func (s *Service) writeAnswered(w http.ResponseWriter, err error) {
 	code, text := http.StatusOK, ""
 	var bad *requestError
 	var argument *stint.ArgumentError
 	switch {
 	case err == nil:
+	case errors.Is(err, errManyAnswers):
+		code, text = http.StatusServiceUnavailable, errManyAnswers.Error()
 	case errors.As(err, &bad):
 		code, text = http.StatusBadRequest, bad.text
 	case errors.Is(err, stint.ErrTaskNotFound), errors.Is(err, stint.ErrInvalidAnswerKey),

@@ -1,9 +1,11 @@
 package service_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/service"
 	"github.com/stint-tasks/stint/service/access"
 )
@@ -193,5 +196,41 @@ func TestAnswers_RefuseWhatTheyCannotRead(t *testing.T) {
 	}
 	if err == nil {
 		_ = response.Body.Close()
+	}
+}
+
+// Whoever sends many requests at once, or slowly, keeps no more than a hundred of them in memory.
+func TestAnswers_HoldFewRequests(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	_, address := answering(t)
+	r := &running{address: address}
+	var slow []net.Conn
+	for range 100 {
+		conn := r.dial(t)
+		slow = append(slow, conn)
+		_, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: stint\r\nContent-Type: "+form+
+			"\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n")
+		wantErr(t, "Write", err, nil)
+		response, err := bufio.NewReader(conn).ReadString('\n') // it is being read
+		if err != nil || !strings.Contains(response, "100 Continue") {
+			t.Fatalf("a request is answered by %q, %v", response, err)
+		}
+	}
+	const whole = "id=a&code=completed&key=0123456789abcdef"
+	if code, problem := send(t, address, form, whole); code != http.StatusServiceUnavailable {
+		t.Errorf("one more is answered by %d %s", code, problem)
+	}
+	for _, conn := range slow {
+		wantErr(t, "Close", conn.Close(), nil)
+	}
+	for end := time.Now().Add(patience); ; {
+		code, problem := send(t, address, form, whole)
+		if code == http.StatusNotFound {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("when they have gone, one is answered by %d %s", code, problem)
+		}
 	}
 }
