@@ -191,7 +191,7 @@ func (s *attendance) note(message *stintv1.AttendRequest) error {
 	for _, task := range done {
 		delete(s.held, task.Token)
 	}
-	if len(s.held) > heldMax {
+	if len(s.held)+len(s.lost) > heldMax { // what it has lost it may not read
 		return &stint.ArgumentError{
 			Argument: "held", Index: -1, Err: stint.ErrTooLarge,
 			Problem: fmt.Sprintf("an actor may hold %d tasks at a time", heldMax),
