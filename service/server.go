@@ -7,6 +7,8 @@ import (
 
 const (
 	headerMax = 5 * time.Second
+	// headerBytesMax is the size of the header of a request: a JSON Web Token has 16 KiB at most.
+	headerBytesMax = 64 << 10
 	// pingAfter is how long a connection may be silent before it is asked for a sign of life, and
 	// how long the answer may take. So a stream ends within two seconds of a frozen network.
 	pingAfter = time.Second
@@ -31,7 +33,7 @@ func NewServer(s *Service) *http.Server {
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
 		Handler: s, Protocols: protocols, ReadHeaderTimeout: headerMax,
-		IdleTimeout: idleMax,
+		IdleTimeout: idleMax, MaxHeaderBytes: headerBytesMax,
 		HTTP2: &http.HTTP2Config{
 			SendPingTimeout: pingAfter, PingTimeout: pingAfter,
 			MaxConcurrentStreams:          callsPerConnection,

@@ -225,3 +225,14 @@ func (s *sending) Read(into []byte) (int, error) {
 	s.given += n
 	return n, nil
 }
+
+// A header that is far longer than any of a client is refused, before anybody is asked who calls.
+func TestNewServer_RefusesLongHeaders(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.token = strings.Repeat("x", 100<<10)
+	code, text := r.send(t, "TaskService/GetStats", "application/json", strings.NewReader("{}"))
+	if code != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header of 100 KiB is answered by %d %.100s", code, text)
+	}
+}

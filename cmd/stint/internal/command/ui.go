@@ -162,12 +162,12 @@ func (p *program) uiOptions(title string, db *database, changes bool) (ui.Option
 
 // serve serves a handler until ctx ends.
 func (s *uiSetup) serve(ctx context.Context, listening net.Listener, pages http.Handler) error {
-	const headerMax, stopMax = 10 * time.Second, 2 * time.Second
+	const headerMax, stopMax, idleMax = 10 * time.Second, 2 * time.Second, 3 * time.Minute
 	if !s.insecure {
 		pages = fromThisMachine(pages, "stint ui --insecure answers others, too")
 	}
 	server := &http.Server{
-		Handler: pages, ReadHeaderTimeout: headerMax,
+		Handler: pages, ReadHeaderTimeout: headerMax, IdleTimeout: idleMax,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 	ended := make(chan error, 1)

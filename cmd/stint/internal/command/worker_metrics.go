@@ -69,9 +69,9 @@ func (m *metricsFlags) serve(
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, // those of the worker need no database
 	}))
-	const headersMax = 10 * time.Second
+	const headersMax, idleMax = 10 * time.Second, 3 * time.Minute
 	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: headersMax,
+		Handler: mux, ReadHeaderTimeout: headersMax, IdleTimeout: idleMax,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	if !m.insecure {
