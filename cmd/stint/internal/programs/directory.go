@@ -16,7 +16,9 @@ import (
 
 const (
 	resultBytesMax = 64 << 20 // what the store takes
-	statusBytesMax = 64 << 10
+	// resolvedBytesMax is how long the results may be that stand in a body in place of references.
+	resolvedBytesMax = 2 * resultBytesMax
+	statusBytesMax   = 64 << 10
 
 	// killGrace is how long a program that was told to end may take.
 	killGrace = 5 * time.Second

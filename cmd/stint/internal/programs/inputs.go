@@ -85,13 +85,17 @@ func encode(value any) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// resolve replaces the references in a JSON body by the results of predecessors.
+// errLargeBody reports a body in which the same results stand so often that it is too large.
+var errLargeBody = errors.New("too large with the results that it refers to")
+
+// resolve replaces the references in a JSON body by the results of predecessors, unless these have
+// more than resolvedBytesMax.
 func resolve(body []byte, predecessors []stint.Input) ([]byte, error) {
 	quoted := []byte(`"` + referenceKey + `"`)
 	if len(predecessors) == 0 || !bytes.Contains(body, quoted) || !json.Valid(body) {
 		return body, nil
 	}
-	r := resolver{results: make(map[string]any, len(predecessors))}
+	r := resolver{results: make(map[string]any, len(predecessors)), left: resolvedBytesMax}
 	for _, p := range predecessors {
 		r.results[string(p.ID)] = asJSON(p.Result)
 	}
@@ -103,6 +107,8 @@ func resolve(body []byte, predecessors []stint.Input) ([]byte, error) {
 	}
 	value = r.resolve(value)
 	switch {
+	case r.left < 0:
+		return nil, fmt.Errorf("%w: more than %d bytes", errLargeBody, resolvedBytesMax)
 	case r.unknown != nil:
 		return nil, fmt.Errorf("body refers to the result of task %.80q, "+
 			"which is none of those that this one waited for", *r.unknown)
@@ -116,6 +122,7 @@ type resolver struct {
 	results map[string]any
 	found   bool
 	unknown *string
+	left    int // bytes that results may still have
 }
 
 func (r *resolver) resolve(value any) any {
@@ -131,6 +138,9 @@ func (r *resolver) resolve(value any) any {
 				r.unknown = &id
 			}
 			r.found = true
+			if r.left -= sizeOf(result); r.left < 0 {
+				return nil
+			}
 			return result
 		}
 		for key := range value {
@@ -138,4 +148,17 @@ func (r *resolver) resolve(value any) any {
 		}
 	}
 	return value
+}
+
+// sizeOf is about how long a result is in JSON.
+func sizeOf(result any) int {
+	switch result := result.(type) {
+	case json.RawMessage:
+		return len(result)
+	case map[string]string:
+		return len(result["$base64"])
+	case string:
+		return len(result)
+	}
+	return 0
 }

@@ -42,7 +42,10 @@ func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Resu
 		inputs = fromShards(inputs)
 	}
 	body, err := resolve(task.Body, inputs)
-	if err != nil {
+	switch {
+	case errors.Is(err, errLargeBody):
+		return worker.Result{}, worker.Abort(err)
+	case err != nil:
 		return worker.Result{}, err // a newer worker may understand it
 	}
 	inputsPath, err := writeInputs(inputs)

@@ -3,6 +3,7 @@
 package programs
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -252,5 +253,27 @@ func TestResolve_LeavesOtherBodiesAlone(t *testing.T) {
 	const body = `{"$result": "b"}`
 	if got, err := resolve([]byte(body), nil); err != nil || string(got) != body {
 		t.Errorf("resolve(%s) = %s, %v, where there are no inputs", body, got, err)
+	}
+}
+
+// A small body that names a result many times makes no large one: its task is aborted.
+func TestResolve_BoundsWhatReferencesMake(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const result, within = 1 << 20, resolvedBytesMax / (1 << 20)
+	for _, of := range [][]byte{
+		[]byte(`"` + strings.Repeat("x", result-len(`""`)) + `"`), // JSON
+		[]byte(strings.Repeat("x", result)), bytes.Repeat([]byte{0xff}, result),
+	} {
+		inputs := []stint.Input{{ID: "a", Result: of}}
+		body := func(n int) []byte {
+			return []byte("[" + strings.Repeat(`{"$result":"a"},`, n-1) + `{"$result":"a"}]`)
+		}
+		if got, err := resolve(body(within/2), inputs); err != nil || len(got) < within/2*result {
+			t.Errorf("resolve = %d bytes, %v", len(got), err)
+		}
+		if got, err := resolve(body(within+1), inputs); !errors.Is(err, errLargeBody) {
+			t.Errorf("resolve = %d bytes, %v, want a refusal", len(got), err)
+		}
 	}
 }
