@@ -173,8 +173,8 @@ func (a *asking) readable(ids []stint.TaskID) map[stint.TaskID]bool {
 	return readable
 }
 
-// namesIn returns the names of tasks and schedules in a message. Its other texts may be guesses of a
-// caller, who would learn by an error which of them is right. So may be the ID of a task beside a
+// namesIn returns the names of tasks and schedules in a message. Its other texts may be guesses of
+// a caller, who would learn by an error which of them is right. So may be the ID of a task beside a
 // token, for which no grant names IDs: those are left out, too, if a task was found by a link.
 func namesIn(request any, linked bool) map[string]bool {
 	names := map[string]bool{}

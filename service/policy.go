@@ -187,6 +187,10 @@ func (a *asking) mayInsertAll(tasks []*stintv1.Task) error {
 		return a.mayNot("%s tasks", access.Insert)
 	}
 	for _, task := range tasks {
+		if !a.mayFailFast(task) {
+			return a.mayNot("%s task %q with fail_fast, which aborts others: it needs %s of all "+
+				"that it may %s", access.Insert, task.GetId(), access.Control, access.ReadBodies)
+		}
 		if !a.mayInsertOne(task) {
 			return a.mayNot("%s task %q with action %q", access.Insert, task.GetId(),
 				task.GetAction())
@@ -200,8 +204,15 @@ func (a *asking) mayInsertAll(tasks []*stintv1.Task) error {
 // what relays perform.
 func (a *asking) mayInsertOne(task *stintv1.Task) bool {
 	action, id := task.GetAction(), task.GetId()
-	return a.principal.May(access.Insert, action, id) &&
+	return a.principal.May(access.Insert, action, id) && a.mayFailFast(task) &&
 		(!shards.IsOwnAction(action) || shards.IsOwn(stint.TaskID(id))) && a.mayBeRelay(action, id)
+}
+
+// mayFailFast reports whether the principal may have a task abort what only this one needs: those
+// are tasks that it waits for, now or later, if only through others. So whoever may make tasks wait
+// for a task must be allowed to abort it.
+func (a *asking) mayFailFast(task *stintv1.Task) bool {
+	return !task.GetFailFast() || a.principal.MayWherever(access.Control, access.ReadBodies)
 }
 
 // mayBeRelay reports whether the principal may do with a task what clusters do with their own: only
@@ -414,7 +425,9 @@ func (a *asking) mayAnswer(r *stintv1.AnswerTasksRequest) error {
 			return a.mayNot("%s task %q, which is one of a cluster's own", access.Answer, id)
 		}
 	}
-	return a.mayChange(access.Answer, ids)
+	as := *a // a grant for another actor does not count
+	as.principal = a.principal.As(r.GetActor())
+	return as.mayChange(access.Answer, ids)
 }
 
 // mayList returns an error unless the principal may see every task that a list may have. A list

@@ -15,9 +15,15 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"chain", `{"tasks":[{"id":"shop/5","action":"mail","when":[{"after":"shop/mail"}]}]}`},
 			{"shop", `{"tasks":[{"id":"shop/6","action":"mail","when_any":[{"after":"shop/7"}]},` +
 				`{"id":"shop/7","action":"mail"}]}`},
-			{"root", `{"tasks":[{"action":"mail"}]}`},
+			{"root", `{"tasks":[{"action":"mail","fail_fast":true}]}`},
+			{"chain", `{"tasks":[{"id":"shop/8","action":"mail","fail_fast":true,` +
+				`"after":["shop/mail"]}]}`},
+			{"spy", `{"tasks":[{"id":"1","action":"spy","after":["shop/mail"]}]}`},
 		},
 		[]call{
+			{"spy", `{"tasks":[{"id":"2","action":"spy","fail_fast":true,` +
+				`"after":["shop/mail"]}]}`},
+			{"spy", `{"tasks":[{"id":"2","action":"spy","fail_fast":true}]}`},
 			{"mailer", `{"tasks":[{"id":"shop/1","action":"mail"}]}`},
 			{"shop", `{"tasks":[{"id":"other/1","action":"mail"}]}`},
 			{"shop", `{"tasks":[{"action":"mail"}]}`},
@@ -107,8 +113,11 @@ var calls = map[string]struct{ allowed, refused []call }{
 		[]call{
 			{"clerk", `{"actor":"clerk-1","answers":[{"id":"shop/ask","code":"completed"}]}`},
 			{"root", `{"actor":"x","answers":[{"id":"other/ask","code":"aborted"}]}`},
+			{"agent", `{"actor":"ann","answers":[{"id":"shop/ask","code":"completed"}]}`},
 		},
 		[]call{
+			{"agent", `{"actor":"bob","answers":[{"id":"shop/ask","code":"completed"}]}`},
+			{"agent", `{"actor":"ann","answers":[{"id":"other/ask","code":"completed"}]}`},
 			{"clerk", `{"actor":"ann","answers":[{"id":"shop/ask","code":"completed"}]}`},
 			{"clerk", `{"actor":"clerk-1","answers":[{"id":"other/ask","code":"completed"}]}`},
 			{"shop", `{"actor":"clerk-1","answers":[{"id":"shop/ask","code":"completed"}]}`},
@@ -125,6 +134,7 @@ var calls = map[string]struct{ allowed, refused []call }{
 		},
 		[]call{
 			{"mailer", `{}`},
+			{"spy", `{"tasks":[{"shard":"1","task":{"action":"spy","fail_fast":true}}]}`},
 			{"shop", `{"tasks":[{"shard":"1","task":{"id":"other/1","action":"mail"}}]}`},
 			{"shop", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"ship"}}]}`},
 			{"chain", `{"tasks":[{"shard":"1","task":{"id":"shop/1","action":"mail",` +
@@ -270,6 +280,8 @@ var calls = map[string]struct{ allowed, refused []call }{
 				`"tasks":[{"action":"mail"}]}]}`},
 			{"shop", `{"schedules":[` + nightly +
 				`,"overlap":"wait","tasks":[{"action":"mail"}]}]}`},
+			{"spy", `{"schedules":[` + nightly +
+				`,"tasks":[{"action":"spy","fail_fast":true}]}]}`},
 			{"reader", `{}`},
 		},
 	},

@@ -20,8 +20,9 @@ import (
 )
 
 // shop may do everything with tasks shop/… of the actions mail and bill, but see no bodies. mailer
-// owns tasks with the action mail. reader sees all of one action. clerk answers tasks shop/….
-// nightly is the beginning of a schedule.
+// owns tasks with the action mail. reader sees all of one action. clerk answers tasks shop/…, and
+// agent some tasks as one actor, and others as another. spy inserts and controls tasks of its own,
+// and reads all mails. nightly is the beginning of a schedule.
 const nightly = `{"name":"shop/nightly","spec":"@daily"`
 
 const grants = `
@@ -51,6 +52,20 @@ clerk:
     actions: [stint.External]
     ids: ["shop/*"]
     actors: ["clerk-*"]
+agent:
+  - verbs: [answer]
+    actions: [stint.External]
+    ids: ["shop/*"]
+    actors: [ann]
+  - verbs: [answer]
+    actions: [stint.External]
+    ids: ["other/*"]
+    actors: [bob]
+spy:
+  - verbs: [insert, control]
+    actions: [spy]
+  - verbs: [read-bodies]
+    actions: [mail]
 keeper:
   - verbs: [read, control]
     actions: ["*"]

@@ -188,6 +188,7 @@ func (a *asking) mayRun(schedule *stintv1.Schedule) error {
 	below := schedule.GetName() + "/"
 	for _, task := range schedule.GetTasks() {
 		if !a.principal.MayBelow(access.Insert, task.GetAction(), below) ||
+			!a.mayFailFast(task) ||
 			shards.IsOwnAction(task.GetAction()) || !a.mayBeRelay(task.GetAction(), below) {
 			return a.mayNot("%s tasks %q with action %q by a schedule", access.Insert, below+"…",
 				task.GetAction())

@@ -24,6 +24,15 @@ auditor:
     actions: [bill, "ship"]
   - verbs: [read]
     actions: [mail/send]
+operator:
+  - verbs: [read-bodies]
+    actions: ["mail/a*", bill]
+    ids: [shop/1, "shop/2*"]
+  - verbs: [control]
+    actions: ["mail/*"]
+  - verbs: [control]
+    actions: [bill]
+    ids: ["shop/*"]
 root:
   - verbs: ["*"]
     actions: ["*"]
@@ -45,6 +54,7 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 	all := parse(t, grants)
 	mailer, shop := all.Principal("mailer"), all.Principal("shop")
 	auditor, root, nobody := all.Principal("auditor"), all.Principal("root"), all.Principal("x")
+	operator := all.Principal("operator")
 	var anyone *access.Principal
 	for _, c := range []struct {
 		name      string
@@ -77,13 +87,20 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 		{"read all of another action", auditor.MayAllOf(access.Read, []string{"bill", "x"}), false},
 		{"insert all, but some IDs only", shop.MayAllOf(access.Insert, []string{"bill"}), false},
 		{"control all without the verb", auditor.MayAllOf(access.Control, []string{"bill"}), false},
+		{"control what it reads", operator.MayWherever(access.Control, access.ReadBodies), true},
+		{"read what it controls", operator.MayWherever(access.ReadBodies, access.Control), false},
+		{"control what others read", auditor.MayWherever(access.Control, access.Read), false},
+		{"insert what it controls", shop.MayWherever(access.Insert, access.Control), true},
+		{"own as the first actor", mailer.As("mailer-1").May(access.Own, "post", ""), true},
+		{"own as the second actor", mailer.As("mailer-2").May(access.Own, "post", ""), false},
 		{"everything", root.MayList(nil, "") && root.MayByID(access.Control, "x") &&
 			root.MayOwn("a", []string{"b"}) && root.Has(access.TaskStore), true},
 		{"nothing", nobody.Has(access.Insert) || nobody.Has(access.Own) ||
 			nobody.MayList([]string{"bill"}, "x") || nobody.MayOwn("", nil), false},
 		{"what everybody may", nobody.Has(access.Metrics) && mailer.Has(access.Metrics), true},
 		{"without a principal", anyone.Has(access.Own) && anyone.MayList(nil, "") &&
-			anyone.MayByID(access.Read, "a"), true},
+			anyone.MayByID(access.Read, "a") && anyone.As("a").Has(access.Own) &&
+			anyone.MayWherever(access.Control, access.Read), true},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)

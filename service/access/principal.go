@@ -1,6 +1,9 @@
 package access
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // A Principal is somebody who calls a service. The nil Principal may do everything: it calls a
 // service that asks nobody who he is.
@@ -64,6 +67,53 @@ func (p *Principal) MayOwn(actor string, actions []string) bool {
 
 // MayAnswer reports whether the principal may answer some external tasks as an actor.
 func (p *Principal) MayAnswer(actor string) bool { return p.mayAs(Answer, actor) }
+
+// As returns the principal with the grants alone that allow something as an actor.
+func (p *Principal) As(actor string) *Principal {
+	if p == nil {
+		return nil
+	}
+	as := &Principal{Name: p.Name}
+	for _, g := range p.Grants {
+		if fits(anyOr(g.Actors), actor) {
+			as.Grants = append(as.Grants, g)
+		}
+	}
+	return as
+}
+
+// MayWherever reports whether the principal may do one thing wherever it may do another. A grant of
+// one counts if it alone covers an item of each list of the other.
+func (p *Principal) MayWherever(verb, other Verb) bool {
+	if p == nil {
+		return true
+	}
+	for i := range p.Grants {
+		g := &p.Grants[i]
+		if !g.allows(other) {
+			continue
+		}
+		for _, action := range g.Actions {
+			for _, id := range anyOr(g.IDs) {
+				if !p.some(func(of *Grant) bool {
+					return of.allows(verb) && covers(of.Actions, action) && covers(anyOr(of.IDs), id)
+				}) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// covers reports whether every name that fits a pattern fits one of some others.
+func covers(patterns []string, pattern string) bool {
+	beginning, prefix := strings.CutSuffix(pattern, "*")
+	if !prefix {
+		return fits(patterns, pattern)
+	}
+	return slices.ContainsFunc(patterns, func(other string) bool { return within(other, beginning) })
+}
 
 func (p *Principal) mayAs(verb Verb, actor string) bool {
 	return p.some(func(g *Grant) bool { return g.allows(verb) && fits(anyOr(g.Actors), actor) })
