@@ -57,7 +57,7 @@ func TestOverview_SaysWhatNeedsAttention(t *testing.T) {
 		"print is behind: 40 tasks ready, the oldest for 2m00s; its limit is full; " +
 			"3 parked by limits, pauses or turns of their keys.",
 		"report is paused: 3 tasks ready.",
-		"7 tasks wait for an answer from outside.",
+		"7 tasks wait for an answer from outside, the oldest for 1h00m.",
 	}
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		t.Errorf("the page says\n%q, want\n%q", got, want)

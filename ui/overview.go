@@ -18,7 +18,7 @@ type overviewData struct {
 	States    []show.Tally
 	All       int64
 	Spark     charts.Spark
-	Notices   []notices.Notice
+	Notices   []noticeRow
 	LastCheck *checkSaid // nil if nobody can have the store checked
 	Actions   []actionRow
 	More      int // actions
@@ -36,16 +36,10 @@ func overviewPage(h *Handler, r *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	attention := notices.Of(stats, found.Problems, actors, h.answersFrom(), r.partly)
-	if h.asked.ShardCounts != nil {
-		each, err := h.asked.ShardCounts.Get(ctx)
-		if err != nil {
-			return view{}, err
-		}
-		attention = notices.WorstFirst(append(notices.OfErrors(found.Problems),
-			notices.OfShards(each, actors, h.answersFrom())...))
+	attention, err := h.attention(r, stats, &found, actors)
+	if err != nil {
+		return view{}, err
 	}
-	attention = notices.WorstFirst(append(attention, notices.OfHidden(found.Hidden(stats))...))
 	data := overviewData{
 		Partly: r.partly,
 		States: show.Tallies(stats), Spark: h.asked.Rates.Spark(), Now: r.now,

@@ -216,6 +216,12 @@ func (w *Walk) Cursor() string {
 	}
 }
 
+// ScheduledAfter is the cursor of a list of scheduled tasks alone, behind those that are due by a
+// time.
+func ScheduledAfter(at time.Time) string {
+	return fmt.Sprintf("0/%d/%d/0", int64(math.MaxInt64), at.UnixMicro())
+}
+
 // goOn moves a walk that is not in the order of IDs to the cursor of an earlier such walk. It
 // reports whether that is one.
 func (w *Walk) goOn(after string) bool {

@@ -26,6 +26,8 @@ type Troubles struct {
 	Full bool
 	// Alike are the first tasks of each group of errors.
 	Alike map[string][]stint.TaskInfo
+	// Strays are scheduled tasks at which to look.
+	Strays Strays
 }
 
 // Hidden are the actions with aborted tasks of which no group of errors tells, since there are so

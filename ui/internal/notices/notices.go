@@ -20,8 +20,13 @@ type Notice struct {
 	What  show.Sentence
 	Where string // a page that tells more
 	Key   string // what tells it from the others
+	Mend  Mend
 	age   time.Duration
 }
+
+// A Mend is a change that mends what a notice tells of, by the name that forms have for it, and of
+// what. It is zero where there is none.
+type Mend struct{ Do, Action, LimitKey, Schedule string }
 
 const (
 	// readyLong is for how long a task may be ready before somebody should know.
@@ -30,11 +35,11 @@ const (
 	behindLong = 10 * time.Minute
 	// pruningLong is how far pruning may be behind: half a minute is usual.
 	pruningLong = 5 * time.Minute
-	// noticesMax is how many notices of a kind there are.
-	noticesMax = 5
+	// Most is how many notices of a kind there are.
+	Most = 5
 )
 
-// Of says what needs attention, the worst first.
+// Of says what counts and errors tell of, the worst first.
 func Of(
 	stats stint.Stats, found stint.Problems, actors []stint.ActorInfo, answersFrom string,
 	partly bool,
@@ -60,8 +65,9 @@ func Of(
 				verb = " waits"
 			}
 			paused = append(paused, Notice{
-				What: show.Say(waits + verb + " for an answer " + answersFrom + "."), Where: page,
-				Key: "answers",
+				What: show.Say(waits + verb + " for an answer " + answersFrom + ", the oldest for " +
+					display.Span(a.OldestReady) + "."),
+				Where: page, Key: "answers",
 			})
 		case a.Action == stint.External || a.Action == stint.Spontaneous:
 		case a.Paused:
@@ -78,15 +84,15 @@ func Of(
 			})
 		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
 			stuck = append(stuck, Notice{
-				Where: page, Key: "late " + a.Action, age: a.OldestReady,
+				Where: page, Key: "late " + a.Action, age: a.OldestReady, Mend: mendOf(a),
 				What: show.Say(show.Action(a.Action), " is behind: "+waits+" ready, the oldest "+
 					"for "+display.Span(a.OldestReady)+heldUp(a)+"."),
 			})
 		}
 	}
 	slices.SortStableFunc(stuck, func(a, b Notice) int { return cmp.Compare(b.age, a.age) })
-	all = append(all, atMost(stuck, "actions wait")...)
-	all = append(all, atMost(paused, "actions are paused")...)
+	all = append(all, atMost(stuck, "actions wait", "actions")...)
+	all = append(all, atMost(paused, "actions are paused", "actions")...)
 	if stats.PruningBehind > pruningLong {
 		all = append(all, Notice{
 			Bad: true, Key: "pruning",
@@ -95,6 +101,14 @@ func Of(
 		})
 	}
 	return WorstFirst(all)
+}
+
+// mendOf is to set the limits of an action, if its limit is full.
+func mendOf(a *stint.ActionStats) (m Mend) {
+	if IsFull(a) {
+		m = Mend{Do: "limit", Action: a.Action}
+	}
+	return m
 }
 
 // heldUp says what holds tasks of an action up, as far as counts tell.
@@ -129,13 +143,13 @@ func WorstFirst(all []Notice) []Notice {
 }
 
 // atMost names some notices, and says how many more there are, if it is more than one.
-func atMost(all []Notice, kind string) []Notice {
-	if len(all) <= noticesMax+1 {
+func atMost(all []Notice, kind, where string) []Notice {
+	if len(all) <= Most+1 {
 		return all
 	}
-	return append(all[:noticesMax:noticesMax], Notice{
-		What: show.Say(fmt.Sprintf("%d more %s.", len(all)-noticesMax, kind)), Where: "actions",
-		Key: "more " + kind, Bad: all[noticesMax].Bad,
+	return append(all[:Most:Most], Notice{
+		What: show.Say(fmt.Sprintf("%d more %s.", len(all)-Most, kind)), Where: where,
+		Key: "more " + kind, Bad: all[Most].Bad,
 	})
 }
 
@@ -152,7 +166,7 @@ func OfHidden(hidden []ask.HiddenAction) (all []Notice) {
 				" aborted, of which no group of errors tells: others failed too often since."),
 		})
 	}
-	return atMost(all, "actions have aborted tasks of which no group tells")
+	return atMost(all, "actions have aborted tasks of which no group tells", "actions")
 }
 
 // OfErrors are the largest groups of errors.
@@ -192,7 +206,7 @@ func OfShards(
 	for i := range found {
 		for _, n := range Of(found[i].Stats, stint.Problems{}, actors, answersFrom, false) {
 			n.What = append(show.Say(display.Text(found[i].Shard)+": "), n.What...)
-			n.Key = found[i].Shard + " " + n.Key
+			n.Key, n.Mend = found[i].Shard+" "+n.Key, Mend{} // its own pages mend it
 			if n.Where != "" {
 				n.Where = ask.ShardFolder(found[i].Shard) + n.Where
 			}

@@ -1,0 +1,60 @@
+package ui
+
+import (
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui/internal/ask"
+	"github.com/stint-tasks/stint/ui/internal/notices"
+)
+
+// A noticeRow is something that needs attention, and what mends it.
+type noticeRow struct {
+	notices.Notice
+	Offer *offer // nil if the pages do not mend it
+}
+
+// attention is what needs attention, the worst first.
+func (h *Handler) attention(
+	r *request, stats stint.Stats, found *ask.Troubles, actors []stint.ActorInfo,
+) (rows []noticeRow, err error) {
+	ctx := r.Context()
+	var all []notices.Notice
+	if h.asked.ShardCounts != nil {
+		each, err := h.asked.ShardCounts.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(notices.OfErrors(found.Problems),
+			notices.OfShards(each, actors, h.answersFrom())...)
+	} else {
+		all = notices.Of(stats, found.Problems, actors, h.answersFrom(), r.partly)
+		all = notices.Instead(all, h.pauseNotices(r, stats))
+		var schedules []stint.ScheduleInfo
+		if h.asked.Schedules != nil {
+			schedules, _ = h.asked.Schedules.Get(ctx) // their page says why there are none
+		}
+		all = append(all, notices.OfMaintenance(
+			found.Strays, found.Problems, schedules, r.now)...)
+		all = append(all, notices.OfUnwatched(found.Problems, r.now)...)
+		all = append(all, notices.OfFar(found.Strays, r.now)...)
+	}
+	all = append(all, notices.OfHidden(found.Hidden(stats))...)
+	all = notices.Instead(all, notices.OfCascades(h.asked.Cascades(ctx, stats, found)))
+	for _, n := range notices.WorstFirst(all) {
+		row := noticeRow{Notice: n}
+		if m := n.Mend; m.Do != "" {
+			t := target{action: m.Action, key: m.LimitKey, schedule: m.Schedule}
+			row.Offer = h.offer(r, append(t.fields(), field{"back", here(r)}), m.Do)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// pauseNotices say what is paused, by whom and why.
+func (h *Handler) pauseNotices(r *request, stats stint.Stats) []notices.Notice {
+	pauses := h.asked.Pauses(r.Context(), stats)
+	for i := range pauses[:min(len(pauses), notices.Most+1)] {
+		h.asked.NotePause(r.Context(), &pauses[i])
+	}
+	return notices.OfPauses(pauses, r.now)
+}

@@ -1,0 +1,136 @@
+package notices
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/ask"
+	"github.com/stint-tasks/stint/ui/internal/show"
+)
+
+const (
+	// maintainedWithin is how late what stores do by the way may be: a second is usual.
+	maintainedWithin = time.Minute
+	// leaseLong is for how long a task may stay with an owner that nobody watches.
+	leaseLong = 15 * time.Minute
+)
+
+// OfCascades are tasks that were aborted because others were.
+func OfCascades(cascades []ask.Cascade) (all []Notice) {
+	for _, c := range cascades {
+		number := display.Count(int64(c.Tasks), "task")
+		if c.OrMore {
+			number = "at least " + number
+		}
+		verb := " were"
+		if c.Tasks == 1 {
+			verb = " was"
+		}
+		all = append(all, Notice{
+			Bad: true, Where: show.Link("task", "id", string(c.Example)), Key: "hidden " + c.Action,
+			What: show.Say(show.Action(c.Action), ": "+number+verb+
+				" aborted because others were, on which they depend."),
+		})
+	}
+	return all
+}
+
+// OfFar are tasks that start so late that it may be a mistake.
+func OfFar(strays ask.Strays, now time.Time) []Notice {
+	n := len(strays.Far)
+	if n == 0 {
+		return nil
+	}
+	verb, what := " are", display.Count(int64(n), "task")
+	if n == 1 {
+		verb = " is"
+	}
+	last := &strays.Far[n-1]
+	return []Notice{{
+		Where: strays.FarLink, Key: "far",
+		What: show.Say(what+verb+" scheduled for more than a year from now: ",
+			show.Part{
+				Text: display.Text(string(last.ID)), Link: show.Link("task", "id", string(last.ID)),
+			}, " starts ", show.NewMoment(last.NotBefore, now), "."),
+	}}
+}
+
+// OfUnwatched are tasks that stay long with owners that may be gone.
+func OfUnwatched(found stint.Problems, now time.Time) []Notice {
+	long := slices.DeleteFunc(slices.Clone(found.Unwatched), func(task stint.TaskInfo) bool {
+		return !task.LeaseUntil.IsZero() && task.LeaseUntil.Sub(now) < leaseLong
+	})
+	if len(long) == 0 {
+		return nil
+	}
+	verb := "s are"
+	if len(long) == 1 {
+		verb = " is"
+	}
+	said := []any{display.Number(int64(len(long))) + " task" + verb + " owned by processes that " +
+		"nobody watches: if they are gone, "}
+	if first := long[0].LeaseUntil; first.IsZero() {
+		said = append(said, "they keep them for ever.")
+	} else {
+		said = append(said, "the last lease expires ", show.NewMoment(first, now), ".")
+	}
+	return []Notice{{Where: "actors", Key: "unwatched", What: show.Say(said...)}}
+}
+
+// OfMaintenance says that no store does what happens by the way, if something is late that takes a
+// second where one does.
+func OfMaintenance(
+	strays ask.Strays, found stint.Problems, schedules []stint.ScheduleInfo, now time.Time,
+) []Notice {
+	late := func(t time.Time) bool { return !t.IsZero() && now.Sub(t) > maintainedWithin }
+	var first time.Time
+	var what []string
+	note := func(n int, one, many string, since time.Time) {
+		if n == 0 {
+			return
+		}
+		text := display.Number(int64(n)) + " " + many
+		if n == 1 {
+			text = "a " + one
+		}
+		what = append(what, text)
+		if first.IsZero() || since.Before(first) {
+			first = since
+		}
+	}
+	if strays.Due != nil && late(strays.Due.NotBefore) {
+		note(1, "scheduled task has not become ready", "", strays.Due.NotBefore)
+	}
+	expired, since := 0, now
+	for i := range found.Slow {
+		if t := found.Slow[i].LeaseUntil; late(t) {
+			expired++
+			if t.Before(since) {
+				since = t
+			}
+		}
+	}
+	note(expired, "lease has expired and is held", "leases have expired and are held", since)
+	missed, since := 0, now
+	for i := range schedules {
+		if t := schedules[i].NextAt; late(t) && schedules[i].PausedSince.IsZero() {
+			missed++
+			if t.Before(since) {
+				since = t
+			}
+		}
+	}
+	note(missed, "schedule has not inserted its tasks", "schedules have not inserted their tasks",
+		since)
+	if len(what) == 0 {
+		return nil
+	}
+	return []Notice{{
+		Bad: true, Key: "maintenance",
+		What: show.Say("Nobody maintains the store, it seems, since ", show.NewMoment(first, now),
+			": "+strings.Join(what, ", ")+". A program with a store does, such as a worker."),
+	}}
+}
