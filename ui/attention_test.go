@@ -89,7 +89,8 @@ func TestOverview_NamesWhatWaitsInSilence(t *testing.T) {
 	tasks := []stint.Task{
 		{ID: "soon", Action: "mail", NotBefore: now.Add(300 * 24 * time.Hour)},
 		{ID: "far", Action: "mail", NotBefore: now.Add(4000 * 24 * time.Hour)},
-		{ID: "render", Action: "render"}, {ID: "long", Action: "scan"},
+		{ID: "render", Action: "render"},
+		{ID: "long", Action: "scan"},
 		{ID: "brief", Action: "scan"},
 	}
 	for i := range 90 {

@@ -106,6 +106,45 @@ function patchAttributes(old, next) {
 	}
 }
 
+// Rows that are chosen from, by boxes or buttons, stay where they are: none goes or comes under the
+// mouse. What is new is announced, and comes when it is asked for.
+
+let wanted = false; // somebody has asked for what is new
+
+// hold gives what is next the rows of this page, as they are now.
+function hold(next) {
+	const here = document.querySelector("tbody[data-hold]");
+	const show = document.querySelector("[data-news] button");
+	if (!here) return;
+	if (wanted) {
+		wanted = false;
+		show.hidden = true;
+		return;
+	}
+	let there = next.querySelector("tbody[data-hold]");
+	const fresh = new Map([...there?.rows ?? []].map((row) => [row.dataset.key, row]));
+	if (!there) { // nothing is left of the list
+		next.replaceChildren(...[...document.getElementById("main").childNodes].map((n) => n.cloneNode(true)));
+		there = next.querySelector("tbody[data-hold]");
+	}
+	let gone = 0;
+	const rows = [...here.rows].map((row) => {
+		const found = fresh.get(row.dataset.key);
+		fresh.delete(row.dataset.key);
+		if (found) return found;
+		gone++;
+		const left = row.cloneNode(true);
+		left.classList.add("gone");
+		return left;
+	});
+	there.replaceChildren("\n", ...rows.flatMap((row) => [row, "\n"])); // as it was: nothing moves
+	const said = [];
+	if (fresh.size) said.push(fresh.size + " new");
+	if (gone) said.push(gone + " no longer in the list");
+	next.querySelector("[data-news] span").textContent = said.join(", ");
+	show.hidden = !said.length;
+}
+
 async function look() {
 	clearTimeout(timer);
 	if (asking || paused || document.hidden || !("live" in live.dataset)) return;
@@ -128,6 +167,7 @@ async function look() {
 			const next = new DOMParser().parseFromString(await answer.text(), "text/html");
 			tag = answer.headers.get("ETag") ?? "";
 			setClock(now);
+			hold(next.getElementById("main"));
 			patch(document.getElementById("main"), next.getElementById("main"));
 			prepare();
 			countOn();
@@ -305,6 +345,12 @@ document.addEventListener("click", async (event) => {
 	if (how === "fit") fit();
 	if ("pause" in button.dataset) pause();
 	if ("keys" in button.dataset) switchKeys();
+	if ("show" in button.dataset) {
+		wanted = true;
+		tag = "";
+		if (paused) pause();
+		else look();
+	}
 	if ("copy" in button.dataset || copyFrom) {
 		const from = copyFrom ? document.getElementById(copyFrom) : button.parentElement.querySelector("code");
 		button.textContent = await copy(from, button.dataset.text ?? from.textContent) ? "Copied" : "Selected";
