@@ -118,6 +118,10 @@ func (h *Handler) changeTasks(
 	}
 	m.what = append(m.what, slog.Int("asked", len(tasks)),
 		slog.Any("first", bulk.IDs(tasks[:min(len(tasks), namedMax)])))
+	others, err := readOthers(r)
+	if err != nil {
+		return m, err
+	}
 	with, ask, err := h.wantedOf(r, k)
 	switch {
 	case err != nil:
@@ -128,10 +132,7 @@ func (h *Handler) changeTasks(
 	with.status = statusOf(reason, h.who(r))
 	m.what = append(m.what, attrsOf(with.to)...)
 	change := k.change(with)
-	affected, refused, err := h.asked.LeavingOut(ctx, tasks,
-		func(ctx context.Context, tasks []bulk.Task) (stint.Affected, error) {
-			return h.asked.Change(ctx, inStates, tasks, false, change)
-		})
+	affected, refused, err := h.changeAgreed(ctx, inStates, tasks, others, change)
 	m.what = append(m.what, slog.Int("tasks", len(affected.Tasks)),
 		slog.Int("in_progress", affected.InProgress), slog.Int("others", affected.Others))
 	if err != nil {

@@ -78,14 +78,17 @@ func agreedFields(k *kind, form url.Values) formFields {
 	case !k.isOfTasks():
 		f.always = append(f.always, targetFields(form)...)
 	default:
-		f.always, f.perhaps = append(f.always, "task", "states"), []string{"filter"}
+		f.always = append(f.always, "task", "states", "others")
+		f.perhaps = []string{"filter"}
 	}
 	switch k.name {
 	case "limit":
 		f.always = append(append(f.always, "seen", "fair-group"), limitNumbers()...)
 		f.perhaps = []string{"fair", "ordered"}
 	case "trigger":
-		f.always = append(f.always, "last", "since")
+		f.always = append(f.always, "last", "since", "seen")
+	case "resume":
+		f.always = append(f.always, "seen")
 	case "run", "change":
 		f.always = append(f.always, waitingRead()...)
 	}

@@ -2,8 +2,12 @@ package ui
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/ask"
+	"github.com/stint-tasks/stint/ui/internal/notices"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
@@ -19,9 +23,6 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		Heading: k.text + " " + t.name() + "?", Fields: t.fields(), Button: k.text,
 		Asks: "Reason, for those who ask later",
 	}
-	if _, ok := h.asked.Reader.(verbs.Scheduler); t.schedule != "" && !ok {
-		return data, refuse.ErrBadForm
-	}
 	switch {
 	case t.schedule != "" && k.name == "pause":
 		data.Sentence = show.Say("It no longer occurs, until it is resumed. Tasks that it has " +
@@ -35,7 +36,21 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 	default:
 		data.Sentence = show.Say("Its tasks are fetched again.")
 	}
-	data.Details = h.doubtsOf(r, k, t)
+	since, err := h.pausedSince(r.Context(), t)
+	if err != nil {
+		return data, err
+	}
+	data.Details = h.doubtsOf(r, k, t, since)
+	if !since.IsZero() {
+		p := ask.Pause{Action: t.action, Key: t.key, Schedule: t.schedule, Since: since}
+		h.asked.NotePause(r.Context(), &p)
+		said := append([]any{"It was paused ", show.NewMoment(since, r.now)},
+			notices.Noted(t.action, p.By, p.Reason)...)
+		data.Details = append(data.Details, show.Say(append(said, ".")...))
+	}
+	if k.name == "resume" {
+		data.Fields = append(data.Fields, field{"seen", microsOf(since)})
+	}
 	if stats, err := h.asked.Counts.Get(r.Context()); err == nil && t.key == "" {
 		for i := range stats.Actions {
 			if a := &stats.Actions[i]; a.Action == t.action {
@@ -49,29 +64,64 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 }
 
 // doubtsOf says that nothing has the name of what is paused, or that what is resumed is not paused.
-func (h *Handler) doubtsOf(r *request, k *kind, t target) []show.Sentence {
+func (h *Handler) doubtsOf(
+	r *request, k *kind, t target, since time.Time,
+) []show.Sentence {
 	switch {
-	case t.schedule != "":
+	case k.name == "pause" && t.schedule != "":
 		return nil
 	case k.name == "pause":
 		return h.unknownNow(r, t.action, t.key)
 	}
 	now, err := h.limitsNow(r.Context(), t.action)
-	paused := !now.PausedSince.IsZero()
-	if t.key != "" {
-		paused = now.KeysOrMore || !now.PausedKeys[t.key].IsZero()
-	}
-	if err != nil || paused {
+	if !since.IsZero() || t.schedule == "" && (err != nil || t.key != "" && now.KeysOrMore) {
 		return nil
 	}
 	return []show.Sentence{show.Say("It is not paused now: there is nothing to resume.")}
 }
 
-// pause pauses or resumes.
+// pausedSince is since when something is paused; zero if it is not.
+func (h *Handler) pausedSince(ctx context.Context, t target) (since time.Time, err error) {
+	if t.schedule != "" {
+		by, ok := h.asked.Reader.(verbs.Scheduler)
+		if !ok {
+			return since, refuse.ErrBadForm
+		}
+		found, err := by.ListSchedules(ctx, t.schedule)
+		if err == nil && len(found) > 0 {
+			since = found[0].PausedSince
+		}
+		return since, err
+	}
+	now, err := h.limitsNow(ctx, t.action)
+	if t.key != "" {
+		return now.PausedKeys[t.key], err
+	}
+	return now.PausedSince, err
+}
+
+// microsOf is a time as forms have it.
+func microsOf(t time.Time) string {
+	if t.IsZero() {
+		return "0"
+	}
+	return strconv.FormatInt(t.UnixMicro(), 10)
+}
+
+// pause pauses or resumes, but resumes nothing that was paused anew since it was seen.
 func (h *Handler) pause(ctx context.Context, r *request, k *kind) (made, error) {
 	t, err := targetOf(r.PostForm)
 	if err != nil {
 		return made{}, err
+	}
+	if k.name == "resume" {
+		since, err := h.pausedSince(ctx, t)
+		if err != nil {
+			return t.made(), err
+		}
+		if !since.IsZero() && microsOf(since) != r.PostForm.Get("seen") {
+			return t.made(), refuse.ErrPausedAnew
+		}
 	}
 	if t.schedule != "" {
 		by, ok := h.asked.Reader.(verbs.Scheduler)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/stint-tasks/stint"
@@ -109,7 +110,9 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		data.Details = append(data.Details, h.countedOn())
 	}
 	data.Fields = []field{
-		{"task", bulk.Pack(found.Tasks...)}, {"states", joinStates(inStates)},
+		{"task", bulk.Pack(found.Tasks...)},
+		{"states", joinStates(inStates)},
+		{"others", strconv.Itoa(affected.Others)},
 	}
 	data.Fields = append(data.Fields, fieldsOf(with.to)...)
 	if found.More {

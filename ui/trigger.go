@@ -51,7 +51,8 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 			" now, besides its occurrences."),
 		Details: []show.Sentence{show.Say("Of the actions: " + strings.Join(actions, ", ") + ".")},
 		Fields: append(t.fields(), field{"last", last},
-			field{"since", strconv.FormatInt(at.UnixMicro(), 10)}),
+			field{"since", strconv.FormatInt(at.UnixMicro(), 10)},
+			field{"seen", microsOf(found[0].ChangedAt)}),
 	}, nil
 }
 
@@ -90,6 +91,13 @@ func (h *Handler) trigger(ctx context.Context, r *request) (made, error) {
 	}
 	if last > r.PostForm.Get("last") {
 		return t.made(), refuse.ErrTriggered
+	}
+	found, err := by.ListSchedules(ctx, t.schedule)
+	if err != nil {
+		return t.made(), err
+	}
+	if len(found) == 1 && microsOf(found[0].ChangedAt) != r.PostForm.Get("seen") {
+		return t.made(), refuse.ErrScheduleChanged
 	}
 	id, err := by.TriggerSchedule(ctx, t.schedule)
 	m := t.made()

@@ -87,6 +87,18 @@ var (
 		http.StatusConflict, "Too late", "Somebody has changed these limits since you saw them. " +
 			"Nothing was changed. Go back, and look again.",
 	}
+	ErrMoreNow = &PageError{
+		http.StatusConflict, "Too late", "It would now change more tasks that depend on these " +
+			"than you were told. Nothing was changed. Go back, and look again.",
+	}
+	ErrPausedAnew = &PageError{
+		http.StatusConflict, "Too late", "It was resumed and paused again since you saw it. " +
+			"Nothing was changed. Go back, and look who has paused it.",
+	}
+	ErrScheduleChanged = &PageError{
+		http.StatusConflict, "Too late", "Somebody has changed the schedule since you saw it. " +
+			"Nothing was changed. Go back, and look again.",
+	}
 	ErrTriggered = &PageError{
 		http.StatusConflict, "Triggered already", "The schedule was triggered since you saw it, " +
 			"perhaps by the same form. It was not triggered again.",
