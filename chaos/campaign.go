@@ -28,6 +28,7 @@ type campaign struct {
 	server *system.Server
 	other  *system.Server // of a shard
 	number int            // of the round
+	commit string         // of the sources when it began: the programs are built by then
 	full   float64        // tasks a second without faults and without a pace; 0: not measured
 }
 
@@ -41,7 +42,7 @@ func begin(ctx context.Context, o options) (*campaign, error) {
 	if err := os.Chmod(dir, enter); err != nil {
 		return nil, err
 	}
-	c := &campaign{options: o, dir: dir}
+	c := &campaign{options: o, dir: dir, commit: commit(ctx)}
 	var missing []string
 	c.cast, missing = casts()
 	for _, text := range missing {

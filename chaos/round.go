@@ -58,7 +58,7 @@ type round struct {
 func (c *campaign) play(ctx context.Context, f faults.Fault) (record.Round, error) {
 	r := &round{campaign: c, fault: f, result: record.Round{
 		Fault: f.Name, Seed: c.seedOf(), Date: now().UTC(), Lasts: c.lasts.Seconds(),
-		Load: c.load, Machine: machine(), Commit: commit(ctx),
+		Load: c.load, Machine: machine(), Commit: c.commit,
 	}}
 	r.deeds = map[string][]string{}
 	r.dir = filepath.Join(c.dir, fmt.Sprintf("round-%d-%s", c.number, f.Name))
