@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/stint-tasks/stint/internal/ends"
 	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/pg"
 )
@@ -66,6 +67,10 @@ var (
 
 	// ErrNoPostResult reports that a task cannot be waited for: it has no PostResult (R19).
 	ErrNoPostResult = errors.New("task was inserted without PostResult")
+
+	// ErrEndsPruned reports that tasks have been pruned that ended behind the cursor of a caller
+	// who follows ends: [Store.Ends] cannot tell which.
+	ErrEndsPruned = ends.ErrPruned
 
 	// ErrBusy reports a return that [Store.ReturnAndOwnTasks] has not made, since it would have to
 	// wait.

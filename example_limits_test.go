@@ -478,6 +478,27 @@ func ExampleRemote_AttendActor() {
 	// <nil>
 }
 
+func ExampleStore_Ends() {
+	store, drop := exampleStore(stint.Task{ID: "mail/7", Action: "mail"})
+	defer drop()
+
+	ctx := context.Background()
+	if _, err := store.AbortTasks(ctx, []stint.TaskID{"mail/7"}, "sent by hand"); err != nil {
+		panic(err)
+	}
+	var cursor stint.Cursor // the one that was kept with what was done last
+	page, err := store.Ends(ctx, []string{"mail"}, cursor, time.Minute)
+	for _, task := range page.Tasks {
+		fmt.Println(task.ID, task.State, task.AbortCause, task.Status, err)
+	}
+	cursor = page.Next // keep it when the page is done with
+	page, err = store.Ends(ctx, []string{"mail"}, cursor, 0)
+	fmt.Println(len(page.Tasks), err)
+	// Output:
+	// mail/7 aborted cancelled sent by hand <nil>
+	// 0 <nil>
+}
+
 func ExampleStore_ListChanges() {
 	store, drop := exampleStore(stint.Task{ID: "mail/7", Action: "mail"})
 	defer drop()

@@ -121,7 +121,7 @@ type Filter struct {
 	Limit int // how many tasks to return at most; default: 100, at most 10,000
 }
 
-// A Cursor marks where a page of [Store.ListTasks] or [Remote.InputsPage] ends.
+// A Cursor marks where a page ends, of [Store.ListTasks], [Store.Ends] and others.
 type Cursor string
 
 // A TaskPage is an answer of [Store.ListTasks].

@@ -29,7 +29,8 @@
 //   - for tasks that change: ReplaceTasks, Debounce, DeleteTasks, RetryTasks;
 //   - for owners: SetStatus, HoldOwnership, Inputs, RecordStep, Steps, OwnershipContext;
 //   - for processes: RegisterActor;
-//   - for looking at tasks: Stats, Explain, Graph, Problems, History, ListActors, ListChanges;
+//   - for looking at tasks: Stats, Explain, Graph, Problems, History, ListActors, ListChanges,
+//     Ends;
 //   - for operators: Maintain, Prune, Check;
 //   - for schedules: PutSchedules, EnsureSchedules, ListSchedules and others of that name;
 //   - for limits: SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys;
@@ -98,6 +99,7 @@ import (
 	"github.com/stint-tasks/stint/internal/clock"
 	"github.com/stint-tasks/stint/internal/counts"
 	"github.com/stint-tasks/stint/internal/duty"
+	"github.com/stint-tasks/stint/internal/ends"
 	"github.com/stint-tasks/stint/internal/groupcommit"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
@@ -317,7 +319,7 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 		Pool: pool, Schema: opts.Schema, Version: schemaVersion,
 		Statements: []*pg.Statements{
 			statements, changes.Statements, clock.Statements,
-			counts.Statements, duty.Statements, limit.Statements, prune.Statements,
+			counts.Statements, duty.Statements, ends.Statements, limit.Statements, prune.Statements,
 			responses.Statements, schedule.Statements, session.Statements,
 		},
 		Literals:    []string{Spontaneous, External, gatePrefix},
@@ -428,6 +430,7 @@ func (s *Store) told(kind, rest string) {
 		s.awaiting.Ready(rest)
 	case kindFinished:
 		s.waiting.Woken(pg.ParseKeys(rest))
+		s.endNews.Come()
 	case kindLost: // who owns is asked of callers, which whoever tells must not wait for
 		keys := pg.ParseKeys(rest)
 		s.db.StartBackground(func(context.Context) { s.owners.lostSome(keys) })
@@ -449,6 +452,7 @@ func (s *Store) heardNews(news duty.News) {
 func (s *Store) heardAny() {
 	s.awaiting.Any()
 	s.waiting.WokenAny()
+	s.endNews.Come()
 	s.owners.lostAny()
 }
 

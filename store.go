@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/counts"
 	"github.com/stint-tasks/stint/internal/duty"
+	"github.com/stint-tasks/stint/internal/ends"
 	"github.com/stint-tasks/stint/internal/groupcommit"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/numbering"
@@ -68,6 +69,8 @@ type core struct {
 	awaiting waiters.Waiters
 	poller   *waiters.Poller
 	waiting  waiters.Keyed[waiter]
+	endBound ends.Bound
+	endNews  ends.News
 	owners   owners
 	// goingOn is full while a goroutine tries to give back what its caller has left behind.
 	goingOn chan struct{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/callctx"
 	"github.com/stint-tasks/stint/internal/duty"
+	"github.com/stint-tasks/stint/internal/ends"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/waiters"
 )
@@ -266,6 +267,105 @@ func (e ending) outcome(info TaskInfo) waitOutcome {
 		outcome.left = int64(*e.unwanted)
 	}
 	return outcome
+}
+
+// EndsNow is a cursor for [Store.Ends] that leaves out what has ended so far.
+const EndsNow Cursor = "now"
+
+// An EndPage is an answer of [Store.Ends].
+type EndPage struct {
+	// Tasks are those that have ended, by [TaskInfo.FinishedAt], without their bodies. One that is
+	// retried comes again when it ends again.
+	Tasks []TaskInfo
+
+	// Large are those of the tasks whose results have more than 1 MiB. They come without:
+	// [Store.GetTasks] has them.
+	Large []TaskID
+
+	// Next is the cursor for the next call. It moves on even if there are no tasks.
+	Next Cursor
+
+	// Until is how far the pages have come, on the database's clock: all ends before it have been
+	// told. It is zero at the very beginning.
+	Until time.Time
+}
+
+// Ends returns the tasks of some actions, of all if none is named, that have ended since a cursor,
+// in the order of their ends: completed, aborted or skipped, with results and causes. If there are
+// none, it waits for at most wait. The caller keeps [EndPage.Next] when it has done with a page,
+// and passes it to the next call, in the same process or another one: so it gets each end at least
+// once, and none before it is committed. The empty cursor is before all ends that are still in the
+// store, [EndsNow] behind them: a call with it returns at once.
+//
+// A page has 1,000 tasks at most, and about 4 MiB of results and texts. An end is told when no
+// transaction can commit an earlier one any more. So while a transaction is open that has ended a
+// task, such as one of [Store.WithTx], Ends tells nothing that ended since it began to;
+// [EndPage.Until] says how far it is behind. Otherwise it takes some milliseconds for tasks with
+// PostResult, and up to twice [Options.PollInterval] for others, of which nobody is notified.
+//
+// Ends tells what is in the store. If tasks that ended behind the cursor have been pruned, perhaps
+// of other actions, the error is [ErrEndsPruned]: begin with an empty cursor, and look after what
+// may be missing. So keep finished tasks for longer than anybody may be away who follows. Tasks
+// that leave nothing, by [KeepNone], and those that were replaced are not told. Nor are ends that
+// somebody has undone before Ends came to them, by RetryTasks or DeleteTasks. If the clock is set
+// back, ends may be told once more; if it is by less than a poll, some that follow may be missed.
+//
+// It changes nothing, so it may be cancelled and repeated. In a transaction the call is refused
+// with an [*ArgumentError]. If the store is closed meanwhile, the error is [ErrClosed].
+func (s *Store) Ends(
+	ctx context.Context, actions []string, from Cursor, wait time.Duration,
+) (EndPage, error) {
+	page, err := s.ends(ctx, actions, from, wait)
+	if err != nil {
+		return EndPage{}, fmt.Errorf("ends: %w", err)
+	}
+	return page, nil
+}
+
+func (s *Store) ends(
+	ctx context.Context, actions []string, from Cursor, wait time.Duration,
+) (page EndPage, err error) {
+	if err := s.outsideTx(", whose end others may wait for"); err != nil {
+		return page, err
+	}
+	place, ok := ends.ParsePlace(string(from))
+	switch {
+	case from == EndsNow:
+		place = ends.First()
+	case !ok:
+		return page, argumentError("from", "must be the Next of a page")
+	case wait < 0:
+		return page, argumentError("wait", "must not be negative")
+	case len(actions) > actionsMax:
+		return page, tooLarge("actions", len(actions), actionsMax)
+	}
+	for i, action := range actions {
+		if err := checkText("action", action, actionBytesMax); err != nil {
+			return page, at(err, i, "")
+		}
+	}
+	s.session.Listen(kindFinished)
+	found := ends.Page[TaskInfo]{
+		DB: s.db.AtPrimary(), Bound: &s.endBound, News: &s.endNews, Poll: s.poll, Closed: ErrClosed,
+		Read: func(row pgx.Rows, more ...any) (TaskInfo, time.Time, error) {
+			info, err := readInfo(row, more...)
+			return info, info.FinishedAt, err
+		},
+		Place: place,
+	}
+	found.Actions = append(found.Actions, actions...) // nil, which is null, for all
+	if from == EndsNow {
+		err = found.BeginNow(ctx)
+	} else {
+		err = found.Wait(ctx, wait)
+	}
+	page = EndPage{
+		Tasks: found.Tasks, Next: Cursor(found.Place.Cursor()), Until: found.Place.Time(),
+	}
+	for i := range found.Large {
+		page.Large = append(page.Large, found.Large[i].ID)
+	}
+	return page, err
 }
 
 // contendedPause is how long an owner waits before it looks again for tasks that others were just

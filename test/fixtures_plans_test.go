@@ -229,6 +229,10 @@ var sample = map[string]struct {
 	"list_finished": {"'completed', 'infinity', 5, 10", []string{
 		"finished_completed", "finished_aborted",
 	}},
+	"list_ends": {"'-infinity', 5, '{act}', 'infinity', 10, 10, 10", []string{
+		"finished_completed", "finished_aborted", "tasks_pkey",
+	}},
+	"note_pruned":     {"'-infinity'", nil},
 	"limit_idling":    {"", nil},
 	"limit_waiting":   {"", nil},
 	"limited_actions": {"10", nil},

@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -201,6 +202,10 @@ func look(t *testing.T, store *stint.Store) {
 	}
 	if _, err := store.ListActors(t.Context()); err != nil {
 		t.Errorf("ListActors = %v", err)
+	}
+	_, err := store.Ends(t.Context(), nil, "", 0)
+	if err != nil && !errors.Is(err, stint.ErrInvalidArgument) { // it is refused in transactions
+		t.Errorf("Ends = %v", err)
 	}
 	for _, id := range []stint.TaskID{"", "a"} {
 		if _, err := store.ListChanges(t.Context(), stint.ChangeFilter{ID: id}); err != nil {

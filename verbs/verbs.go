@@ -53,6 +53,13 @@ type Waiter interface {
 	WaitForTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error)
 }
 
+// A Follower tells which tasks have ended.
+type Follower interface {
+	Ends(
+		ctx context.Context, actions []string, from stint.Cursor, wait time.Duration,
+	) (stint.EndPage, error)
+}
+
 // A Changer changes tasks of others. [stint.DryRun] is one that only says what would change.
 type Changer interface {
 	AbortTasks(ctx context.Context, ids []stint.TaskID, status string) (stint.Affected, error)

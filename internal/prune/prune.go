@@ -274,11 +274,13 @@ type result struct {
 	lo             *int64
 	overdue        *time.Duration
 	freed          []int64
+	prunedTo       pgtype.Timestamptz
 }
 
 func (a *result) read(rows pgx.Rows) error {
 	for rows.Next() { // there is one
-		err := rows.Scan(&a.walked, &a.at, &a.lo, &a.pruned, &a.overdue, &a.freed)
+		err := rows.Scan(
+			&a.walked, &a.at, &a.lo, &a.pruned, &a.overdue, &a.freed, &a.prunedTo)
 		if err != nil {
 			return err
 		}
@@ -316,7 +318,10 @@ func (p *Pruner) pruneSome(
 			return err
 		}
 		prune.Read = answer.read
-		return db.Run(ctx, prune)
+		if err := db.Run(ctx, prune); err != nil || !answer.prunedTo.Valid {
+			return err
+		}
+		return db.Run(ctx, pg.Step{Name: "note_pruned", Args: []any{answer.prunedTo}})
 	})
 	if err != nil || !answer.kept {
 		return answer, err

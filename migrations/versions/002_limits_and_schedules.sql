@@ -29,6 +29,10 @@ ALTER TABLE {{.schema}}.edges ADD accepts smallint,
 ALTER TABLE {{.schema}}.finished DROP CONSTRAINT finished_cause_known,
     ADD CONSTRAINT finished_cause_known CHECK (cause BETWEEN 0 AND 6 OR cause = 8) NOT VALID;
 
+-- A task ends when its row is made, not when the statement began: by then the transaction holds its
+-- lock on the table, so whoever follows the ends can see that there may be one (list_ends).
+ALTER TABLE {{.schema}}.finished ALTER finished_at SET DEFAULT clock_timestamp();
+
 -- verdict says what the signals for a task decide, by the conditions of their edges: 1 one is not
 -- met, so that the task is skipped; of those of which the first starts the task, 2 one is met, 4
 -- one is not. Null is 0.
@@ -40,6 +44,11 @@ ALTER TABLE {{.schema}}.settling ADD verdict smallint,
 -- action would break statements of the release for version 1, which join all columns of leased with
 -- that of the task.)
 ALTER TABLE {{.schema}}.leased ADD limited_action text COLLATE "C";
+
+-- pruned_to is when the youngest of the tasks ended that were pruned so far: somebody who follows the
+-- ends, and has not come as far, may have missed some. behind is null where nobody tells any more.
+ALTER TABLE {{.schema}}.pruning ADD pruned_to timestamptz,
+    ALTER behind DROP NOT NULL;
 
 -- The schema version of the release that a session belongs to: releases before this one do not know
 -- of limits.
@@ -383,7 +392,8 @@ DROP VIEW {{.schema}}.task_states, {{.schema}}.holders;
 -- Older releases know neither conditions nor skipped tasks: these are as if aborted because of a
 -- predecessor.
 UPDATE {{.schema}}.finished SET cause = 3 WHERE cause = 8;
-ALTER TABLE {{.schema}}.finished DROP CONSTRAINT finished_cause_known,
+ALTER TABLE {{.schema}}.finished ALTER finished_at SET DEFAULT statement_timestamp(),
+    DROP CONSTRAINT finished_cause_known,
     ADD CONSTRAINT finished_cause_known CHECK (cause BETWEEN 0 AND 6);
 ALTER TABLE {{.schema}}.edges DROP COLUMN accepts, DROP COLUMN results;
 DELETE FROM {{.schema}}.settling WHERE cause > 7;
@@ -398,6 +408,8 @@ DROP INDEX {{.schema}}.ready_parked;
 ALTER TABLE {{.schema}}.ready DROP CONSTRAINT ready_position,
     ADD CONSTRAINT ready_position CHECK (position >> 47 = 0);
 ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
+DELETE FROM {{.schema}}.pruning WHERE behind IS NULL;
+ALTER TABLE {{.schema}}.pruning DROP COLUMN pruned_to, ALTER behind SET NOT NULL;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
 DROP TABLE {{.schema}}.calls, {{.schema}}.changed_tasks, {{.schema}}.changes, {{.schema}}.fail_fast,

@@ -17,8 +17,9 @@ WITH ahead AS MATERIALIZED (
     WHERE action_stats.action = ANY (ARRAY(SELECT ahead.action FROM ahead))
 ), told AS (
     UPDATE stint.pruning
-    SET told_at = statement_timestamp()
-    WHERE pruning.told_at > statement_timestamp() + interval '1 s'
+    SET told_at = least(pruning.told_at, statement_timestamp()),
+        pruned_to = least(pruning.pruned_to, statement_timestamp())
+    WHERE greatest(pruning.told_at, pruning.pruned_to) > statement_timestamp() + interval '1 s'
     RETURNING pruning.single
 )
 SELECT (SELECT count(*) FROM ahead) + (SELECT count(*) FROM told) AS rows,

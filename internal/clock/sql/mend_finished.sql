@@ -2,7 +2,7 @@
 --
 -- Makes up to $1 rows of tasks that ended in the future end now, so that they are pruned at their
 -- age, and do not hide what fails now from those who look at the latest ends. Returns how many, and
--- by how much the clock was ahead.
+-- by how much the clock was ahead. Now is when the row is made: see list_ends.
 --
 --   $1 rows  integer
 WITH ahead AS MATERIALIZED (
@@ -25,7 +25,7 @@ WITH ahead AS MATERIALIZED (
     ) AS span
 ), mended AS (
     UPDATE stint.finished
-    SET finished_at = statement_timestamp()
+    SET finished_at = clock_timestamp()
     WHERE finished.lo = ANY (ARRAY(SELECT ahead.lo FROM ahead))
 )
 SELECT count(*) AS rows, max(ahead.finished_at) - statement_timestamp() AS ahead

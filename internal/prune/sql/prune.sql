@@ -6,9 +6,11 @@ WHERE action_stats.asked_at < statement_timestamp() - interval '7 days'
 
 -- name: forget_pruning
 --
--- Deletes the note how far pruning is behind if nobody has pruned for a day. A store that keeps
+-- Drops the note how far pruning is behind if nobody has pruned for a day. A store that keeps
 -- everything does so: the stores that pruned before seem to keep everything by now, too.
-DELETE FROM stint.pruning WHERE pruning.told_at < statement_timestamp() - interval '1 day'
+UPDATE stint.pruning
+SET behind = NULL
+WHERE pruning.told_at < statement_timestamp() - interval '1 day' AND pruning.behind IS NOT NULL
 
 -- name: forget_unattended
 --
@@ -26,6 +28,17 @@ WHERE actors.attendant = 0 AND actors.since < statement_timestamp() - interval '
 INSERT INTO stint.pruning (told_at, behind)
 VALUES (statement_timestamp(), $1::interval)
 ON CONFLICT (single) DO UPDATE SET told_at = excluded.told_at, behind = excluded.behind
+
+-- name: note_pruned
+--
+-- Notes that tasks are pruned that ended up to $1, in the transaction that prunes them, behind
+-- everything else that it locks.
+--
+--   $1 pruned_to  timestamptz
+INSERT INTO stint.pruning (told_at, behind, pruned_to)
+VALUES (statement_timestamp(), NULL, $1::timestamptz)
+ON CONFLICT (single) DO UPDATE SET pruned_to = excluded.pruned_to
+WHERE pruning.pruned_to >= excluded.pruned_to IS NOT true
 
 -- name: try_keep_ends
 --

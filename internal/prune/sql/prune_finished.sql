@@ -17,8 +17,9 @@
 --   $10 post_result_age interval: the least age for a task that somebody may wait for
 --
 -- Returns how many spans the walk looked at, finished_at and lo of the last of them, how many tasks
--- are gone, for how long those of the walk that are gone were past $4 at least, and the tasks that
--- may be free by now: a task that waited for them is gone, or has completed and stays.
+-- are gone, for how long those of the walk that are gone were past $4 at least, the tasks that may
+-- be free by now: a task that waited for them is gone, or has completed and stays; and when the
+-- youngest of those that are gone ended.
 --
 -- Each span is looked up by its index: LATERAL with OFFSET 0, LIMIT 1 and scalar subqueries are
 -- fences against joins, which the planner would make of whole tables.
@@ -217,7 +218,7 @@ WITH walked AS MATERIALIZED (
 ), gone AS (
     DELETE FROM stint.finished
     WHERE finished.lo = ANY (ARRAY(SELECT locked.lo FROM locked))
-    RETURNING finished.lo, finished.hi
+    RETURNING finished.lo, finished.hi, finished.finished_at
 )
 SELECT (SELECT count(*) FROM walked) AS walked, last.finished_at, last.lo,
        (SELECT coalesce(sum(gone.hi - gone.lo + 1), 0)::bigint FROM gone) AS pruned,
@@ -227,7 +228,8 @@ SELECT (SELECT count(*) FROM walked) AS walked, last.finished_at, last.lo,
            UNION
            SELECT spared.after FROM spared
            ORDER BY after
-       ) AS waited_for
+       ) AS waited_for,
+       (SELECT max(gone.finished_at) FROM gone) AS pruned_to
 FROM (SELECT 1) AS one
 LEFT JOIN LATERAL (
     SELECT walked.finished_at, walked.lo
