@@ -35,10 +35,11 @@ const (
 // A dueScan is a statement that reads the first rows that are due behind a place. It settles them
 // as far as it can without waiting for anybody.
 type dueScan struct {
-	name  string
-	most  int
-	tasks int64 // of leases: read fewer if they hold this many tasks
-	keeps bool  // of leases: keep the tries that they end
+	name   string
+	most   int
+	tasks  int64 // of leases: read fewer if they hold this many tasks
+	keeps  bool  // of leases: keep the tries that they end
+	losses int   // of leases: how many in a row abort a task, 0: none do
 
 	// The place: a time and a key, or, of leases, only a time.
 	at  pgtype.Timestamptz
@@ -65,7 +66,7 @@ func scanScheduled() *dueScan { return newDueScan("promote_scheduled", promotedT
 
 func (s *Store) scanLeases(most int) *dueScan {
 	scan := newDueScan("reclaim_leases", most)
-	scan.tasks, scan.keeps = reclaimedTasksMax, s.triesKept > 0
+	scan.tasks, scan.keeps, scan.losses = reclaimedTasksMax, s.triesKept > 0, s.maxLosses
 	return scan
 }
 
@@ -79,7 +80,7 @@ func (s *Store) scanAll() []*dueScan {
 func (d *dueScan) step() pg.Step {
 	args := []any{d.most, d.at, d.key}
 	if d.tasks > 0 {
-		args = []any{d.most, d.at, d.tasks, d.keeps}
+		args = []any{d.most, d.at, d.tasks, d.keeps, d.losses}
 	}
 	return pg.Step{Name: d.name, Args: args, Read: func(rows pgx.Rows) error {
 		var at pgtype.Timestamptz
@@ -277,7 +278,7 @@ func (s *Store) endDue(ctx context.Context, keys []int64, ends *dueEnds) (int64,
 	var ended int64
 	err := s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
 		end := pg.Step{
-			Name: "end_due_tasks", Args: []any{at.batch, at.round, keys},
+			Name: "end_due_tasks", Args: []any{at.batch, at.round, keys, s.maxLosses},
 			Count: func(n int64) { ended = n },
 		}
 		// In the caller's transaction, the caller decides on lock_timeout.

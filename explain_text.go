@@ -119,6 +119,8 @@ func (c AbortCause) sentence() string {
 		return "it was replaced"
 	case CauseExpired:
 		return "its deadline passed"
+	case CauseLost:
+		return "several of its owners in a row died, or did not extend it"
 	}
 	return string(c)
 }

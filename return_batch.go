@@ -507,7 +507,8 @@ func (j judgement) verdict(r Return) error {
 	case !j.known:
 		err = fmt.Errorf("%w: %w", ErrInvalidToken, ErrTaskNotFound)
 	case j.pending && r.Code == StatusPending, j.cause != nil && causedBy(r) == *j.cause,
-		j.cause != nil && *j.cause == causeTries && r.Code == StatusPending && !r.Release:
+		j.cause != nil && (*j.cause == causeTries || *j.cause == causeLost) &&
+			r.Code == StatusPending && !r.Release:
 		err = ErrAlreadyReturned
 	}
 	return &TaskError{IDs: []TaskID{r.ID}, Err: err}

@@ -57,6 +57,9 @@ type ActionStats struct {
 	// last fetches of a process that died are missing.
 	Tries, Retries int64
 
+	// Lost is how many of the aborted tasks have [CauseLost], among the last 1,000 of all actions.
+	Lost int64
+
 	// Parked is how many of the ready tasks wait for capacity below a limit of their key, for the
 	// end of its pause, or for its turn.
 	Parked int64
@@ -104,7 +107,8 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 			tries, is := counted.Tries[action], counted.Limited[action]
 			actions[action] = &ActionStats{
 				Action: action, OldestReady: counted.Oldest[action], Tries: tries.Tries,
-				Retries: tries.Retries, Parked: counted.Parked[action], Limited: is.Limited,
+				Retries: tries.Retries, Lost: counted.Lost[action],
+				Parked: counted.Parked[action], Limited: is.Limited,
 				Concurrency: is.Concurrency, Paused: is.Paused,
 			}
 		}
@@ -117,6 +121,9 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		of(action)
 	}
 	for action := range counted.Limited {
+		of(action)
+	}
+	for action := range counted.Lost {
 		of(action)
 	}
 	stats := Stats{PruningBehind: counted.Behind, EstimatedAt: counted.EstimatedAt}
@@ -173,8 +180,8 @@ type Problems struct {
 	// Failing are pending tasks that their owners gave back or lost, the most often tried first.
 	// Blocked tasks are left out.
 	Failing []TaskInfo
-	// Failed are tasks that were aborted by their owners, because their tries were exhausted, or
-	// because their Deadline passed; the latest first.
+	// Failed are tasks that were aborted by their owners, because their tries were exhausted,
+	// because their Deadline passed, or because they lost several owners; the latest first.
 	Failed []TaskInfo
 	// Unwatched are tasks in progress of owners whose process nobody watches, those first whose
 	// leases expire last: the owner is not registered ([Store.RegisterActor]), or no longer, or its

@@ -122,6 +122,15 @@ type Options struct {
 	// History says which ended tries of tasks are kept, for [Store.History].
 	History HistoryOptions
 
+	// MaxLosses is how many owners in a row may lose a task. The last loss aborts it with
+	// [CauseLost], however many tries are left: it seems to kill who performs it. A task is lost if
+	// its lease expires or the process of its owner dies, unless that owner extends or returns it
+	// after all (R13). A try that was returned ends the row; one that was given back, as
+	// [Return.Release] says, does not count. A process that dies loses all tasks that it owns. The
+	// store that takes a task back goes by its own option, so give all stores the same: between 2
+	// and 1,000, or [UnlimitedLosses]. Default: 3.
+	MaxLosses int
+
 	// Maintenance says when the store does the work of [Store.Maintain] in the background. Default:
 	// [MaintainWhenOwning].
 	Maintenance Maintenance
@@ -205,7 +214,13 @@ type Retention struct {
 	Changes time.Duration
 }
 
+// UnlimitedLosses, as [Options.MaxLosses], never aborts a task because its owners die.
+const UnlimitedLosses = -1
+
 const (
+	lossesDefault = 3
+	lossesMax     = 1000
+
 	graceDefault        = 500 * time.Millisecond
 	pollIntervalDefault = time.Second
 )
@@ -249,7 +264,8 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	store := &Store{db: db, handle: pg.NewHandle(db), core: &core{
 		fetchBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault, headers: opts.Headers,
-		keep: keep.toEngine(), triesKept: opts.History.Tries, triesAge: opts.History.Age,
+		maxLosses: max(opts.MaxLosses, 0),
+		keep:      keep.toEngine(), triesKept: opts.History.Tries, triesAge: opts.History.Age,
 		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 		goingOn: make(chan struct{}, 1), givenUp: make(chan struct{}),
 	}}
@@ -292,6 +308,7 @@ func (o Options) withDefaults() (Options, Retention, error) {
 	o.Schema = cmp.Or(o.Schema, "stint")
 	o.PollInterval = cmp.Or(o.PollInterval, pollIntervalDefault)
 	o.Grace = cmp.Or(o.Grace, graceDefault)
+	o.MaxLosses = cmp.Or(o.MaxLosses, lossesDefault)
 	o.Logger = safely.LoggerOr(o.Logger)
 	refuse := func(option, why string) (Options, Retention, error) {
 		return Options{}, Retention{}, argumentError("Options."+option, why)
@@ -299,6 +316,8 @@ func (o Options) withDefaults() (Options, Retention, error) {
 	switch {
 	case o.Grace < 0 || o.Grace > leaseMax:
 		return refuse("Grace", "must be between 0 and ten years")
+	case o.MaxLosses != UnlimitedLosses && (o.MaxLosses < 2 || o.MaxLosses > lossesMax):
+		return refuse("MaxLosses", "must be between 2 and 1,000, or UnlimitedLosses")
 	case o.PollInterval < time.Millisecond:
 		return refuse("PollInterval", "must be at least a millisecond")
 	case o.Durability != Strict && o.Durability != Opportunistic:

@@ -54,6 +54,8 @@ type core struct {
 	headers func(context.Context) map[string]string // of Options, or nil
 
 	keep prune.Keep
+	// maxLosses is how many losses in a row abort a task, 0 if none do.
+	maxLosses int
 	// triesKept is how many ended tries of a task are kept, and triesAge for how long.
 	triesKept int
 	triesAge  time.Duration

@@ -211,6 +211,7 @@ const (
 	CauseCancelled  AbortCause = "cancelled"  // by AbortTasks, or as no longer needed (FailFast)
 	CauseReplaced   AbortCause = "replaced"   // by ReplaceTasks
 	CauseExpired    AbortCause = "expired"    // its Deadline passed
+	CauseLost       AbortCause = "lost"       // several owners in a row died (Options.MaxLosses)
 )
 
 // A TaskInfo is what the store knows about a task at one instant. Times are on the database's
@@ -305,6 +306,7 @@ const (
 	causeExpired    int16 = 6
 	causeDeleted    int16 = 7 // never recorded: the task leaves the store
 	causeSkipped    int16 = 8 // the task is skipped, which is no abort
+	causeLost       int16 = 9
 )
 
 // The states as the view task_states numbers them. An aborted or skipped task has stateCompleted
@@ -340,6 +342,7 @@ var numbered = map[int16]numberedState{
 	stateCompleted + causeReplaced:   {StateAborted, StatusAborted, CauseReplaced},
 	stateCompleted + causeExpired:    {StateAborted, StatusAborted, CauseExpired},
 	stateCompleted + causeSkipped:    {StateSkipped, StatusSkipped, ""},
+	stateCompleted + causeLost:       {StateAborted, StatusAborted, CauseLost},
 }
 
 func ofNumber(number int16) numberedState {

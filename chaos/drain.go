@@ -93,6 +93,7 @@ func (r *round) settle(ctx context.Context, p place) ([]unfinished, error) {
 func (p place) open() (*stint.Store, error) {
 	return stint.New(p.server.Pool(), stint.Options{
 		Schema: p.schema, Maintenance: stint.MaintainNever, PollOnly: true,
+		MaxLosses: stint.UnlimitedLosses,
 	})
 }
 

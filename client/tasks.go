@@ -232,6 +232,7 @@ func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
 				OldestReady: a.GetOldestReady().AsDuration(),
 				Tries:       a.GetTries(), Retries: a.GetRetries(),
 				Parked: a.GetParked(), Limited: a.GetLimited(), Paused: a.GetPaused(),
+				Lost:        a.GetLost(),
 				Concurrency: int(a.GetConcurrency()),
 			})
 		}

@@ -115,6 +115,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON stint.schedules TO stint_producer, stint
 -- To record the steps of tasks, to answer tasks, and to delete what is kept of tasks that are gone.
 GRANT SELECT, INSERT, DELETE ON stint.steps, stint.answer_keys TO stint_worker;
 GRANT SELECT, INSERT, DELETE ON stint.tries TO stint_worker; -- and their history
+-- To count the owners that have lost a task.
+GRANT SELECT, INSERT, UPDATE, DELETE ON stint.losses TO stint_worker;
 GRANT SELECT ON stint.steps, stint.tries TO stint_producer;
 GRANT INSERT ON stint.answer_keys, stint.fail_fast TO stint_producer;
 GRANT SELECT ON stint.fail_fast TO stint_producer; -- to say what an abort brings with it
@@ -133,7 +135,7 @@ GRANT SELECT
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,
        stint.action_stats, stint.sessions, stint.actors, stint.pruning, stint.limits,
        stint.limited_keys, stint.slots, stint.turns, stint.key_rates, stint.schedules,
-       stint.steps, stint.tries, stint.changes, stint.changed_tasks, stint.calls
+       stint.steps, stint.tries, stint.losses, stint.changes, stint.changed_tasks, stint.calls
     TO stint_monitor;
 
 -- The task store of the package taskstore. An update of tasks may add, delete and lock them, so

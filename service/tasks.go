@@ -375,7 +375,7 @@ func (t *taskService) GetStats(
 			InProgress: a.InProgress, Completed: a.Completed, Aborted: a.Aborted,
 			Skipped: a.Skipped, OldestReady: durationpb.New(a.OldestReady),
 			Tries: a.Tries, Retries: a.Retries,
-			Parked: a.Parked, Limited: a.Limited, Paused: a.Paused,
+			Parked: a.Parked, Limited: a.Limited, Paused: a.Paused, Lost: a.Lost,
 			Concurrency: wire.Int32(a.Concurrency),
 		})
 	}

@@ -45,7 +45,7 @@ func newDatabases(tb testing.TB, names ...string) *databases {
 	urls := map[string]string{}
 	for _, name := range names {
 		pool := testdb.New(tb)
-		store, err := stint.New(pool, stint.Options{})
+		store, err := stint.New(pool, stint.Options{MaxLosses: stint.UnlimitedLosses})
 		wantErr(tb, "New", err, nil)
 		tb.Cleanup(func() {
 			ctx := context.WithoutCancel(tb.Context())

@@ -8,6 +8,8 @@
 //	stint.estimated{stint.task.state}                1 if the number is an estimate, else 0
 //	stint.tries{stint.task.action}                   tasks that were fetched
 //	stint.retries{stint.task.action}                 the same, without first tries
+//	stint.lost_tasks{stint.task.action}              aborted tasks that lost several owners in a
+//	                                                 row
 //	stint.pruning_behind                             seconds that finished tasks are pruned late
 //	stint.parked_tasks{stint.task.action}            ready tasks that wait for capacity below a
 //	                                                 limit of their key, its pause to end, or its
@@ -65,21 +67,21 @@ func observe(store *stint.Store, meter metric.Meter) (metric.Registration, error
 		}
 		i.observe(o, stats)
 		return nil
-	}, i.tasks, i.oldest, i.behind, i.estimated, i.tries, i.retries, i.parked, i.concurrency,
+	}, i.tasks, i.oldest, i.lost, i.behind, i.estimated, i.tries, i.retries, i.parked, i.concurrency,
 		i.paused)
 }
 
 type instruments struct {
-	tasks, estimated metric.Int64ObservableGauge
-	oldest, behind   metric.Float64ObservableGauge
-	tries, retries   metric.Int64ObservableCounter
+	tasks, estimated, lost metric.Int64ObservableGauge
+	oldest, behind         metric.Float64ObservableGauge
+	tries, retries         metric.Int64ObservableCounter
 
 	parked, concurrency, paused metric.Int64ObservableGauge
 }
 
 func newInstruments(meter metric.Meter) (instruments, error) {
 	var i instruments
-	errs := make([]error, 9) //nolint:mnd // one for each
+	errs := make([]error, 10) //nolint:mnd // one for each
 	i.tasks, errs[0] = meter.Int64ObservableGauge("stint.tasks",
 		metric.WithDescription("Tasks in the store."), metric.WithUnit("{task}"))
 	i.oldest, errs[1] = meter.Float64ObservableGauge("stint.oldest_ready",
@@ -102,6 +104,8 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 		metric.WithUnit("{task}"))
 	i.paused, errs[8] = meter.Int64ObservableGauge("stint.paused",
 		metric.WithDescription("1 if the action is paused, else 0."))
+	i.lost, errs[9] = meter.Int64ObservableGauge("stint.lost_tasks", metric.WithUnit("{task}"),
+		metric.WithDescription("Aborted tasks that lost several owners in a row."))
 	return i, errors.Join(errs...)
 }
 
@@ -121,6 +125,7 @@ func (i *instruments) observe(o metric.Observer, stats stint.Stats) {
 				metric.WithAttributes(action, stateKey.String(string(state))))
 		}
 		o.ObserveFloat64(i.oldest, of.OldestReady.Seconds(), metric.WithAttributes(action))
+		o.ObserveInt64(i.lost, of.Lost, metric.WithAttributes(action))
 		if of.Tries > 0 || len(stats.Actions) <= triesMax {
 			o.ObserveInt64(i.tries, of.Tries, metric.WithAttributes(action))
 			o.ObserveInt64(i.retries, of.Retries, metric.WithAttributes(action))

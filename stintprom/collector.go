@@ -12,6 +12,7 @@
 //	stint_estimated{state}              1 if the number of tasks is an estimate, else 0
 //	stint_tries_total{action}           tasks that were fetched
 //	stint_retries_total{action}         the same, without first tries
+//	stint_lost_tasks{action}            aborted tasks that lost several owners in a row
 //	stint_pruning_behind_seconds        how late finished tasks are pruned, 0 if none ever was
 //	stint_parked_tasks{action}          ready tasks that wait for capacity below a limit of their
 //	                                    key, for the end of its pause, or for its turn
@@ -92,6 +93,8 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 			[]string{actionLabel}, nil),
 		retries: prometheus.NewDesc("stint_retries_total",
 			"Tasks that were fetched not for their first try.", []string{actionLabel}, nil),
+		lost: prometheus.NewDesc("stint_lost_tasks",
+			"Aborted tasks that lost several owners in a row.", []string{actionLabel}, nil),
 		behind: prometheus.NewDesc("stint_pruning_behind_seconds",
 			"For how much longer than their retention finished tasks stay.", nil, nil),
 		parked: prometheus.NewDesc("stint_parked_tasks",
@@ -107,7 +110,8 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 type collector struct {
 	store                       *stint.Store
 	tasks, oldest, estimated    *prometheus.Desc
-	tries, retries, behind      *prometheus.Desc
+	tries, retries, lost        *prometheus.Desc
+	behind                      *prometheus.Desc
 	parked, concurrency, paused *prometheus.Desc
 }
 
@@ -117,6 +121,7 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- c.estimated
 	descs <- c.tries
 	descs <- c.retries
+	descs <- c.lost
 	descs <- c.behind
 	descs <- c.parked
 	descs <- c.concurrency
@@ -154,6 +159,7 @@ func (c *collector) tell(
 			tell(prometheus.GaugeValue, c.tasks, float64(tasks), of.Action, string(state))
 		}
 		tell(prometheus.GaugeValue, c.oldest, of.OldestReady.Seconds(), of.Action)
+		tell(prometheus.GaugeValue, c.lost, float64(of.Lost), of.Action)
 		if of.Tries > 0 || len(stats.Actions) <= triesMax {
 			tell(prometheus.CounterValue, c.tries, float64(of.Tries), of.Action)
 			tell(prometheus.CounterValue, c.retries, float64(of.Retries), of.Action)

@@ -158,8 +158,8 @@ func TestCollector_KeepsItsSeriesWhateverBecomesOfTheTasks(t *testing.T) {
 		got["stint_oldest_ready_seconds action=copy"] != 0 {
 		t.Errorf("series: %v", got)
 	}
-	// Seven states, the oldest and two counters of the action; seven estimates; pruning.
-	if len(got) != 7+1+2+7+1 {
+	// Seven states, the oldest, the lost and two counters of the action; seven estimates; pruning.
+	if len(got) != 7+1+1+2+7+1 {
 		t.Errorf("%d series: %v", len(got), got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestMaintain_SaysInTheStatusThatTheLeaseHasExpired(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	store, pool := newStoreAndPool(t, stint.Options{})
+	store, pool := newStoreAndPool(t, stint.Options{MaxLosses: stint.UnlimitedLosses})
 	bounded, endless := after("bounded"), after("endless")
 	bounded.MaxTries, endless.MaxTries = 3, stint.UnlimitedTries
 	insert(t, store, bounded, endless)

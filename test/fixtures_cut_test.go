@@ -42,7 +42,7 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 	exec(t, pool, "TRUNCATE mine, stint.tasks, stint.ready, stint.scheduled, stint.leases, "+
 		"stint.leased, stint.finished, stint.deadlines, stint.blocked, stint.edges, "+
 		"stint.settling, stint.sessions, stint.actors, stint.steps, "+
-		"stint.answer_keys, stint.tries, stint.fail_fast")
+		"stint.answer_keys, stint.tries, stint.losses, stint.fail_fast")
 	proxy := pgcut.New(t, pool)
 	c := &cutStore{pool: proxy.Pool(t, 1), proxy: proxy, truthPool: pool}
 	opts.Maintenance = stint.MaintainNever

@@ -51,14 +51,16 @@ var sample = map[string]struct {
 	"count_action":   {"'act', 10", []string{"ready_order"}},
 	"count_tasks":    {"10, '{}'", []string{"tasks_pkey"}},
 	"count_tries":    {"10", nil},
+	"count_lost":     {"10", []string{"losses_ended", "tasks_pkey"}},
 	"note_late":      {"'{5,70}', '{7,7}', '{x,NULL}'", []string{"finished_pkey"}},
 	"note_tries":     {"'{a,b}', '{1,2}', '{0,1}'", nil},
 	"sample_tasks":   {"10, '{0,1,2,3,10}', 10, 5", []string{"tasks_pkey"}},
 	"list_problems": {"10", []string{
-		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
+		"leased_pkey", "ready_tried", "scheduled_tried", "finished_failed", "losses_ended",
+		"tasks_pkey",
 	}},
 	"list_errors": {"10, 10", []string{
-		"ready_tried", "scheduled_tried", "finished_failed", "tasks_pkey",
+		"ready_tried", "scheduled_tried", "finished_failed", "losses_ended", "tasks_pkey",
 	}},
 	"keep_ends":     {"'{5,70}'", []string{"finished_pkey"}},
 	"try_keep_ends": {"", nil},
@@ -71,7 +73,7 @@ var sample = map[string]struct {
 	"cut_edges":         {"'{5,70}', '{6,71}'", []string{"edges_after"}},
 	"take_back_signals": {"'{5,70}', '{1,1}', '{0,0}'", []string{"blocked_pkey"}},
 	"reopen_tasks": {"'{5,70}', true", []string{
-		"finished_pkey", "joined_pkey", "tasks_pkey",
+		"finished_pkey", "joined_pkey", "tasks_pkey", "losses_pkey",
 	}},
 	"drop_definitions": {"'{5,70}'", []string{
 		"tasks_pkey", "deadlines_pkey", "steps_pkey", "answer_keys_pkey",
@@ -123,8 +125,9 @@ var sample = map[string]struct {
 		"'{5,70}', '{7,7}', '{a,b}', '{x,y}', 10, 100", []string{"leased_pkey", "steps_pkey"},
 	},
 	"edges_ahead": {"'{5,70}'", []string{"edges_after", "blocked_pkey"}},
-	"end_due_tasks": {"1, 2, '{5,70}'", []string{
+	"end_due_tasks": {"1, 2, '{5,70}', 3", []string{
 		"ready_pkey", "scheduled_pkey", "leased_pkey", "leases_pkey", "blocked_pkey", "tasks_pkey",
+		"losses_pkey",
 	}},
 	"explain_asked": {"'a', 'ready '", []string{
 		"tasks_id_key", "leased_pkey", "leases_pkey", "action_stats_pkey",
@@ -138,6 +141,7 @@ var sample = map[string]struct {
 		"leased_pkey", "ready_pkey",
 	}},
 	"forget_asked":      {"", []string{"action_stats_order"}},
+	"drop_losses":       {"0, 10", []string{"losses_pkey", "tasks_pkey"}},
 	"forget_unattended": {"", []string{"actors_attendant"}},
 	"spend_claim":       {"7, 'actor', true", nil},
 	"claim_spent":       {"7", []string{"leases_pkey"}},
@@ -390,8 +394,8 @@ var sample = map[string]struct {
 	"note_pruning":   {"'1 h'", nil},
 	"forget_pruning": {"", nil},
 	"pruning_behind": {"", nil},
-	"reclaim_leases": {"10, '-infinity', 1000, true", []string{
-		"leases_order", "leased_pkey", "tasks_pkey",
+	"reclaim_leases": {"10, '-infinity', 1000, true, 3", []string{
+		"leases_order", "leased_pkey", "tasks_pkey", "losses_pkey",
 	}},
 	"restore_planner": {"", nil},
 	"return_tasks": {
@@ -409,7 +413,9 @@ var sample = map[string]struct {
 			"1, 2, '{1}', '{1}', 'x'",
 		[]string{"leased_pkey", "tasks_pkey", "leases_pkey", "edges_after", "edges_run"},
 	},
-	"revive_tasks":    {"'{5,70}', '{7,7}', NULL, NULL", []string{"ready_pkey", "leases_pkey"}},
+	"revive_tasks": {"'{5,70}', '{7,7}', NULL, NULL", []string{
+		"ready_pkey", "leases_pkey", "losses_pkey",
+	}},
 	"schema_version":  {"'stint'", nil},
 	"session_process": {"", nil},
 	"set_path":        {"", nil},

@@ -115,7 +115,7 @@ func TestStatements_LookAtEachOfManyRows(t *testing.T) {
 			UPDATE stint.leases SET session = 7`, "7, 'actor'"},
 		"reclaim_leases": {
 			byOne, "UPDATE stint.leases SET deadline = statement_timestamp()",
-			"100000, '-infinity', 1000000, true",
+			"100000, '-infinity', 1000000, true, 3",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,7 +59,7 @@ func TestMaintain_LeavesTheLeaseOfWhatIsChangedMeanwhile(t *testing.T) {
 	insert(t, store, after("a"))
 	owned := ownOne(t, store)
 	expireLeases(t, pool)
-	pausedAt(t, pool, "reclaim_leases", "span", "100, '-infinity', 1000, false", func() {
+	pausedAt(t, pool, "reclaim_leases", "span", "100, '-infinity', 1000, false, 3", func() {
 		err := store.SetStatus(t.Context(), owned, "meanwhile", 0)
 		wantErr(t, "SetStatus", err, nil)
 	})
@@ -222,7 +222,7 @@ func TestMaintain_EndsNothingThatIsDueNoMore(t *testing.T) {
 			if try.before != nil {
 				try.before(t, store, owned)
 			}
-			args := yields[string](t, pool, "SELECT '1, 1, array[' || key || ']' FROM stint.tasks "+
+			args := yields[string](t, pool, "SELECT '1, 1, array[' || key || '], 3' FROM stint.tasks "+
 				"WHERE id = 'a'")
 			pausedAt(t, pool, "end_due_tasks", "named", args, func() {
 				if try.meanwhile != nil {

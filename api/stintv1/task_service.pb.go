@@ -2953,8 +2953,11 @@ type ActionStats struct {
 	// How many tasks its limits let be in progress at once; 0 is any number.
 	Concurrency int32 `protobuf:"varint,13,opt,name=concurrency,proto3" json:"concurrency,omitempty"`
 	// Whether the whole action is paused.
-	Paused        bool  `protobuf:"varint,14,opt,name=paused,proto3" json:"paused,omitempty"`
-	Skipped       int64 `protobuf:"varint,15,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	Paused  bool  `protobuf:"varint,14,opt,name=paused,proto3" json:"paused,omitempty"`
+	Skipped int64 `protobuf:"varint,15,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// How many of the aborted tasks were aborted since their owners died, among the last 1,000 of all
+	// actions.
+	Lost          int64 `protobuf:"varint,16,opt,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3090,6 +3093,13 @@ func (x *ActionStats) GetPaused() bool {
 func (x *ActionStats) GetSkipped() int64 {
 	if x != nil {
 		return x.Skipped
+	}
+	return 0
+}
+
+func (x *ActionStats) GetLost() int64 {
+	if x != nil {
+		return x.Lost
 	}
 	return 0
 }
@@ -4160,7 +4170,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\aactions\x18\x01 \x03(\v2\x15.stint.v1.ActionStatsR\aactions\x12\x1c\n" +
 	"\testimated\x18\x02 \x03(\tR\testimated\x12@\n" +
 	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\x12=\n" +
-	"\festimated_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vestimatedAt\"\xc0\x03\n" +
+	"\festimated_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vestimatedAt\"\xd4\x03\n" +
 	"\vActionStats\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x18\n" +
 	"\ablocked\x18\x02 \x01(\x03R\ablocked\x12\x1c\n" +
@@ -4178,7 +4188,8 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\alimited\x18\f \x01(\bR\alimited\x12 \n" +
 	"\vconcurrency\x18\r \x01(\x05R\vconcurrency\x12\x16\n" +
 	"\x06paused\x18\x0e \x01(\bR\x06paused\x12\x18\n" +
-	"\askipped\x18\x0f \x01(\x03R\askipped\"+\n" +
+	"\askipped\x18\x0f \x01(\x03R\askipped\x12\x12\n" +
+	"\x04lost\x18\x10 \x01(\x03R\x04lost\"+\n" +
 	"\x13ListProblemsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\"\xf8\x01\n" +
 	"\x14ListProblemsResponse\x12&\n" +

@@ -53,7 +53,9 @@ func restoreBeside(
 	if err := p.start(ctx); err != nil {
 		return err
 	}
-	store, err := stint.New(p.pool, stint.Options{Schema: s.Schema})
+	store, err := stint.New(p.pool, stint.Options{
+		Schema: s.Schema, MaxLosses: stint.UnlimitedLosses,
+	})
 	if err != nil {
 		return err
 	}

@@ -152,6 +152,7 @@ func (p *process) open(ctx context.Context, conns int32, options stint.Options) 
 		return nil, nil, err
 	}
 	options.Schema, options.Logger = p.Schema, p.logger
+	options.MaxLosses = stint.UnlimitedLosses // the faults kill workers again and again
 	options.Retention = stint.Retention{Completed: p.Retention, Aborted: p.Retention}
 	store, err := stint.New(pool, options)
 	return store, pool, err

@@ -44,6 +44,7 @@ func openDatabase(ctx context.Context, url, schema string) (*database, error) {
 		Logger:    slog.New(slog.DiscardHandler),
 		Schema:    tasksSchema(schema),
 		Retention: stint.Retention{Completed: stint.KeepForever, Aborted: stint.KeepForever},
+		MaxLosses: stint.UnlimitedLosses, // workers are killed on purpose
 	})
 	if err != nil {
 		pool.Close()

@@ -65,6 +65,7 @@ func openQueue(ctx context.Context, opts options, stdout io.Writer) (_ *queue, e
 	q.store, err = stint.New(q.pool, stint.Options{
 		Schema:    schemas.tasks,
 		Retention: stint.Retention{Completed: stint.KeepForever, Aborted: stint.KeepForever},
+		MaxLosses: stint.UnlimitedLosses, // workers are killed on purpose
 	})
 	return q, err
 }

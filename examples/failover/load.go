@@ -53,7 +53,9 @@ func openClient(ctx context.Context, url string, logger *slog.Logger) (*client, 
 	if err != nil {
 		return nil, err
 	}
-	store, err := stint.New(pool, stint.Options{Logger: logger})
+	store, err := stint.New(pool, stint.Options{
+		Logger: logger, MaxLosses: stint.UnlimitedLosses,
+	})
 	if err != nil {
 		pool.Close()
 		return nil, err

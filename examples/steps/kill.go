@@ -39,7 +39,9 @@ func demonstrate(ctx context.Context, url string, kills int, stdout io.Writer) (
 	if err != nil {
 		return err
 	}
-	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainAlways})
+	store, err := stint.New(pool, stint.Options{
+		Maintenance: stint.MaintainAlways, MaxLosses: stint.UnlimitedLosses,
+	})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@ func work(ctx context.Context, url string, outside *world) error {
 		return err
 	}
 	defer pool.Close()
-	store, err := stint.New(pool, stint.Options{})
+	// By default, a task whose workers die three times in a row is aborted.
+	store, err := stint.New(pool, stint.Options{MaxLosses: stint.UnlimitedLosses})
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ func countAll(ctx context.Context, db *pg.DB, known estimates) (*count, error) {
 		},
 		pg.Step{Name: "count_tries", Args: []any{pairsMax}, Read: c.readTries},
 		pg.Step{Name: "limited_actions", Args: []any{pairsMax}, Read: c.readLimited},
+		pg.Step{Name: "count_lost", Args: []any{lostMax}, Read: c.readLost},
 		pg.Step{Name: "pruning_behind", Read: c.readBehind})
 	return c, err
 }
@@ -47,7 +48,7 @@ func (c *count) readReady(rows pgx.Rows) error {
 	*c = count{
 		Tally: Tally{
 			Tasks: map[By]int64{}, Oldest: map[string]time.Duration{}, Parked: map[string]int64{},
-			Tries: map[string]Tries{}, Limited: map[string]Limited{},
+			Tries: map[string]Tries{}, Limited: map[string]Limited{}, Lost: map[string]int64{},
 		},
 		spans: map[int16]int64{},
 	}
@@ -104,6 +105,16 @@ func (c *count) readLimited(rows pgx.Rows) error {
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		is.Concurrency = pg.OrZero(concurrency)
 		c.Limited[action] = is
+		return nil
+	})
+	return err
+}
+
+func (c *count) readLost(rows pgx.Rows) error {
+	var action string
+	var tasks int64
+	_, err := pgx.ForEachRow(rows, []any{&action, &tasks}, func() error {
+		c.Lost[action] = tasks
 		return nil
 	})
 	return err

@@ -24,9 +24,10 @@ var Statements = pg.NewStatements(files)
 const (
 	// spansMax is how many spans of tasks are counted, in each state and of each pair of action and
 	// priority. pairsMax is how many such pairs are looked at, and for how many actions the tries
-	// and limits are returned.
+	// and limits are returned. lostMax is how many tasks that were lost are counted.
 	spansMax = 1000
 	pairsMax = 1000
+	lostMax  = 1000
 
 	// How many pages of a larger table are looked at, which are all of those of 4 MiB; and of how
 	// many rows the action is looked up, about, from how many pages of each table.
@@ -78,6 +79,8 @@ type Tally struct {
 	Parked  map[string]int64
 	Tries   map[string]Tries
 	Limited map[string]Limited
+	// Lost counts the tasks that were aborted since their owners lost them.
+	Lost map[string]int64
 	// Behind is how far pruning is behind.
 	Behind time.Duration
 }

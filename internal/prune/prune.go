@@ -128,6 +128,8 @@ type Pruner struct {
 	spans int64
 	// freed are the predecessors of tasks that are gone.
 	freed []int64
+	// lost is the last task of whose losses it has looked whether they are to stay.
+	lost int64
 	// begun is when the walks last began with the oldest tasks. took is how long they have since
 	// looked at tasks that stay, until they came to the end, which ended says. told is when the
 	// others were last told how far pruning is behind. These times measure pauses of this process;
@@ -202,7 +204,7 @@ func (p *Pruner) Some(ctx context.Context) error {
 // finished tasks.
 func (p *Pruner) All(ctx context.Context) (pruned int64, done bool, err error) {
 	began := time.Now() //nolint:forbidigo // a pause of this process
-	steps := []pg.Step{{Name: "forget_asked"}, {Name: "forget_unattended"}}
+	steps := []pg.Step{{Name: "forget_asked"}, {Name: "forget_unattended"}, p.dropLosses()}
 	old := int64(0)
 	if p.keep.Changes != nil {
 		steps = append(steps, changes.Drop(*p.keep.Changes, &old))
@@ -254,6 +256,26 @@ func (p *Pruner) tell(ctx context.Context, behind time.Duration) error {
 		return nil
 	}
 	return p.db.Run(ctx, pg.Step{Name: "note_pruning", Args: []any{behind}})
+}
+
+// dropLosses deletes losses of tasks that are gone, of some tasks at each pass.
+func (p *Pruner) dropLosses() pg.Step {
+	after := p.lost
+	return pg.Step{
+		Name: "drop_losses", Args: []any{after, keysMax},
+		Read: func(rows pgx.Rows) error {
+			var looked int64
+			var last *int64
+			p.lost = 0
+			_, err := pgx.ForEachRow(rows, []any{&looked, &last}, func() error {
+				if looked == keysMax {
+					p.lost = *last
+				}
+				return nil
+			})
+			return err
+		},
+	}
 }
 
 // forget deletes the note of how far pruning is behind, if the stores that pruned once no longer

@@ -24,6 +24,7 @@ var causes = map[int]design.State{
 	5: {Name: "aborted", Note: "replaced"},
 	6: {Name: "aborted", Note: "expired"},
 	8: {Name: "skipped"},
+	9: {Name: "aborted", Note: "lost"},
 }
 
 // skipped is the cause of tasks whose condition cannot be met.

@@ -99,6 +99,7 @@ func add(sum, a *stint.ActionStats) {
 	sum.Tries += a.Tries
 	sum.Retries += a.Retries
 	sum.Parked += a.Parked
+	sum.Lost += a.Lost
 	sum.Limited = sum.Limited || a.Limited
 	sum.Concurrency += a.Concurrency
 	sum.Paused = sum.Paused || a.Paused

@@ -1,5 +1,6 @@
 -- Limits of actions and of their keys, which the statements that hand out obey, schedules, steps,
--- the history of tries, tasks that fail fast, who has changed what, and calls that are repeated.
+-- the history of tries, owners that were lost, tasks that fail fast, who has changed what, and calls
+-- that are repeated.
 -- limits.md, schedules.md, steps.md, history.md and changes.md in docs/guides describe them.
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
@@ -22,12 +23,13 @@ ALTER TABLE {{.schema}}.tasks ADD limit_key text COLLATE "C",
 -- completed, 2 aborted, 4 skipped; with 8 it is one of those of which the first to be met starts
 -- the dependent, whose edges all have that. results are what a completed predecessor must have
 -- returned, if that matters. Both are null of an ordinary edge. A task whose condition cannot be
--- met any more is finished with the cause 8, skipped.
+-- met any more is finished with the cause 8, skipped; one that several owners in a row have lost,
+-- with the cause 9, lost.
 ALTER TABLE {{.schema}}.edges ADD accepts smallint,
     ADD results bytea[],
     ADD CONSTRAINT edges_accepts_known CHECK (accepts BETWEEN 1 AND 15) NOT VALID;
 ALTER TABLE {{.schema}}.finished DROP CONSTRAINT finished_cause_known,
-    ADD CONSTRAINT finished_cause_known CHECK (cause BETWEEN 0 AND 6 OR cause = 8) NOT VALID;
+    ADD CONSTRAINT finished_cause_known CHECK (cause BETWEEN 0 AND 6 OR cause IN (8, 9)) NOT VALID;
 
 -- A task ends when its row is made, not when the statement began: by then the transaction holds its
 -- lock on the table, so whoever follows the ends can see that there may be one (list_ends).
@@ -38,7 +40,7 @@ ALTER TABLE {{.schema}}.finished ALTER finished_at SET DEFAULT clock_timestamp()
 -- one is not. Null is 0.
 ALTER TABLE {{.schema}}.settling ADD verdict smallint,
     DROP CONSTRAINT settling_cause_known,
-    ADD CONSTRAINT settling_cause_known CHECK (cause BETWEEN 0 AND 8);
+    ADD CONSTRAINT settling_cause_known CHECK (cause BETWEEN 0 AND 9);
 
 -- The action of tasks that were handed out under limits, and count towards them. (A column called
 -- action would break statements of the release for version 1, which join all columns of leased with
@@ -234,6 +236,21 @@ CREATE TABLE {{.schema}}.tries (
 CREATE INDEX tries_key ON {{.schema}}.tries (key);
 ALTER TABLE {{.schema}}.tries REPLICA IDENTITY FULL;
 
+-- How many owners in a row have lost a task: their lease expired, or their process was gone. tries
+-- is that of the last of them; where the next one to lose it has not the next number, somebody has
+-- returned it in between, and the row counts no more. ended_at is when the task was aborted for
+-- it. Rows of tasks that are gone are deleted by whoever prunes.
+CREATE TABLE {{.schema}}.losses (
+    key      bigint   NOT NULL,
+    ended_at timestamptz,
+    tries    integer  NOT NULL,
+    losses   smallint NOT NULL,
+
+    CONSTRAINT losses_pkey PRIMARY KEY (key)
+);
+-- finished_failed does not hold tasks that were lost: to make it anew would read all of finished.
+CREATE INDEX losses_ended ON {{.schema}}.losses (ended_at) WHERE ended_at IS NOT NULL;
+
 -- Who has changed tasks or settings, what, when and why, for callers that say who they are: a row
 -- for each action of the tasks. It outlives the tasks. number is random. items is how many tasks,
 -- keys or schedules were changed, and names are those of the first ones; others is how many tasks
@@ -379,6 +396,8 @@ ALTER TABLE {{.schema}}.fail_fast SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.tries SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.losses SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.changes SET (autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.changed_tasks SET (autovacuum_vacuum_scale_factor = 0.05,
@@ -392,6 +411,8 @@ DROP VIEW {{.schema}}.task_states, {{.schema}}.holders;
 -- Older releases know neither conditions nor skipped tasks: these are as if aborted because of a
 -- predecessor.
 UPDATE {{.schema}}.finished SET cause = 3 WHERE cause = 8;
+-- Lost ones are as if they had no tries left.
+UPDATE {{.schema}}.finished SET cause = 2 WHERE cause = 9;
 ALTER TABLE {{.schema}}.finished ALTER finished_at SET DEFAULT statement_timestamp(),
     DROP CONSTRAINT finished_cause_known,
     ADD CONSTRAINT finished_cause_known CHECK (cause BETWEEN 0 AND 6);
@@ -413,7 +434,7 @@ ALTER TABLE {{.schema}}.pruning DROP COLUMN pruned_to, ALTER behind SET NOT NULL
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
 DROP TABLE {{.schema}}.calls, {{.schema}}.changed_tasks, {{.schema}}.changes, {{.schema}}.fail_fast,
-    {{.schema}}.tries, {{.schema}}.answer_keys, {{.schema}}.steps,
+    {{.schema}}.losses, {{.schema}}.tries, {{.schema}}.answer_keys, {{.schema}}.steps,
     {{.schema}}.schedules,
     {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
     {{.schema}}.limits;

@@ -2,11 +2,13 @@
 --
 -- Takes those of the tasks with the keys $3 that end by themselves out of their states, and puts
 -- them into round $2 of settling: tasks whose deadline has passed (R6), spontaneous tasks whose
--- time has come, and owned tasks whose lease has expired on their last try (R13).
+-- time has come, and owned tasks whose lease has expired on their last try, or that owners have lost
+-- $4 times in a row by now (R13).
 --
 --   $1 batch  bigint
 --   $2 round  integer
 --   $3 keys   bigint[], sorted; owned tasks must have been split off their spans
+--   $4 losses integer, 0: any number
 --
 -- SKIP LOCKED passes over tasks that somebody is busy with. They stay for the next time.
 WITH dependent AS MATERIALIZED (
@@ -62,16 +64,23 @@ WITH dependent AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS scheduled
 ), owned AS MATERIALIZED (
-    -- An owned task ends if it is overdue, or if its lease has expired on its last try.
+    -- An owned task ends if it is overdue, or if its lease has expired on its last try, or once
+    -- more in a row.
     SELECT named.key, named.max_tries, leased.claim, leased.tries, leased.status, named.overdue,
-           lease.actor
+           lease.actor, leased.lost
     FROM named
     CROSS JOIN LATERAL (
-        SELECT leased.*
+        SELECT leased.*, lost.found AS lost
         FROM stint.leased
+        CROSS JOIN LATERAL (
+            SELECT (
+                -- include lost_again: leased=leased; losses=$4
+            ) IS NOT NULL AS found
+        ) AS lost
         WHERE leased.lo = named.key AND leased.hi = named.key
-          AND (named.overdue OR named.max_tries > 0 AND leased.tries >= named.max_tries)
-        FOR UPDATE SKIP LOCKED
+          AND (named.overdue OR named.max_tries > 0 AND leased.tries >= named.max_tries
+               OR lost.found)
+        FOR UPDATE OF leased SKIP LOCKED
     ) AS leased
     CROSS JOIN LATERAL (
         SELECT leases.actor
@@ -102,6 +111,13 @@ WITH dependent AS MATERIALIZED (
 ), unblocked AS (
     DELETE FROM stint.blocked
     WHERE blocked.key = ANY (ARRAY(SELECT waiting.key FROM waiting))
+), counted AS (
+    -- list_problems and count_lost find the tasks by this.
+    UPDATE stint.losses
+    SET ended_at = statement_timestamp(), tries = losses.tries + 1, losses = losses.losses + 1
+    WHERE losses.key = ANY (ARRAY(
+        SELECT owned.key FROM owned WHERE owned.lost AND NOT owned.overdue
+    ))
 )
 INSERT INTO stint.settling
     (batch, round, key, cause, claim, tries, completed, aborted, actor, status)
@@ -115,17 +131,21 @@ FROM (
            NULL, later.tries, later.completed, later.aborted, NULL, later.status
     FROM later
     UNION ALL
-    -- A task that ends because its last try has expired keeps the complement of its claim, which is
-    -- no claim: it counts as not returned until its owner says why it failed (note_late). Until
-    -- then the status says what that of reclaim_leases does.
-    SELECT owned.key, CASE WHEN owned.overdue THEN 6 /* expired */ ELSE 2 /* tries */ END,
+    -- A task that ends because a try has expired keeps the complement of its claim, which is no
+    -- claim: it counts as not returned until its owner says why it failed (note_late). Until then
+    -- the status says what that of reclaim_leases does.
+    SELECT owned.key,
+           CASE WHEN owned.overdue THEN 6 /* expired */
+                WHEN owned.lost THEN 9 /* lost */
+                ELSE 2 /* tries */
+           END,
            CASE WHEN owned.overdue THEN NULL ELSE ~owned.claim END, owned.tries, NULL, NULL,
            owned.actor,
            CASE
                WHEN owned.overdue THEN owned.status
                ELSE concat_ws(E'\n',
                    'lease expired on try ' || owned.tries
-                       || ' of ' || owned.max_tries
+                       || coalesce(' of ' || nullif(owned.max_tries, 0), '')
                        || coalesce(', ' || nullif(expired.times, 1) || ' times by now', ''),
                    'its owner ' || owned.actor || ' did not extend it',
                    CASE WHEN expired.times = 1 THEN left(owned.status, 10000) END)

@@ -1,17 +1,19 @@
 -- name: reclaim_leases
 --
 -- Scans the first $1 leases behind the deadline $2 that have expired, or fewer if these hold $3
--- tasks, and takes back what they still hold. Tasks with tries left become ready (R8). The others
--- are left to end_due_tasks (R13), since settling them may have to wait for somebody.
+-- tasks, and takes back what they still hold. Tasks with tries left become ready (R8). The others,
+-- and those that owners have lost $5 times in a row by now, are left to end_due_tasks (R13), since
+-- settling them may have to wait for somebody.
 --
 --   $1 leases    integer
 --   $2 deadline  timestamptz
 --   $3 tasks     bigint
 --   $4 history   boolean: keep the tries that ended so
+--   $5 losses    integer, 0: any number
 --
 -- Returns the deadline of the last lease (null if there are no more), a zero where the other scans
 -- return a key, how many rows of leased and leases are gone, the actions of the tasks that are
--- ready again, and the keys of those that have no tries left; and the actions with limits of those
+-- ready again, and the keys of those that must end; and the actions with limits of those
 -- that are ready again, each with a limit_key, for which there is capacity until somebody takes it.
 --
 -- SKIP LOCKED passes over leases that are being extended and tasks that are being returned, which
@@ -49,7 +51,7 @@ WITH last AS MATERIALIZED (
     ) AS lease
 ), span AS MATERIALIZED (
     -- The rows that a lease still holds, or nulls if it holds none. some says that some of the
-    -- tasks have tries left, every that all have.
+    -- tasks have tries left, every that all have. A task that was lost before is alone in its row.
     SELECT expired.tid AS lease, expired.claim, expired.part, expired.actor, expired.owned_at,
            leased.*
     FROM expired
@@ -59,7 +61,10 @@ WITH last AS MATERIALIZED (
                 FROM stint.tasks
                 WHERE tasks.key BETWEEN leased.lo AND leased.hi
                   AND (tasks.max_tries = 0 OR leased.tries < tasks.max_tries)
-                LIMIT 1) IS NOT NULL AS some,
+                LIMIT 1) IS NOT NULL
+               AND (
+                   -- include lost_again: leased=leased; losses=$5
+               ) IS NULL AS some,
                (SELECT true
                 FROM stint.tasks
                 WHERE tasks.key BETWEEN leased.lo AND leased.hi
@@ -146,6 +151,14 @@ WITH last AS MATERIALIZED (
     SELECT task.key, task.claim, task.owned_at, task.tries, 4 /* expired */, task.actor, task.status
     FROM task
     WHERE $4::boolean AND task.again
+), counted AS (
+    INSERT INTO stint.losses (key, tries, losses)
+    SELECT task.key, task.tries, 1
+    FROM task
+    WHERE $5::integer > 0 AND task.again
+    ON CONFLICT (key) DO UPDATE
+    SET losses = CASE WHEN losses.tries = excluded.tries - 1 THEN losses.losses + 1 ELSE 1 END,
+        tries = excluded.tries
 ), emptied AS (
     -- A lease goes when it holds nothing any more.
     DELETE FROM stint.leases

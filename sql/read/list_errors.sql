@@ -25,6 +25,15 @@ WITH said AS MATERIALIZED (
      WHERE finished.cause IN (1 /* returned */, 2 /* tries */, 6 /* expired */)
      ORDER BY finished.finished_at DESC
      LIMIT $1::integer)
+    UNION ALL
+    (SELECT losses.key, finished.status, losses.ended_at
+     FROM stint.losses
+     CROSS JOIN LATERAL (
+         SELECT finished.status FROM stint.finished WHERE finished.lo = losses.key OFFSET 0
+     ) AS finished
+     WHERE losses.ended_at IS NOT NULL
+     ORDER BY losses.ended_at DESC
+     LIMIT $1::integer)
 ), line AS MATERIALIZED (
     SELECT said.key, said.finished_at, task.id, task.action,
            left(split_part(said.status, E'\n', 1), 500) AS text

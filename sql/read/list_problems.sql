@@ -36,15 +36,21 @@ WITH slow AS MATERIALIZED (
     ORDER BY tried.tries DESC, tried.key
     LIMIT $1::integer
 ), failed AS MATERIALIZED (
-    -- A task failed if it was returned as aborted, had no tries left, or passed its deadline. The
-    -- index finished_failed holds only such tasks.
+    -- A task failed if it was returned as aborted, had no tries left, passed its deadline, or lost
+    -- its owners. The indexes finished_failed and losses_ended hold only such tasks.
     SELECT span.key, finished.finished_at
     FROM (
-        SELECT finished.lo, finished.hi, finished.finished_at
-        FROM stint.finished
-        WHERE finished.cause IN (1 /* returned */, 2 /* tries */, 6 /* expired */)
-        ORDER BY finished.finished_at DESC
-        LIMIT $1::integer
+        (SELECT finished.lo, finished.hi, finished.finished_at
+         FROM stint.finished
+         WHERE finished.cause IN (1 /* returned */, 2 /* tries */, 6 /* expired */)
+         ORDER BY finished.finished_at DESC
+         LIMIT $1::integer)
+        UNION ALL
+        (SELECT losses.key, losses.key, losses.ended_at
+         FROM stint.losses
+         WHERE losses.ended_at IS NOT NULL
+         ORDER BY losses.ended_at DESC
+         LIMIT $1::integer)
     ) AS finished
     CROSS JOIN LATERAL generate_series(
         finished.lo, least(finished.hi, finished.lo + $1::integer - 1)) AS span (key)

@@ -8,12 +8,13 @@
 WITH task AS MATERIALIZED (
     SELECT tasks.key FROM stint.tasks WHERE tasks.id = $1::text
 ), final AS MATERIALIZED (
-    -- The try that ended the task, if an owner had it at that moment. A task that ended because its
-    -- last try expired has the complement of its claim, in which the bit that all claims have is 0.
+    -- The try that ended the task, if an owner had it at that moment. A task that ended because a
+    -- try expired has the complement of its claim, in which the bit that all claims have is 0.
     SELECT span.tries, span.actor, span.finished_at, span.status,
            CASE WHEN span.claim & 32768 = 0 THEN ~span.claim ELSE span.claim END AS claim,
            CASE span.cause
                WHEN 2 /* tries */ THEN CASE WHEN span.claim & 32768 = 0 THEN 4 ELSE 2 END
+               WHEN 9 /* lost */ THEN CASE WHEN span.claim & 32768 = 0 THEN 4 ELSE 2 END
                WHEN 4 /* cancelled */ THEN 5
                ELSE span.cause
            END::smallint AS outcome

@@ -17,6 +17,7 @@ WITH reopened AS (
            reopened.finished_at, reopened.tries,
            CASE reopened.cause
                WHEN 2 /* tries */ THEN CASE WHEN reopened.claim & 32768 = 0 THEN 4 ELSE 2 END
+               WHEN 9 /* lost */ THEN CASE WHEN reopened.claim & 32768 = 0 THEN 4 ELSE 2 END
                WHEN 4 /* cancelled */ THEN 5
                ELSE reopened.cause -- of one that was owned, 0, 1 or 6
            END,
@@ -29,6 +30,8 @@ WITH reopened AS (
            LIMIT 1) IS NULL
 ), unjoined AS (
     DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
+), forgiven AS (
+    DELETE FROM stint.losses WHERE losses.key = ANY ($1::bigint[])
 )
 -- The deadlines are watched again. One that is still watched gets a new version, so that
 -- scan_task_deadlines passes it over until all can see that its task has not ended.

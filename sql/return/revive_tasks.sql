@@ -47,6 +47,21 @@ WITH named AS MATERIALIZED (
     ) AS before
     WHERE tries.ctid = before.tid
     RETURNING tries.claim, tries.owned_at
+), uncounted AS (
+    -- Nor was the task lost.
+    UPDATE stint.losses
+    SET losses = losses.losses - 1, tries = losses.tries - 1
+    FROM (
+        SELECT counted.tid
+        FROM late
+        CROSS JOIN LATERAL (
+            SELECT losses.ctid AS tid
+            FROM stint.losses
+            WHERE losses.key = late.key AND losses.tries = late.tries
+            OFFSET 0
+        ) AS counted
+    ) AS before
+    WHERE losses.ctid = before.tid
 ), owner AS MATERIALIZED (
     SELECT late.claim, late.actor, count(*) AS size,
            array_agg(ARRAY[late.key, late.key] ORDER BY late.key) AS spans,

@@ -87,7 +87,7 @@ func runPlay(t *testing.T, seed uint64) {
 			watched: map[int64]map[group]fetch{},
 		},
 	}
-	opts := stint.Options{}
+	opts := stint.Options{MaxLosses: stint.UnlimitedLosses} // workers are killed again and again
 	if seed%2 == 0 {
 		p.maintenance, opts.Maintenance = "never", stint.MaintainNever
 	}

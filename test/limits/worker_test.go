@@ -55,7 +55,7 @@ func performAsWorker(url string) int {
 	defer cancel()
 	seed, err := strconv.ParseUint(os.Getenv(workerSeed), 10, 64)
 	pool, poolErr := pgxpool.New(ctx, url)
-	opts := stint.Options{}
+	opts := stint.Options{MaxLosses: stint.UnlimitedLosses} // it is killed again and again
 	if os.Getenv(workerMaintenance) == "never" {
 		opts.Maintenance = stint.MaintainNever
 	}

@@ -29,7 +29,10 @@ func TestStore_HandsEachTaskToOneOwnerAtATime(t *testing.T) {
 	const workers = 16
 	tasks := testrun.Rounds(50_000)
 	pool := testdb.New(t)
-	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	store, err := stint.New(pool, stint.Options{
+		Maintenance: stint.MaintainNever,
+		MaxLosses:   stint.UnlimitedLosses, // leases expire all the time
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

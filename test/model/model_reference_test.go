@@ -40,6 +40,7 @@ type referenceTask struct {
 	state   stint.State
 	cause   stint.AbortCause
 	tries   int
+	losses  losses
 	// until is when a scheduled task is due, a lease ends, or a task has finished.
 	until int
 	// ownedAt is when a task in progress was fetched, or given back to a late owner.
@@ -245,6 +246,22 @@ func (t *referenceTask) final() bool {
 
 func (t *referenceTask) exhausted() bool { return t.MaxTries > 0 && t.tries >= t.MaxTries }
 
+// losses are how many owners in a row have lost a task, and on which try the last one did.
+type losses struct{ n, on int }
+
+// last reports whether a task ends if it is lost on a try.
+func (l losses) last(try int) bool { return l.on == try-1 && l.n >= 2 }
+
+func (l *losses) add(try int) {
+	if l.on != try-1 {
+		l.n = 0
+	}
+	l.n, l.on = l.n+1, try
+}
+
+// undo takes back the last loss, whose owner is there after all.
+func (l *losses) undo() { l.n, l.on = l.n-1, l.on-1 }
+
 // disown takes the right to return the task from its last owner, who is known as its actor if it
 // has been the owner up to now.
 func (t *referenceTask) disown() {
@@ -267,7 +284,8 @@ func (r *reference) settle(ending bool) {
 	for _, task := range tasks {
 		switch {
 		case ending && task.expires <= r.now && !task.final():
-			if task.state == stint.StateInProgress && task.until <= r.now && !task.exhausted() {
+			if task.state == stint.StateInProgress && task.until <= r.now &&
+				!task.exhausted() && !task.losses.last(task.tries) {
 				task.state = stint.StateReady // its lease expired first
 				task.sayExpired()
 			}
@@ -280,15 +298,21 @@ func (r *reference) settle(ending bool) {
 			}
 			task.state, task.late = stint.StateReady, false
 			task.position, task.place = r.positions, 0
-		case task.state == stint.StateInProgress && task.until <= r.now && task.exhausted():
+		case task.state == stint.StateInProgress && task.until <= r.now &&
+			(task.exhausted() || task.losses.last(task.tries)):
 			if ending {
 				task.sayExpired()
-				r.end(task, stint.StateAborted, stint.CauseTries)
+				cause := stint.CauseTries
+				if task.losses.last(task.tries) {
+					cause = stint.CauseLost
+				}
+				r.end(task, stint.StateAborted, cause)
 				task.unsaid = true
 			}
 		case task.state == stint.StateInProgress && task.until <= r.now:
 			task.state, task.late = stint.StateReady, true
 			task.position, task.place = 0, task.key
+			task.losses.add(task.tries)
 			task.sayExpired()
 		}
 	}
@@ -432,6 +456,7 @@ func (r *reference) revive(task *referenceTask) {
 	if task.late {
 		task.state, task.late, task.until, task.progress = stint.StateInProgress, false, r.now, 0
 		task.ownedAt = r.now
+		task.losses.undo()
 	}
 }
 
@@ -495,6 +520,9 @@ func (r *reference) returnTask(task *referenceTask, given stint.Return) {
 		task.status = given.Status
 	}
 	task.result = given.Result
+	if task.late {
+		task.losses.undo()
+	}
 	kept := r.keep.Aborted
 	switch {
 	case given.Code == stint.StatusCompleted:
@@ -530,7 +558,7 @@ func (r *reference) refuse(task *referenceTask, given stint.Return) error {
 		same = same && given.Code == stint.StatusCompleted
 	case task.cause == stint.CauseReturned:
 		same = same && given.Code == stint.StatusAborted
-	case task.cause == stint.CauseTries:
+	case task.cause == stint.CauseTries, task.cause == stint.CauseLost:
 		same = same && given.Code == stint.StatusPending && !given.Release
 	default:
 		same = same && given.Code == stint.StatusPending

@@ -32,7 +32,10 @@ func TestStore_KeepsTheOrderOfANetwork(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	pool := plainPool(t)
-	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	store, err := stint.New(pool, stint.Options{
+		Maintenance: stint.MaintainNever,
+		MaxLosses:   stint.UnlimitedLosses, // leases expire all the time
+	})
 	wantErr(t, "New", err, nil)
 	exec(t, pool, makeJournal)
 	spent := newBudget(t)

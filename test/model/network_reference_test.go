@@ -22,7 +22,9 @@ type netTask struct {
 	cause stint.AbortCause
 	tries int
 	token stint.Token
-	late  bool // its lease expired, and nobody else was given it
+
+	losses losses
+	late   bool // its lease expired, and nobody else was given it
 	// unsaid says that the expiry of its last try ended it, and its owner has not said why.
 	unsaid bool
 
@@ -506,6 +508,9 @@ func (t *netTask) takesLate(given stint.Return) bool {
 }
 
 func (t *netTask) settle(given stint.Return) {
+	if t.late {
+		t.losses.undo()
+	}
 	t.late = false
 	switch {
 	case given.Code == stint.StatusCompleted:
@@ -527,11 +532,15 @@ func (r *netReference) expire() {
 	for _, task := range r.tasks {
 		switch {
 		case task.state != stint.StateInProgress:
+		case task.losses.last(task.tries):
+			task.end(stint.StateAborted, stint.CauseLost)
+			task.unsaid = true
 		case task.MaxTries > 0 && task.tries >= task.MaxTries:
 			task.end(stint.StateAborted, stint.CauseTries)
 			task.unsaid = true
 		default:
 			task.state, task.late = statePending, true
+			task.losses.add(task.tries)
 		}
 	}
 	r.follow()

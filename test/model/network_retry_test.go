@@ -113,6 +113,7 @@ func (r *netReference) takeBack(id stint.TaskID, opened map[stint.TaskID]bool) {
 func (t *netTask) reopen() {
 	t.end(statePending, "")
 	t.early, t.tries, t.token, t.told = false, 0, stint.Token{}, signals{}
+	t.losses = losses{}
 	t.chosen, t.passed, t.result, t.open = false, 0, "", true
 	for before := range t.after {
 		t.after[before] = false

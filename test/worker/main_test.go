@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
+	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -18,7 +20,12 @@ import (
 	"github.com/stint-tasks/stint/worker"
 )
 
-func TestMain(m *testing.M) { testdb.Main(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(poisonedDatabase); url != "" {
+		log.Fatal(performPoison(url))
+	}
+	testdb.Main(m)
+}
 
 // patience is how long a test waits for what must happen.
 const patience = 2 * time.Minute

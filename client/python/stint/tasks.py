@@ -564,6 +564,8 @@ class ActionStats:
     limited: Whether there are limits.
     concurrency: How many tasks its limits let be in progress at once; 0 is any number.
     paused: Whether the whole action is paused.
+    lost: How many of the aborted tasks were aborted since their owners died, among the last
+        1,000 of all actions.
     """
 
     action: str
@@ -581,6 +583,7 @@ class ActionStats:
     concurrency: int = 0
     paused: bool = False
     skipped: int = 0
+    lost: int = 0
 
 
 @dataclass
@@ -1040,6 +1043,7 @@ def to_action_stats(m: Message) -> ActionStats:
         concurrency=m.get("concurrency", 0),
         paused=m.get("paused", False),
         skipped=int(m.get("skipped", 0)),
+        lost=int(m.get("lost", 0)),
     )
 
 

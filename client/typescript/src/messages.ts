@@ -314,6 +314,7 @@ const actionStatsFields: f.Fields = {
   concurrency: f.number,
   paused: f.flag,
   skipped: f.number,
+  lost: f.number,
 };
 
 const statsFields: f.Fields = {

@@ -569,6 +569,11 @@ export interface ActionStats {
   /** Whether the whole action is paused. */
   paused: boolean;
   skipped: number;
+  /**
+   * How many of the aborted tasks were aborted since their owners died, among the last 1,000 of all
+   * actions.
+   */
+  lost: number;
 }
 
 /** Counts of all tasks. */

@@ -10,6 +10,24 @@ WHERE action_stats.tries > 0
 ORDER BY action_stats.asked_at DESC
 LIMIT $1::integer
 
+-- name: count_lost
+--
+-- Counts the last $1 tasks that were aborted since their owners lost them, by action.
+--
+--   $1 tasks  integer
+SELECT task.action, count(*) AS tasks
+FROM (
+    SELECT losses.key
+    FROM stint.losses
+    WHERE losses.ended_at IS NOT NULL
+    ORDER BY losses.ended_at DESC
+    LIMIT $1::integer
+) AS lost
+CROSS JOIN LATERAL (
+    SELECT tasks.action FROM stint.tasks WHERE tasks.key = lost.key OFFSET 0
+) AS task
+GROUP BY task.action
+
 -- name: limited_actions
 --
 -- Returns the first $1 actions that have limits or are paused: whether they have limits, how many

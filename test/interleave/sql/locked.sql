@@ -39,5 +39,6 @@ FROM (
     UNION ALL SELECT 'answer_keys', xmax FROM stint.answer_keys
     UNION ALL SELECT 'fail_fast', xmax FROM stint.fail_fast
     UNION ALL SELECT 'tries', xmax FROM stint.tries
+    UNION ALL SELECT 'losses', xmax FROM stint.losses
 ) AS locked
 WHERE xmax = (SELECT xid FROM writer)

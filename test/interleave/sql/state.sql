@@ -72,6 +72,10 @@ FROM (
            concat_ws(' ', 'claim', saved.name_of(claim), tries, outcome, actor, status)
     FROM stint.tries JOIN stint.tasks USING (key)
     UNION ALL
+    SELECT 'loss', id, concat_ws(' ', losses.tries, losses, ended_at IS NOT NULL)
+    FROM stint.losses JOIN stint.tasks USING (key)
+    WHERE losses > 0
+    UNION ALL
     SELECT 'schedule', schedules.name, concat_ws(' ', saved.away(next_at), paused_at IS NOT NULL,
                missed, skipped, spec, last_ids)
     FROM stint.schedules

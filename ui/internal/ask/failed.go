@@ -42,7 +42,9 @@ func (a *Store) FailedOf(ctx context.Context, action string) ([]stint.TaskInfo, 
 		Actions: []string{action}, States: []stint.State{stint.StateAborted},
 		Limit: CountedErrorsMax,
 	})
-	causes := []stint.AbortCause{stint.CauseReturned, stint.CauseTries, stint.CauseExpired}
+	causes := []stint.AbortCause{
+		stint.CauseReturned, stint.CauseTries, stint.CauseExpired, stint.CauseLost,
+	}
 	return slices.DeleteFunc(slices.Clone(page.Tasks), func(task stint.TaskInfo) bool {
 		return task.Status == "" || !slices.Contains(causes, task.AbortCause)
 	}), err

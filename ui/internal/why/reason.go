@@ -35,6 +35,8 @@ func Cause(cause stint.AbortCause) string {
 		return "it was replaced"
 	case stint.CauseExpired:
 		return "its deadline passed"
+	case stint.CauseLost:
+		return "several of its owners in a row died, or did not extend it"
 	}
 	return string(cause)
 }

@@ -8,16 +8,20 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// keepFlags say for how long finished tasks are kept, and which ended tries of tasks.
+// keepFlags say for how long finished tasks are kept, and which ended tries of tasks; and how many
+// owners in a row may lose a task.
 type keepFlags struct {
 	completed, aborted keeping
 	tries              int
 	triesFor           keeping
+	losses             int
 }
 
 // keepNames are the names of the flags.
 func keepNames() []string {
-	return []string{"keep-completed", "keep-aborted", "keep-tries", "keep-tries-for"}
+	return []string{
+		"keep-completed", "keep-aborted", "keep-tries", "keep-tries-for", "max-losses",
+	}
 }
 
 func (k *keepFlags) add(cmd *cobra.Command) {
@@ -33,6 +37,8 @@ func (k *keepFlags) add(cmd *cobra.Command) {
 	flags.Var(&k.triesFor, "keep-tries-for",
 		"keep tries for this `age`, such as 90m, 36h, 7d, or "+forever+
 			", which is as long as the task")
+	flags.IntVar(&k.losses, "max-losses", 3, //nolint:mnd // as of stint.Options
+		"abort a task that `n` owners in a row have lost, 2 to 1000, or -1: never")
 }
 
 // options are those of a store that keeps what the flags say.
@@ -45,12 +51,16 @@ func (k *keepFlags) options() (stint.Options, error) {
 	case k.triesFor.retention == stint.KeepNone:
 		return stint.Options{}, said(errInput,
 			"invalid --keep-tries-for 0: to keep none, leave --keep-tries out")
+	case k.losses != stint.UnlimitedLosses && (k.losses < 2 || k.losses > most):
+		return stint.Options{}, said(errInput,
+			"invalid --max-losses %d: must be 2 to %d, or -1 for any number", k.losses, most)
 	}
 	options := stint.Options{
 		Retention: stint.Retention{
 			Completed: k.completed.retention, Aborted: k.aborted.retention,
 		},
-		History: stint.HistoryOptions{Tries: k.tries},
+		History:   stint.HistoryOptions{Tries: k.tries},
+		MaxLosses: k.losses,
 	}
 	if k.triesFor.retention != stint.KeepForever {
 		options.History.Age = k.triesFor.retention

@@ -95,8 +95,8 @@ On Ctrl-C or SIGTERM it takes no more requests and ends calls that wait; clients
 another service, or come back. Calls under way are finished, for as long as --drain says.
 No worker loses a task. A second Ctrl-C ends it at once.
 
-The service prunes finished tasks, and keeps the tries of tasks with --keep-tries, as stint
-worker does (see: stint help worker). It logs on standard error, with --json as JSON lines.`
+The service prunes finished tasks, keeps the tries of tasks with --keep-tries, and goes by
+--max-losses, as stint worker does (see: stint help worker). It logs on standard error, with --json as JSON lines.`
 
 func (p *program) serveCommand() *cobra.Command {
 	var s serveSetup

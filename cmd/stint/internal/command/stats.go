@@ -27,8 +27,8 @@ of the ready tasks wait for their key: for capacity below a limit, for the end o
 for its turn (see: stint limits).
 
 With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds,
-parked (the ready tasks that wait for their key), limited, paused, concurrency and a number
-for each state; estimated, the states whose numbers are estimates, and estimated_at, when these
+lost (of the aborted tasks, those with the cause "lost"), parked (the ready tasks that wait
+for their key), limited, paused, concurrency and a number for each state; estimated, the states whose numbers are estimates, and estimated_at, when these
 were made (left out if there are none). Without ready tasks
 there is no oldest_ready_seconds, without such a limit no concurrency. With --topology
 there is instead shards, a list of objects with shard, actions, estimated and estimated_at.`,
@@ -176,7 +176,8 @@ func statsJSON(stats stint.Stats) map[string]any {
 	actions := make([]map[string]any, len(stats.Actions))
 	for i, a := range stats.Actions {
 		actions[i] = map[string]any{
-			"action": a.Action, "tries": a.Tries, "retries": a.Retries, "parked": a.Parked,
+			"action": a.Action, "tries": a.Tries, "retries": a.Retries, "lost": a.Lost,
+			"parked":  a.Parked,
 			"limited": a.Limited, "paused": a.Paused,
 		}
 		if a.Concurrency > 0 {

@@ -34,7 +34,7 @@ to a task are left out.
   status_code      "pending", "in-progress", "completed", "aborted" or "skipped"
   state            the same, with "blocked", "scheduled" and "ready" for "pending"; "unknown"
                    if the shard of the task is away
-  abort_cause      "returned", "tries", "dependency", "cancelled", "replaced", "expired"
+  abort_cause      "returned", "tries", "dependency", "cancelled", "replaced", "expired", "lost"
   tries            how often the task has been fetched
   actor            who owns the task, or was the last to own it
   not_before       when a scheduled task becomes ready

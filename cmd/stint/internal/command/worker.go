@@ -92,8 +92,10 @@ The worker prunes finished tasks of all actions when they are older than --keep-
 and --keep-aborted, except those that somebody may still ask for (see: stint help
 prune). The shortest retention of any worker wins, so give all workers on a schema, your
 own programs included, the same values. With --keep-tries it keeps how the tries of a task
-ended, with the last lines that the program wrote to standard error, for stint show. With
---server the service does this, and these flags are refused.
+ended, with the last lines that the program wrote to standard error, for stint show. It
+aborts a task that --max-losses owners in a row have lost, since it seems to kill those who
+perform it; a program that dies counts as failed. With --server the service does this, and
+these flags are refused.
 
 The worker logs on standard error, with --json as JSON lines: at the level info which
 database it works on, and that it starts and stops; at warn programs that fail; at error
