@@ -134,7 +134,7 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 // allDocuments are the paths of the documents for users and contributors.
 func allDocuments(t *testing.T) []string {
 	t.Helper()
-	all := []string{"README.md", "CONTRIBUTING.md"}
+	all := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
 	err := filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(path) == ".md" {
 			all = append(all, path)
