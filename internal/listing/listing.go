@@ -242,7 +242,7 @@ func (w *Walk) goOn(after string) bool {
 		}
 	}
 	source := numbers[0]
-	if source < 0 || source >= int64(len(w.all)) {
+	if source < 0 || source >= int64(len(w.all)) || !pg.IsStorable(time.UnixMicro(numbers[2])) {
 		return false
 	}
 	w.Sources = w.all[source:]

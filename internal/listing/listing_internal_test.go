@@ -69,7 +69,10 @@ func goOnFrom(t *testing.T, want Want, walk *Walk) *Walk {
 
 func TestNew_RefusesWhatIsNoCursor(t *testing.T) {
 	t.Parallel()
-	for _, after := range []string{"x", "-1", "1", "0/1", "0/1/2", "0/1/2/x", "0/1/2/3/4", "9999"} {
+	for _, after := range []string{
+		"x", "-1", "1", "0/1", "0/1/2", "0/1/2/x", "0/1/2/3/4", "9999",
+		"0/1/9000000000000000000/0", "0/1/-9000000000000000000/0",
+	} {
 		if _, ok := New(Want{NewestFirst: true, After: after}); ok {
 			t.Errorf("New takes %q for a cursor", after)
 		}
@@ -87,4 +90,24 @@ func TestNew_WalksEachQueueOnce(t *testing.T) {
 	if !slices.Equal(actions, []any{"a", "b"}) {
 		t.Errorf("the queues are %v", actions)
 	}
+}
+
+// A text that is taken for a cursor is one: the walk goes on from there.
+func FuzzNew(f *testing.F) {
+	for _, after := range []string{"", "0", "0/1/2/3", "-1", "1/9223372036854775807/-1/0", "a"} {
+		f.Add(after, true)
+		f.Add(after, false)
+	}
+	f.Fuzz(func(t *testing.T, after string, newest bool) {
+		want := Want{NewestFirst: newest, Actor: "a", After: after}
+		walk, ok := New(want)
+		if !ok {
+			return
+		}
+		want.After = walk.Cursor()
+		if again, ok := New(want); !ok || again.Place != walk.Place ||
+			len(again.Sources) != len(walk.Sources) {
+			t.Errorf("from %q a walk is at %+v, and then %+v", after, walk.Place, again)
+		}
+	})
 }
