@@ -43,6 +43,10 @@ func serveChange(h *Handler, w http.ResponseWriter, r *request) error {
 		m, err = h.setLimits(ctx, r)
 	case "answer":
 		m, err = h.answer(ctx, r)
+	case "insert":
+		m, err = h.insert(ctx, r)
+	case "schedule":
+		m, err = h.putSchedule(ctx, r)
 	case "trigger":
 		m, err = h.trigger(ctx, r)
 	case "pause", "resume":

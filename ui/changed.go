@@ -105,6 +105,10 @@ func tellOther(k *kind, query url.Values, data *changedData) {
 			show.Part{Text: display.Text(id), Link: show.Link("tasks", "prefix", id)}, ".")
 	case query.Get("schedule") != "":
 		data.Sentence = show.Say(k.done, " the schedule ", display.Text(query.Get("schedule")), ".")
+	case k.name == "insert":
+		id := query.Get("id")
+		data.Sentence = show.Say("Inserted ",
+			show.Part{Text: display.Text(id), Link: show.Link("task", "id", id)}, ".")
 	case k.name == "answer":
 		id := query.Get("id")
 		data.Sentence = show.Say(

@@ -48,6 +48,20 @@ func askedFields(k *kind, form url.Values) formFields {
 	case k.name == "answer":
 		f.always = append(f.always, "task")
 		return f
+	case k.name == "insert":
+		f.perhaps = []string{"task"}
+		if form.Has(fieldNewAction) {
+			f.always = append(append(f.always, "at"), insertTyped()...)
+			f.perhaps = append(f.perhaps, fieldSameBody)
+		}
+		return f
+	case k.name == "schedule":
+		f.always = append(f.always, "what", "schedule")
+		if form.Has(fieldSpec) {
+			f.always = append(append(f.always, "at", "seen"), timingTyped()...)
+			f.perhaps = []string{fieldExpire}
+		}
+		return f
 	case !k.isOfTasks():
 		f.always = append(f.always, targetFields(form)...)
 		return f
@@ -75,6 +89,8 @@ func agreedFields(k *kind, form url.Values) formFields {
 		f.always = append(f.always, "task", "result", "answer-key")
 		f.perhaps = []string{"code"} // nobody may have chosen one
 		return f
+	case k.name == "insert":
+		return formFields{[]string{"do", "at", "back", fieldNewTask}, []string{"task"}}
 	case !k.isOfTasks():
 		f.always = append(f.always, targetFields(form)...)
 	default:
@@ -89,6 +105,9 @@ func agreedFields(k *kind, form url.Values) formFields {
 		f.always = append(f.always, "last", "since", "seen")
 	case "resume":
 		f.always = append(f.always, "seen")
+	case "schedule":
+		f.always = append(append(f.always, "seen"), timingTyped()...)
+		f.perhaps = []string{fieldExpire}
 	case "run", "change":
 		f.always = append(f.always, waitingRead()...)
 	}
@@ -117,6 +136,7 @@ func (f formFields) check(form url.Values) error {
 	for name, known := range map[string][]string{
 		"of": {"selected", "all"}, "what": {"action", "key", "schedule"},
 		"fair": {"true"}, "ordered": {"true"}, fieldNoKey: {"true"},
+		fieldSameBody: {"true"}, fieldExpire: {"true"},
 	} {
 		if form.Has(name) && !slices.Contains(known, form.Get(name)) {
 			return refuse.BadValue("form", name, form.Get(name))

@@ -49,7 +49,7 @@ func allForms(t *testing.T, page string) (forms []sentForm) {
 	decoder := xml.NewDecoder(strings.NewReader(strings.Map(inXML, page)))
 	decoder.Strict, decoder.AutoClose, decoder.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
 	var form *sentForm
-	chosen := ""
+	chosen, area := "", ""
 	for {
 		token, err := decoder.Token()
 		if errors.Is(err, io.EOF) {
@@ -61,6 +61,12 @@ func allForms(t *testing.T, page string) (forms []sentForm) {
 				forms = append(forms, *form)
 			}
 			form = nil
+		}
+		if end, ok := token.(xml.EndElement); ok && end.Name.Local == "textarea" {
+			area = ""
+		}
+		if typed, ok := token.(xml.CharData); ok && area != "" {
+			form.values.Set(area, strings.TrimPrefix(string(typed), "\n"))
 		}
 		start, ok := token.(xml.StartElement)
 		if !ok {
@@ -81,6 +87,9 @@ func allForms(t *testing.T, page string) (forms []sentForm) {
 			form.buttons = append(form.buttons, attrs["value"])
 		case start.Name.Local == "select":
 			chosen, form.names[name] = name, "select"
+		case start.Name.Local == "datalist":
+			chosen = ""
+		case start.Name.Local == "option" && chosen == "":
 		case start.Name.Local == "option":
 			if _, ok := attrs["selected"]; ok || !form.values.Has(chosen) {
 				form.values.Set(chosen, attrs["value"])
@@ -96,6 +105,9 @@ func allForms(t *testing.T, page string) (forms []sentForm) {
 		case start.Name.Local == "input" || start.Name.Local == "textarea":
 			form.names[name], form.hidden[name] = start.Name.Local, attrs["type"] == "hidden"
 			form.values.Add(name, attrs["value"])
+			if start.Name.Local == "textarea" {
+				area = name
+			}
 		}
 	}
 }
@@ -112,6 +124,18 @@ func formWith(t *testing.T, page, button string) sentForm {
 		}
 	}
 	t.Fatalf("no form with the button %q on\n%s", button, page)
+	return sentForm{}
+}
+
+// fillIn is the form of a page that asks how something is to be.
+func fillIn(t *testing.T, page string) sentForm {
+	t.Helper()
+	for _, form := range formsOf(t, page) {
+		if form.action == "preview" && form.values.Has("at") {
+			return form
+		}
+	}
+	t.Fatalf("there is nothing to fill in on\n%s", page)
 	return sentForm{}
 }
 

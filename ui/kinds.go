@@ -59,6 +59,8 @@ func kinds() []kind {
 		{name: "resume", needs: Pause, text: "Resume", done: "Resumed"},
 		{name: "limit", needs: Limit, text: "Set the limits of", done: "Set the limits of"},
 		{name: "trigger", needs: Trigger, text: "Trigger", done: "Triggered"},
+		{name: "insert", needs: Insert, text: "Insert", done: "Inserted"},
+		{name: "schedule", needs: Schedule, text: "Edit", done: "Changed"},
 		{name: "answer", needs: Answer, text: "Answer", done: "Answered"},
 	}
 }

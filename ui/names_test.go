@@ -28,7 +28,8 @@ func nameFields(t *testing.T, h http.Handler) map[string]sentForm {
 	// Fields in which something else is typed or chosen.
 	others := regexp.MustCompile(`^(reason|result|answer-key|code|id|prefix|header|actor|age|` +
 		`order|size|state|of|task|start|start-at|set-priority|set-max-tries|no-key|fair|ordered|` +
-		`concurrency|per-key|rate|burst|rate-key|burst-key|rate-per|rate-key-per)$`)
+		`concurrency|per-key|rate|burst|rate-key|burst-key|rate-per|rate-key-per|` +
+		`new-id|new-priority|new-max-tries)$`)
 	found := map[string]sentForm{}
 	note := func(page string, forms []sentForm) {
 		for _, form := range forms {
@@ -79,12 +80,14 @@ const (
 func namedForms() map[string]namedForm {
 	refused := " is refused: it "
 	return map[string]namedForm{
-		"action typed":                {slip: refused, told: noSuchKey},
-		"preview of change set-key":   {slip: refused},
-		"preview of limit fair-group": {slip: refused},
-		"tasks action":                {looks: true, told: noSuchAction},
-		"tasks key":                   {looks: true, slip: " may be a slip: it "},
-		"changes action":              {looks: true, told: noSuchAction},
+		"action typed":                 {slip: refused, told: noSuchKey},
+		"preview of change set-key":    {slip: refused},
+		"preview of limit fair-group":  {slip: refused},
+		"preview of insert new-action": {slip: refused, told: noSuchAction},
+		"preview of insert new-key":    {slip: refused, told: noSuchKey},
+		"tasks action":                 {looks: true, told: noSuchAction},
+		"tasks key":                    {looks: true, slip: " may be a slip: it "},
+		"changes action":               {looks: true, told: noSuchAction},
 	}
 }
 

@@ -12,7 +12,10 @@ func (h *Handler) can(k *kind) bool {
 	switch k.name {
 	case "pause", "resume", "limit":
 		_, ok = h.asked.Reader.(verbs.Limiter)
-	case "trigger":
+	case "insert":
+		_, ok = h.asked.Reader.(verbs.Inserter)
+		ok = ok && !h.ofShards() // which say themselves where a task belongs
+	case "trigger", "schedule":
 		_, ok = h.asked.Reader.(verbs.Scheduler)
 	case "answer":
 		_, ok = h.asked.Reader.(verbs.Answerer)

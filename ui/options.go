@@ -41,6 +41,10 @@ const (
 	Limit Verb = "limit"
 	// Trigger has schedules insert their tasks now.
 	Trigger Verb = "trigger"
+	// Insert inserts tasks, also copies of others.
+	Insert Verb = "insert"
+	// Schedule changes when schedules insert their tasks.
+	Schedule Verb = "schedule"
 	// Answer says how tasks ended whose action is [stint.External].
 	Answer Verb = "answer"
 )

@@ -48,6 +48,10 @@ func (h *Handler) previewOf(r *request, k *kind) (previewData, error) {
 		return h.previewLimits(r)
 	case "answer":
 		return h.previewAnswer(r)
+	case "insert":
+		return h.previewInsert(r)
+	case "schedule":
+		return h.previewSchedule(r)
 	case "trigger":
 		return h.previewTrigger(r)
 	case "pause", "resume":

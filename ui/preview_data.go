@@ -28,6 +28,8 @@ type previewData struct {
 
 	Limits  *limitForm
 	Answer  *answerForm
+	Insert  *insertForm
+	Timing  *timingForm
 	Waiting *waitingForm
 }
 

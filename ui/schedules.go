@@ -57,7 +57,8 @@ func schedulesPage(h *Handler, r *request) (view, error) {
 		}
 		row.Actions = strings.Join(actions, ", ")
 		row.Offer = h.offer(r, append(target{schedule: row.Name}.fields(),
-			field{"back", here(r)}), pauseOr(row.PausedSince), "trigger")
+			field{"back", here(r)}), pauseOr(row.PausedSince), "trigger",
+			"schedule")
 		data.Offers = data.Offers || row.Offer != nil
 		data.Schedules = append(data.Schedules, row)
 	}

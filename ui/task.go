@@ -115,6 +115,8 @@ func (h *Handler) taskOffers(r *request, e *stint.Explanation) (offers []*offer)
 		}
 	}
 	add(h.offer(r, []field{{"task", bulk.Pack(bulk.NewTask(task))}, back}, names...))
+	add(h.offer(r, []field{{"task", bulk.Pack(bulk.NewTask(task))}, back},
+		"insert").called("Insert a copy"))
 	if e.Limits == nil {
 		return offers
 	}

@@ -23,7 +23,8 @@ type tasksData struct {
 	Actions  []string // to choose from
 	Command  string
 	Doubts   []show.Sentence // where nothing was found: what is not known of the filter
-	Picking  *offer          // what can be done with tasks; nil if nothing
+	Insert   *offer
+	Picking  *offer // what can be done with tasks; nil if nothing
 	Now      time.Time
 }
 
@@ -56,10 +57,7 @@ func tasksPage(h *Handler, r *request) (view, error) {
 	if asked.After != "" {
 		data.First = filters.WithCursor(query, "")
 	}
-	if stats, err := h.asked.Counts.Get(r.Context()); err == nil {
-		for i := range stats.Actions[:min(len(stats.Actions), choicesMax)] {
-			data.Actions = append(data.Actions, stats.Actions[i].Action)
-		}
-	}
+	data.Actions = h.actionNames(r)
+	data.Insert = h.offer(r, []field{{"back", here(r)}}, "insert").called("Insert a task")
 	return view{name: "tasks", data: data}, nil
 }

@@ -111,7 +111,7 @@ func (sc *scope) insertSettings(t *testing.T) {
 			wantNil(t, sc.store.PauseKeys(t.Context(), sc.action(name), "k"))
 		}
 	}
-	for _, name := range []string{"pause", "resume", "trigger"} {
+	for _, name := range []string{"pause", "resume", "trigger", "schedule"} {
 		all = append(all, stint.Schedule{
 			Name: sc.action(name), Spec: "0 3 * * *", Tasks: []stint.Task{{Action: "x"}},
 		})
@@ -120,10 +120,10 @@ func (sc *scope) insertSettings(t *testing.T) {
 	wantNil(t, sc.store.PauseSchedules(t.Context(), sc.action("resume")))
 }
 
-// settable are names of actions that forms pause and limit: on their pages, in the list of limits,
+// settable are names of actions that forms pause and limit: on the overview, on their pages, in the list of limits,
 // and on the page of a task.
 func (sc *scope) settable() (names []string) {
-	for _, where := range []string{"one", "list", "task"} {
+	for _, where := range []string{"top", "one", "list", "task"} {
 		for _, do := range []string{
 			"pause", "resume", "resume-key", "pause-key", "limit", "order",
 		} {
@@ -163,7 +163,8 @@ func waits(fill map[string]string) step {
 }
 
 func journeys(sc *scope) []journey {
-	return slices.Concat(sc.lists(), sc.tasks(), sc.answers(), sc.settings(), sc.limits())
+	return slices.Concat(sc.lists(), sc.tasks(), sc.answers(), sc.settings(), sc.limits(),
+		sc.inserts(), sc.mends())
 }
 
 // lists are those of the forms that show something.

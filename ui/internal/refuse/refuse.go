@@ -87,6 +87,14 @@ var (
 		http.StatusConflict, "Too late", "Somebody has changed these limits since you saw them. " +
 			"Nothing was changed. Go back, and look again.",
 	}
+	ErrInserted = &PageError{
+		http.StatusConflict, "Inserted already", "There is a task with this ID already, perhaps " +
+			"by the same form. Nothing was inserted.",
+	}
+	ErrCopied = &PageError{
+		http.StatusConflict, "Too late", "The task that you copy was replaced by another one " +
+			"since you saw it. Nothing was inserted.",
+	}
 	ErrMoreNow = &PageError{
 		http.StatusConflict, "Too late", "It would now change more tasks that depend on these " +
 			"than you were told. Nothing was changed. Go back, and look again.",
@@ -94,6 +102,10 @@ var (
 	ErrPausedAnew = &PageError{
 		http.StatusConflict, "Too late", "It was resumed and paused again since you saw it. " +
 			"Nothing was changed. Go back, and look who has paused it.",
+	}
+	ErrHiddenBodies = &PageError{
+		http.StatusForbidden, "Not allowed", "You may not read the bodies of the tasks of this " +
+			"schedule, so you cannot change it here. Nothing was changed.",
 	}
 	ErrScheduleChanged = &PageError{
 		http.StatusConflict, "Too late", "Somebody has changed the schedule since you saw it. " +

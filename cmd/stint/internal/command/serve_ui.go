@@ -162,6 +162,7 @@ func granted() map[ui.Verb]access.Verb {
 		ui.Read: access.Read, ui.ReadBodies: access.ReadBodies, ui.Abort: access.Control,
 		ui.Retry: access.Control, ui.Delete: access.Control, ui.Change: access.Control,
 		ui.Pause: access.Control,
-		ui.Limit: access.Control, ui.Trigger: access.Insert, ui.Answer: access.Answer,
+		ui.Limit: access.Control, ui.Trigger: access.Insert, ui.Insert: access.Insert,
+		ui.Schedule: access.Insert, ui.Answer: access.Answer,
 	}
 }
