@@ -18,6 +18,7 @@ var assetFiles embed.FS
 type asset struct {
 	name    string
 	content []byte
+	short   []byte // compressed
 	kind    string
 }
 
@@ -37,7 +38,7 @@ var assets = sync.OnceValue(func() map[string]asset {
 		extension := path.Ext(file.Name())
 		name := strings.TrimSuffix(file.Name(), extension) + "." +
 			base64.RawURLEncoding.EncodeToString(sum[:9]) + extension
-		all[name] = asset{file.Name(), content, kinds[extension]}
+		all[name] = asset{file.Name(), content, squeezed(content), kinds[extension]}
 	}
 	return all
 })
@@ -60,6 +61,12 @@ func serveAsset(w http.ResponseWriter, r *http.Request, name string) bool {
 	}
 	w.Header().Set("Content-Type", a.kind)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	w.Header().Set("Vary", "Accept-Encoding")
+	if acceptsGzip(r) { // the same for everybody: it tells nothing
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(a.short)
+		return true
+	}
 	_, _ = w.Write(a.content) // whoever has gone needs no answer
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
@@ -17,7 +18,12 @@ type failureData struct {
 	Folder            string        // leads to that of the pages
 	Gone              show.Sentence // who has changed it last
 	Partly            bool          // as in [request]
+	Again             int           // after how many seconds the browser tries again; 0: never
 }
+
+// againAfter is after how many seconds a browser asks again for a page for which the store gave no
+// answer.
+const againAfter = 5
 
 // serveError says why there is no page.
 func (h *Handler) serveError(w http.ResponseWriter, r *request, err error) {
@@ -37,6 +43,12 @@ func (h *Handler) serveError(w http.ResponseWriter, r *request, err error) {
 	if errors.Is(err, stint.ErrTaskNotFound) && errors.As(err, &missing) && len(missing.IDs) > 0 {
 		data.ID = missing.IDs[0]
 		data.Gone = h.goneBy(r, data.ID)
+	}
+	isBusy := why.Code == http.StatusBadGateway || why.Code == http.StatusGatewayTimeout
+	if isBusy && !r.page.post && r.Method == http.MethodGet {
+		data.Again = againAfter
+		w.Header().Set("Refresh", strconv.Itoa(againAfter)) // needs no script
+		w.Header().Set("Retry-After", strconv.Itoa(againAfter))
 	}
 	err = h.write(w, r, why.Code, view{name: "failure", title: why.Heading, data: data})
 	if err != nil {

@@ -85,6 +85,10 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 			return nil
 		}
 	}
+	if code == http.StatusOK && text.Len() >= shortest && maySqueeze(r) && acceptsGzip(r.Request) {
+		header.Set("Content-Encoding", "gzip")
+		text = *bytes.NewBuffer(squeezed(text.Bytes()))
+	}
 	w.WriteHeader(code)
 	_, _ = w.Write(text.Bytes()) // whoever has gone needs no answer
 	return nil

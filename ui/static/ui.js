@@ -30,15 +30,59 @@ function countOn() {
 	for (const time of document.querySelectorAll("time[data-form]")) {
 		const ahead = Date.parse(time.dateTime) - now;
 		let text = span(ahead);
-		if (time.dataset.form === "ago") text = ahead > 0 ? "in " + text : text + " ago";
+		if (time.dataset.form === "ago") text = times === "ago" ? (ahead > 0 ? "in " + text : text + " ago") : clock(time.dateTime);
 		if (time.textContent !== text) time.textContent = text;
 	}
 	const shown = document.getElementById("now");
 	if (shown.textContent !== clock(now)) shown.textContent = clock(now);
 }
 
+// clock is a time in UTC, or where the viewer is, if he wants that.
 function clock(at) {
+	if (times === "local") return new Date(at).toLocaleString("sv"); // as 2026-11-29 14:03:51
 	return new Date(at).toISOString().slice(0, 19).replace("T", " ") + " UTC";
+}
+
+// Times are shown as the viewer chooses: how long ago, in local time, or in UTC.
+
+const timesNamed = { ago: "Times: ago", local: "Times: local", utc: "Times: UTC" };
+let times = readTimes();
+
+function readTimes() {
+	const chosen = recall("stint-times");
+	return chosen in timesNamed ? chosen : "ago";
+}
+
+function switchTimes() {
+	const all = Object.keys(timesNamed);
+	times = all[(all.indexOf(times) + 1) % all.length];
+	keep("stint-times", times);
+	showTimes();
+	countOn();
+}
+
+function showTimes() {
+	const button = document.querySelector("[data-times]");
+	button.hidden = false;
+	button.textContent = timesNamed[times];
+}
+
+// keep and recall do it for all pages. Browsers may keep nothing of a page.
+
+function keep(name, value) {
+	try {
+		localStorage.setItem(name, value);
+	} catch {
+		// Then it is for this page alone.
+	}
+}
+
+function recall(name) {
+	try {
+		return localStorage.getItem(name);
+	} catch {
+		return null;
+	}
 }
 
 // Liveness. The page is asked for again, and what differs is changed in place, so that focus, what
@@ -46,7 +90,7 @@ function clock(at) {
 
 const live = document.getElementById("live");
 let tag = "", paused = false, timer = 0, asking = null, answered = performance.now();
-let keys = readKeys();
+let keys = recall("stint-keys") !== "off";
 
 function keyOf(node) {
 	return node.nodeType === 1 ? node.dataset?.key ?? node.id ?? "" : "";
@@ -213,20 +257,8 @@ function showKeys() {
 
 function switchKeys() {
 	keys = !keys;
-	try {
-		localStorage.setItem("stint-keys", keys ? "on" : "off");
-	} catch {
-		// Browsers may keep nothing of a page: then it is for this page alone.
-	}
+	keep("stint-keys", keys ? "on" : "off");
 	showKeys();
-}
-
-function readKeys() {
-	try {
-		return localStorage.getItem("stint-keys") !== "off";
-	} catch {
-		return true;
-	}
 }
 
 // Copying. Without a secure connection browsers have no clipboard, so the text is selected.
@@ -345,6 +377,7 @@ document.addEventListener("click", async (event) => {
 	if (how === "fit") fit();
 	if ("pause" in button.dataset) pause();
 	if ("keys" in button.dataset) switchKeys();
+	if ("times" in button.dataset) switchTimes();
 	if ("show" in button.dataset) {
 		wanted = true;
 		tag = "";
@@ -493,6 +526,7 @@ document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest",
 prepare();
 countOn();
 showKeys();
+showTimes();
 setInterval(() => {
 	if (document.hidden) return;
 	countOn();
