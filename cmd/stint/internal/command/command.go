@@ -91,7 +91,8 @@ code 4.`,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.databaseURL, "database-url", "",
-		"work on the database at this `URL` (default $STINT_DATABASE_URL, else a private one)")
+		"work on the database at this `URL` (default $STINT_DATABASE_URL, or what the file "+
+			"$STINT_DATABASE_URL_FILE holds, else a private one)")
 	p.remote.addFlags(root)
 	flags.StringVar(&p.topology, "topology", "",
 		"work across shards: static:1=`URL`,2=URL, pattern:URL with {shard} in it, or file:PATH, "+
@@ -142,7 +143,11 @@ func (p *program) checkFlags(cmd *cobra.Command) error {
 	}
 	// Those who connect look at these.
 	if p.databaseURL == "" && p.remote.address == "" && p.topology == "" {
-		p.databaseURL, p.remote.address = os.Getenv(urlVariable), os.Getenv(serverVariable)
+		var err error
+		if p.variableURL, err = environmentURL(); err != nil {
+			return err
+		}
+		p.databaseURL, p.remote.address = p.variableURL, os.Getenv(serverVariable)
 		p.topology = os.Getenv(topologyVariable)
 	}
 	p.parsed = true

@@ -1,12 +1,38 @@
 package command
 
 import (
+	"fmt"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 
 	"github.com/stint-tasks/stint/internal/display"
 )
+
+// environmentURL returns the URL that the environment names, empty if it names none.
+func environmentURL() (string, error) {
+	url, path := os.Getenv(urlVariable), os.Getenv(urlFileVariable)
+	switch {
+	case path == "":
+		return url, nil
+	case url != "":
+		return "", fmt.Errorf("%s and %s are both set: unset one of them, or give --database-url",
+			urlVariable, urlFileVariable)
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // the user has named it
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", urlFileVariable, err)
+	}
+	switch url = strings.TrimSpace(string(text)); {
+	case url == "":
+		return "", fmt.Errorf("%s: %s is empty", urlFileVariable, path)
+	case !isDatabaseURL(url):
+		return "", fmt.Errorf("%s: invalid URL %s in %s: %s", urlFileVariable, shownURL(url), path,
+			wantURL)
+	}
+	return url, nil
+}
 
 const wantURL = "must have the form postgres://user@host/database"
 

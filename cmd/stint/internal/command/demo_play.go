@@ -69,7 +69,8 @@ func (p *program) demoProcess(db *database, tries int) (*exec.Cmd, error) {
 	//nolint:gosec,noctx // It is this program, and ends with its standard input.
 	cmd := exec.Command(executable, demoWorkerName, "--schema", p.schema,
 		"--keep-tries", strconv.Itoa(tries))
-	cmd.Env = append(os.Environ(), urlVariable+"="+url, serverVariable+"=")
+	cmd.Env = append(os.Environ(), urlVariable+"="+url, urlFileVariable+"=",
+		serverVariable+"=")
 	return cmd, nil
 }
 

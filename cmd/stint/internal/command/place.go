@@ -110,7 +110,7 @@ func (p *program) flagsLine() string {
 				line += " --" + flag.name + " " + display.Word(flag.value)
 			}
 		}
-	case p.remote.address == "" && p.databaseURL != os.Getenv(urlVariable):
+	case p.remote.address == "" && p.databaseURL != p.variableURL:
 		line += " --database-url " + shownURL(p.databaseURL)
 	}
 	return line

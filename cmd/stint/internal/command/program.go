@@ -2,8 +2,12 @@ package command
 
 import "io"
 
-// urlVariable names the variable of the environment that stands for --database-url.
-const urlVariable = "STINT_DATABASE_URL"
+// The variables of the environment that stand for --database-url. The one of the file has no flag:
+// a service manager sets it where it has put a secret.
+const (
+	urlVariable     = "STINT_DATABASE_URL"
+	urlFileVariable = "STINT_DATABASE_URL_FILE"
+)
 
 // A program is one run of the command.
 type program struct {
@@ -11,6 +15,7 @@ type program struct {
 	stdout, stderr io.Writer
 
 	databaseURL string // empty: the private PostgreSQL, if there is no service
+	variableURL string // the databaseURL that the environment names
 	remote      remote
 	topology    string // empty: one database or service is worked on
 	schema      string
