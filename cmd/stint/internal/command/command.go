@@ -53,6 +53,9 @@ func Run(
 	return code
 }
 
+// Tree is the command with its sub-commands, for those who describe it.
+func Tree() *cobra.Command { return (&program{}).root() }
+
 func (p *program) root() *cobra.Command {
 	build, _ := debug.ReadBuildInfo()
 	root := &cobra.Command{
