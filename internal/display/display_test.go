@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 func TestPainter_WritesAllStatesWithAsManyBytes(t *testing.T) {
@@ -90,4 +92,23 @@ func TestText_IsQuotedWhereTerminalsWouldObey(t *testing.T) {
 			t.Errorf("Text(%q) = %s, want %s", text, got, want)
 		}
 	}
+}
+
+// No text of a task does anything to a terminal.
+func FuzzText(f *testing.F) {
+	for _, text := range []string{"\x1b[31m", "\x9b", "\u009b", "a\r\nb", "\u202e", "\t", "\xff"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for what, shown := range map[string]string{
+			"Text": Text(text), "Lines": Lines(text), "FirstWords": FirstWords(text),
+			"Content": Content([]byte(text)),
+		} {
+			ofOneLine := what == "Text" || what == "FirstWords"
+			bad := func(r rune) bool { return !unicode.IsPrint(r) && (r != '\n' || ofOneLine) }
+			if strings.ContainsFunc(shown, bad) || !utf8.ValidString(shown) {
+				t.Errorf("%s shows %q as %q", what, text, shown)
+			}
+		}
+	})
 }

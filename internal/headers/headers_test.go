@@ -101,3 +101,21 @@ func TestEncode_IsUndoneByDecode(t *testing.T) {
 		t.Error("a list is decoded")
 	}
 }
+
+// What is read from a row is what was written, or an error.
+func FuzzDecode(f *testing.F) {
+	for _, text := range []string{"", "{}", "null", `{"a":"b"}`, `{"a":1}`, `{"a":"\ud800"}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		read, err := headers.Decode(text)
+		if err != nil || len(read) == 0 {
+			return
+		}
+		again, err := headers.Decode(*headers.Encode(read))
+		problem, _ := headers.Check(read)
+		if problem == "" && (err != nil || !maps.Equal(again, read)) {
+			t.Errorf("%q is read as %q, and then as %q, %v", text, read, again, err)
+		}
+	})
+}

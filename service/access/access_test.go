@@ -139,3 +139,39 @@ func TestParse_RefusesWhatMayMeanSomethingElse(t *testing.T) {
 		t.Error("no grants allow reading")
 	}
 }
+
+// Whatever is in a file, whoever may do something everywhere may do it on each task, and nobody may
+// do what no grant has.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(grants), "mail/send", "shop/1")
+	f.Add([]byte(`"*": [{verbs: ["*"], actions: ["*"]}]`), "*", "")
+	f.Add([]byte("a: &a [{verbs: [read], actions: [x], ids: [y]}]\nb: *a"), "x", "y")
+	f.Fuzz(func(t *testing.T, text []byte, action, id string) {
+		parsed, err := access.Parse(text)
+		if err != nil {
+			return
+		}
+		for name := range parsed {
+			p := parsed.Principal(name)
+			for _, verb := range []access.Verb{access.Insert, access.Read, access.Control} {
+				may := p.May(verb, action, id)
+				for what, implies := range map[string]bool{
+					"MayAll":   p.MayAll(verb),
+					"MayByID":  p.MayByID(verb, id),
+					"MayAllOf": p.MayAllOf(verb, []string{action}),
+					"MayBelow": action != "*" && p.MayBelow(verb, action, id),
+					"MayWherever": p.May(access.Answer, action, id) &&
+						p.MayWherever(verb, access.Answer),
+				} {
+					if implies && !may {
+						t.Errorf("%s of %s by %+v does not allow %q on %q", what, verb, p, action,
+							id)
+					}
+				}
+				if may && (!p.Has(verb) || !p.MayEver(verb, id)) {
+					t.Errorf("%+v may %s %q, but nothing", p, verb, id)
+				}
+			}
+		}
+	})
+}

@@ -368,3 +368,44 @@ func TestVerifier_SaysWhichTimeIsNone(t *testing.T) {
 	}
 	wantInvalid(t, verifier, r.sign(t, with("nbf", 253402300799)), "it is not valid yet")
 }
+
+// No text is a token that was not signed.
+func FuzzPrincipal(f *testing.F) {
+	for _, text := range []string{
+		"", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.", "eyJhbGciOiJFUzI1NiJ9.e30.AAAA",
+		"eyJhbGciOiJFUzI1NiIsImtpZCI6ImEiLCJjcml0IjpbXX0.e30.AAAA",
+	} {
+		f.Add(text)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		f.Fatal(err)
+	}
+	set := jwkset.NewMemoryStorage()
+	jwk, err := jwkset.NewJWKFromKey(key.Public(), jwkset.JWKOptions{
+		Metadata: jwkset.JWKMetadataOptions{KID: "a"},
+	})
+	if err == nil {
+		err = set.KeyWrite(f.Context(), jwk)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	text, err := set.JSON(f.Context())
+	path := filepath.Join(f.TempDir(), "keys")
+	if err = errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
+		f.Fatal(err)
+	}
+	verifier, err := jwtauth.New(f.Context(), jwtauth.Options{
+		JWKS: path, Issuer: issuer, Audience: audience,
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, token string) {
+		name, err := verifier.Principal(t.Context(), token)
+		if name != "" || !errors.Is(err, jwtauth.ErrInvalid) {
+			t.Errorf("%q is a token of %q, %v", token, name, err)
+		}
+	})
+}

@@ -1,6 +1,8 @@
 package tokens_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -159,4 +161,28 @@ func TestNew_RefusesWhatItCouldNotReadAgain(t *testing.T) {
 	if _, err := tokens.New(path, "a"); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("New in another kind of file = %v", err)
 	}
+}
+
+// Whatever is in a file, a token is known only by the hash of the whole of it.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{
+		"", "# a", "a sha256:00 2026-01-01T00:00:00Z", "a\u2003b\n",
+		"ann sha256:" + strings.Repeat("0f", 32) + " 2026-01-01T00:00:00Z\nbob",
+	} {
+		f.Add([]byte(text), "stint_x")
+	}
+	f.Fuzz(func(t *testing.T, text []byte, token string) {
+		parsed, err := tokens.Parse(text)
+		name, known := parsed.Name(token)
+		sum := sha256.Sum256([]byte(token))
+		if known && !strings.Contains(strings.ToLower(string(text)), hex.EncodeToString(sum[:])) {
+			t.Errorf("%q is known as %q", token, name)
+		}
+		for hash, entry := range parsed {
+			if entry.Name == "" || entry.Name[0] == '#' ||
+				!strings.HasPrefix(hex.EncodeToString(hash[:]), strings.ToLower(entry.ID)) {
+				t.Errorf("an entry is %+v, %v", entry, err)
+			}
+		}
+	})
 }

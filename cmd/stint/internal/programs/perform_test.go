@@ -4,6 +4,7 @@ package programs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -276,4 +277,17 @@ func TestResolve_BoundsWhatReferencesMake(t *testing.T) {
 			t.Errorf("resolve = %d bytes, %v, want a refusal", len(got), err)
 		}
 	}
+}
+
+// Whatever a body and a result are, a body stays what it was, or is JSON with the result in it.
+func FuzzResolve(f *testing.F) {
+	f.Add([]byte(`[{"$result":"a"},1e999]`), []byte("1"))
+	f.Add([]byte(`{"$result":"a"}`), []byte("\xff"))
+	f.Add([]byte(`{"$result":"a","$result":"b"}`), []byte(nil))
+	f.Fuzz(func(t *testing.T, body, result []byte) {
+		got, err := resolve(body, []stint.Input{{ID: "a", Result: result}})
+		if err == nil && !bytes.Equal(got, body) && !json.Valid(got) {
+			t.Errorf("resolve(%q) with %q = %q", body, result, got)
+		}
+	})
 }
