@@ -57,8 +57,10 @@ func (s *Service) isAnswered(ctx context.Context) bool {
 // getsOnlyAnswer reports whether a call does nothing but get the response of an earlier attempt,
 // since once finds it. A call that says that there was none, and a dry run, do not ask for it.
 func (s *Service) getsOnlyAnswer(ctx context.Context, request any) bool {
-	dry, ok := request.(interface{ GetDryRun() bool })
-	return !isFirst(ctx) && !(ok && dry.GetDryRun()) && s.isAnswered(ctx)
+	if dry, ok := request.(interface{ GetDryRun() bool }); ok && dry.GetDryRun() {
+		return false
+	}
+	return !isFirst(ctx) && s.isAnswered(ctx)
 }
 
 // once calls a verb. If the call has a key, its response is kept in the transaction of the verb,

@@ -95,9 +95,11 @@ func (p *Principal) MayWherever(verb, other Verb) bool {
 		}
 		for _, action := range g.Actions {
 			for _, id := range anyOr(g.IDs) {
-				if !p.some(func(of *Grant) bool {
-					return of.allows(verb) && covers(of.Actions, action) && covers(anyOr(of.IDs), id)
-				}) {
+				covered := p.some(func(of *Grant) bool {
+					return of.allows(verb) && covers(of.Actions, action) &&
+						covers(anyOr(of.IDs), id)
+				})
+				if !covered {
 					return false
 				}
 			}
@@ -112,7 +114,9 @@ func covers(patterns []string, pattern string) bool {
 	if !prefix {
 		return fits(patterns, pattern)
 	}
-	return slices.ContainsFunc(patterns, func(other string) bool { return within(other, beginning) })
+	return slices.ContainsFunc(patterns, func(other string) bool {
+		return within(other, beginning)
+	})
 }
 
 func (p *Principal) mayAs(verb Verb, actor string) bool {
