@@ -17,7 +17,8 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
-// endsTold returns what Ends tells from a cursor on, until there is nothing more, and the next cursor.
+// endsTold returns what Ends tells from a cursor on, until there is nothing more, and the next
+// cursor.
 func endsTold(
 	t *testing.T, store *stint.Store, from stint.Cursor, actions ...string,
 ) (all []stint.TaskInfo, next stint.Cursor) {

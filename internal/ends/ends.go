@@ -1,6 +1,6 @@
-// Package ends follows the ends of tasks: those behind a place, in the order of their times, once no
-// earlier one can become visible any more. The statement list_ends says when that is so. It knows of
-// tasks only their keys.
+// Package ends follows the ends of tasks: those behind a place, in the order of their times, once
+// no earlier one can become visible any more. The statement list_ends says when that is so. It
+// knows of tasks only their keys.
 package ends
 
 import (
