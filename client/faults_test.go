@@ -236,6 +236,7 @@ func (f *faulty) tellOnce(t *testing.T, owned []stint.OwnedTask) {
 	f.once(t, "ListChanges", nil, func() error {
 		return errOf(f.ListChanges(ctx, stint.ChangeFilter{ID: "e"}))
 	})
+	f.once(t, "GetEnds", nil, func() error { return errOf(f.Ends(ctx, nil, "", 0)) })
 	f.once(t, "GetGraph", nil, func() error { return errOf(f.Graph(ctx, "e")) })
 	f.once(t, "GetStats", nil, func() error { return errOf(f.Stats(ctx)) })
 	f.once(t, "ListProblems", nil, func() error { return errOf(f.Problems(ctx, 3)) })

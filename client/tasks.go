@@ -328,6 +328,37 @@ func (c *Client) waitForTasks(
 	return infos, nil
 }
 
+// Ends is [stint.Store.Ends], except that it returns [ErrUnavailable] if the service cannot be
+// reached for some seconds. A caller who may not read all tasks is told of those that he may read.
+func (c *Client) Ends(
+	ctx context.Context, actions []string, from stint.Cursor, wait time.Duration,
+) (page stint.EndPage, err error) {
+	waiting, cancel := c.untilClosed(ctx)
+	defer cancel()
+	request := &stintv1.GetEndsRequest{Actions: actions, From: string(from)}
+	for until := time.Now().Add(wait); ; { //nolint:forbidigo // how long to wait
+		left := min(max(time.Until(until), 0), pollFor)
+		if wait < 0 {
+			left = wait
+		}
+		request.Wait = durationpb.New(left)
+		err = c.repeat(waiting, left+answerMax, func(ctx context.Context, _ bool) error {
+			r, err := c.tasks.GetEnds(ctx, request)
+			if err == nil {
+				page = wire.ToEnds(r)
+			}
+			return err
+		})
+		if err != nil && c.checkOpen() != nil {
+			err = stint.ErrClosed
+		}
+		if err != nil || len(page.Tasks) > 0 || from == stint.EndsNow || left < pollFor {
+			return page, said("ends", err)
+		}
+		request.From = string(page.Next)
+	}
+}
+
 // nameAll gives random IDs to tasks that have none: a repetition must name the same tasks. It
 // refuses names that no message can hold.
 func nameAll(tasks []stint.Task) error {

@@ -184,6 +184,9 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 	{"ListChanges", `{"id":"P/1","limit":1}`},
 	{"ListChanges", `{"id":"P/gone"}`},
 	{"ListChanges", `{"id":"aa/gone"}`},
+	{"GetEnds", `{"actions":["mail","post"],"wait":"0s"}`},
+	{"GetEnds", `{"wait":"0s"}`},
+	{"GetEnds", `{"from":"1/1/1","wait":"0s"}`},
 	{"ListProblems", `{"limit":3}`},
 	{"GetStats", `{}`},
 }

@@ -129,6 +129,12 @@ func lookPolicies() map[string]policy {
 			may: byReadable[*stintv1.GetHistoryRequest](),
 		},
 		stintv1connect.TaskServiceListChangesProcedure: {may: on((*asking).mayListChanges)},
+		stintv1connect.TaskServiceGetEndsProcedure: {
+			may: on((*asking).mayFollow),
+			trim: trimming(func(a *asking, r *stintv1.GetEndsResponse) {
+				a.hideBodies(r.GetTasks())
+			}),
+		},
 		stintv1connect.TaskServiceGetGraphProcedure: {
 			may:  byReadable[*stintv1.GetGraphRequest](),
 			trim: trimming((*asking).trimGraph),

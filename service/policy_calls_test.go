@@ -238,6 +238,18 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"reader", `{"actions":["mail","ship"]}`},
 		},
 	},
+	"GetEnds": {
+		[]call{
+			{"reader", `{"wait":"0s"}`},
+			{"reader", `{"actions":["mail"],"from":"now"}`},
+			{"root", `{"actions":["ship"],"wait":"0s"}`},
+		},
+		[]call{
+			{"shop", `{"wait":"0s"}`},
+			{"shop", `{"actions":["mail"],"wait":"0s"}`},
+			{"reader", `{"actions":["mail","ship"],"wait":"0s"}`},
+		},
+	},
 	"GetGraph": {
 		[]call{{"shop", `{"id":"shop/bills"}`}}, []call{{"shop", `{"id":"other/mail"}`}},
 	},

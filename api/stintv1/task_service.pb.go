@@ -3565,6 +3565,150 @@ func (x *WaitForTasksResponse) GetTasks() []*TaskInfo {
 	return nil
 }
 
+type GetEndsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: all that the caller may read.
+	Actions []string `protobuf:"bytes,1,rep,name=actions,proto3" json:"actions,omitempty"`
+	// The next of a page. Empty: before all ends that are still in the store; "now": behind them.
+	From string `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	// How long to wait if there are none. Default and most: 25 s. With 0s the call looks once.
+	Wait          *durationpb.Duration `protobuf:"bytes,3,opt,name=wait,proto3" json:"wait,omitempty"`
+	Text          bool                 `protobuf:"varint,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetEndsRequest) Reset() {
+	*x = GetEndsRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetEndsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetEndsRequest) ProtoMessage() {}
+
+func (x *GetEndsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetEndsRequest.ProtoReflect.Descriptor instead.
+func (*GetEndsRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *GetEndsRequest) GetActions() []string {
+	if x != nil {
+		return x.Actions
+	}
+	return nil
+}
+
+func (x *GetEndsRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *GetEndsRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+func (x *GetEndsRequest) GetText() bool {
+	if x != nil {
+		return x.Text
+	}
+	return false
+}
+
+// A page of the tasks that have ended.
+type GetEndsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Up to 1,000, without their bodies.
+	Tasks []*TaskInfo `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// Those of the tasks whose results have more than 1 MiB, and are left out.
+	Large []string `protobuf:"bytes,2,rep,name=large,proto3" json:"large,omitempty"`
+	// The cursor for the next call: keep it even if there are no tasks.
+	Next string `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`
+	// All ends before it have been told; missing at the very beginning.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetEndsResponse) Reset() {
+	*x = GetEndsResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetEndsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetEndsResponse) ProtoMessage() {}
+
+func (x *GetEndsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetEndsResponse.ProtoReflect.Descriptor instead.
+func (*GetEndsResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *GetEndsResponse) GetTasks() []*TaskInfo {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *GetEndsResponse) GetLarge() []string {
+	if x != nil {
+		return x.Large
+	}
+	return nil
+}
+
+func (x *GetEndsResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *GetEndsResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 type GetServiceInfoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3573,7 +3717,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3585,7 +3729,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3598,7 +3742,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{56}
 }
 
 type GetServiceInfoResponse struct {
@@ -3620,7 +3764,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3776,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3789,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -3697,7 +3841,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[56]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3853,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[56]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3866,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{56}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -3757,7 +3901,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[57]
+	mi := &file_stint_v1_task_service_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +3913,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[57]
+	mi := &file_stint_v1_task_service_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +3926,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{57}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -3807,7 +3951,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[58]
+	mi := &file_stint_v1_task_service_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3819,7 +3963,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[58]
+	mi := &file_stint_v1_task_service_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3832,7 +3976,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{58}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{60}
 }
 
 type CheckStoreResponse struct {
@@ -3845,7 +3989,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[59]
+	mi := &file_stint_v1_task_service_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +4001,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[59]
+	mi := &file_stint_v1_task_service_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +4014,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{59}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -3895,7 +4039,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[60]
+	mi := &file_stint_v1_task_service_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3907,7 +4051,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[60]
+	mi := &file_stint_v1_task_service_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3920,7 +4064,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{60}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -4218,7 +4362,17 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\bR\x04text\"\\\n" +
 	"\x14WaitForTasksResponse\x12\x1a\n" +
 	"\bfinished\x18\x01 \x01(\bR\bfinished\x12(\n" +
-	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\"\x17\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\"\x81\x01\n" +
+	"\x0eGetEndsRequest\x12\x18\n" +
+	"\aactions\x18\x01 \x03(\tR\aactions\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12-\n" +
+	"\x04wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\bR\x04text\"\x97\x01\n" +
+	"\x0fGetEndsResponse\x12(\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\x12\x14\n" +
+	"\x05large\x18\x02 \x03(\tR\x05large\x12\x12\n" +
+	"\x04next\x18\x03 \x01(\tR\x04next\x120\n" +
+	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x17\n" +
 	"\x15GetServiceInfoRequest\"\xbf\x01\n" +
 	"\x16GetServiceInfoResponse\x12,\n" +
 	"\x03now\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
@@ -4240,7 +4394,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id2\xda\x17\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\x9f\x18\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
 	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12J\n" +
@@ -4261,7 +4415,8 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\vExplainTask\x12\x1c.stint.v1.ExplainTaskRequest\x1a\x1d.stint.v1.ExplainTaskResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\n" +
 	"GetHistory\x12\x1b.stint.v1.GetHistoryRequest\x1a\x1c.stint.v1.GetHistoryResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\vListChanges\x12\x1c.stint.v1.ListChangesRequest\x1a\x1d.stint.v1.ListChangesResponse\"\x03\x90\x02\x01\x12F\n" +
+	"\vListChanges\x12\x1c.stint.v1.ListChangesRequest\x1a\x1d.stint.v1.ListChangesResponse\"\x03\x90\x02\x01\x12C\n" +
+	"\aGetEnds\x12\x18.stint.v1.GetEndsRequest\x1a\x19.stint.v1.GetEndsResponse\"\x03\x90\x02\x01\x12F\n" +
 	"\bGetGraph\x12\x19.stint.v1.GetGraphRequest\x1a\x1a.stint.v1.GetGraphResponse\"\x03\x90\x02\x01\x12F\n" +
 	"\bGetStats\x12\x19.stint.v1.GetStatsRequest\x1a\x1a.stint.v1.GetStatsResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\fListProblems\x12\x1d.stint.v1.ListProblemsRequest\x1a\x1e.stint.v1.ListProblemsResponse\"\x03\x90\x02\x01\x12L\n" +
@@ -4303,7 +4458,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -4359,217 +4514,224 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*ActorInfo)(nil),               // 51: stint.v1.ActorInfo
 	(*WaitForTasksRequest)(nil),     // 52: stint.v1.WaitForTasksRequest
 	(*WaitForTasksResponse)(nil),    // 53: stint.v1.WaitForTasksResponse
-	(*GetServiceInfoRequest)(nil),   // 54: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 55: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 56: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 57: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 58: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 59: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 60: stint.v1.Finding
-	nil,                             // 61: stint.v1.ListTasksRequest.HeadersEntry
-	(*Task)(nil),                    // 62: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 63: google.protobuf.Duration
-	(*Dependency)(nil),              // 64: stint.v1.Dependency
-	(*Affected)(nil),                // 65: stint.v1.Affected
-	(*Answer)(nil),                  // 66: stint.v1.Answer
-	(*Verdict)(nil),                 // 67: stint.v1.Verdict
-	(*timestamppb.Timestamp)(nil),   // 68: google.protobuf.Timestamp
-	(*Performance)(nil),             // 69: stint.v1.Performance
-	(*Return)(nil),                  // 70: stint.v1.Return
-	(*TaskInfo)(nil),                // 71: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 72: stint.v1.Limits
-	(*EdgeCondition)(nil),           // 73: stint.v1.EdgeCondition
-	(*SetLimitsRequest)(nil),        // 74: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 75: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 76: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 77: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 78: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 79: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 80: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 81: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 82: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 83: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 84: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 85: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 86: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 87: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 88: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 89: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 90: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 91: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 92: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 93: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 94: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 95: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 96: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 97: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 98: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 99: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 100: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 101: stint.v1.TriggerScheduleResponse
+	(*GetEndsRequest)(nil),          // 54: stint.v1.GetEndsRequest
+	(*GetEndsResponse)(nil),         // 55: stint.v1.GetEndsResponse
+	(*GetServiceInfoRequest)(nil),   // 56: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 57: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 58: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 59: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 60: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 61: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 62: stint.v1.Finding
+	nil,                             // 63: stint.v1.ListTasksRequest.HeadersEntry
+	(*Task)(nil),                    // 64: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 65: google.protobuf.Duration
+	(*Dependency)(nil),              // 66: stint.v1.Dependency
+	(*Affected)(nil),                // 67: stint.v1.Affected
+	(*Answer)(nil),                  // 68: stint.v1.Answer
+	(*Verdict)(nil),                 // 69: stint.v1.Verdict
+	(*timestamppb.Timestamp)(nil),   // 70: google.protobuf.Timestamp
+	(*Performance)(nil),             // 71: stint.v1.Performance
+	(*Return)(nil),                  // 72: stint.v1.Return
+	(*TaskInfo)(nil),                // 73: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 74: stint.v1.Limits
+	(*EdgeCondition)(nil),           // 75: stint.v1.EdgeCondition
+	(*SetLimitsRequest)(nil),        // 76: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 77: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 78: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 79: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 80: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 81: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 82: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 83: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 84: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 85: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 86: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 87: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 88: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 89: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 90: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 91: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 92: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 93: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 94: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 95: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 96: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 97: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 98: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 99: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 100: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 101: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 102: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 103: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	62,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	62,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	62,  // 2: stint.v1.EnsureTasksRequest.tasks:type_name -> stint.v1.Task
-	62,  // 3: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	62,  // 4: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	63,  // 5: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	63,  // 6: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	64,  // 7: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	65,  // 8: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	66,  // 9: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	67,  // 10: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	65,  // 11: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	64,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	64,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	64,  // 2: stint.v1.EnsureTasksRequest.tasks:type_name -> stint.v1.Task
+	64,  // 3: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	64,  // 4: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	65,  // 5: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	65,  // 6: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	66,  // 7: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	67,  // 8: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	68,  // 9: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	69,  // 10: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	67,  // 11: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
 	19,  // 12: stint.v1.ChangeTasksRequest.to:type_name -> stint.v1.TaskChanges
-	68,  // 13: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
-	63,  // 14: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
-	65,  // 15: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
-	65,  // 16: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	69,  // 17: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	62,  // 18: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	62,  // 19: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	64,  // 20: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	70,  // 21: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	70,  // 13: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
+	65,  // 14: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
+	67,  // 15: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
+	67,  // 16: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	71,  // 17: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	64,  // 18: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	64,  // 19: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	66,  // 20: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	72,  // 21: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
 	24,  // 22: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
 	8,   // 23: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
 	19,  // 24: stint.v1.TransactRequest.change_to:type_name -> stint.v1.TaskChanges
 	25,  // 25: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	68,  // 26: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	68,  // 27: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	65,  // 28: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	65,  // 29: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	65,  // 30: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	65,  // 31: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
-	71,  // 32: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	63,  // 33: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	63,  // 34: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	61,  // 35: stint.v1.ListTasksRequest.headers:type_name -> stint.v1.ListTasksRequest.HeadersEntry
-	71,  // 36: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	71,  // 37: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	71,  // 38: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	71,  // 39: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	68,  // 40: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	68,  // 41: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	70,  // 26: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	70,  // 27: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	67,  // 28: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	67,  // 29: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	67,  // 30: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	67,  // 31: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
+	73,  // 32: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	65,  // 33: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	65,  // 34: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	63,  // 35: stint.v1.ListTasksRequest.headers:type_name -> stint.v1.ListTasksRequest.HeadersEntry
+	73,  // 36: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	73,  // 37: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	73,  // 38: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	73,  // 39: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	70,  // 40: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	70,  // 41: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
 	40,  // 42: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
 	33,  // 43: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
-	68,  // 44: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	70,  // 44: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
 	39,  // 45: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
 	33,  // 46: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
 	38,  // 47: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
-	68,  // 48: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
-	68,  // 49: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
-	68,  // 50: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
-	72,  // 51: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	68,  // 52: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	68,  // 53: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	71,  // 54: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	71,  // 55: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	68,  // 56: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	68,  // 57: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	71,  // 58: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	64,  // 59: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	73,  // 60: stint.v1.GetGraphResponse.conditions:type_name -> stint.v1.EdgeCondition
+	70,  // 48: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
+	70,  // 49: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
+	70,  // 50: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
+	74,  // 51: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	70,  // 52: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	70,  // 53: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	73,  // 54: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	73,  // 55: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	70,  // 56: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	70,  // 57: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	73,  // 58: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	66,  // 59: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	75,  // 60: stint.v1.GetGraphResponse.conditions:type_name -> stint.v1.EdgeCondition
 	45,  // 61: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	63,  // 62: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	68,  // 63: stint.v1.GetStatsResponse.estimated_at:type_name -> google.protobuf.Timestamp
-	63,  // 64: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	71,  // 65: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	71,  // 66: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	71,  // 67: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	65,  // 62: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	70,  // 63: stint.v1.GetStatsResponse.estimated_at:type_name -> google.protobuf.Timestamp
+	65,  // 64: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	73,  // 65: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	73,  // 66: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	73,  // 67: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
 	48,  // 68: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	71,  // 69: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
+	73,  // 69: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
 	51,  // 70: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	68,  // 71: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	63,  // 72: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	71,  // 73: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	68,  // 74: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	63,  // 75: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	63,  // 76: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	60,  // 77: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 78: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 79: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 80: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
-	6,   // 81: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	8,   // 82: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	10,  // 83: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	12,  // 84: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	14,  // 85: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	16,  // 86: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	18,  // 87: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
-	21,  // 88: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	23,  // 89: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	27,  // 90: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	29,  // 91: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	31,  // 92: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	34,  // 93: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	36,  // 94: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	41,  // 95: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	43,  // 96: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	46,  // 97: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	49,  // 98: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	52,  // 99: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	54,  // 100: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	56,  // 101: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	58,  // 102: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	74,  // 103: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	75,  // 104: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	76,  // 105: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	77,  // 106: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	78,  // 107: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	79,  // 108: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	80,  // 109: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	81,  // 110: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	82,  // 111: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	83,  // 112: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	84,  // 113: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	85,  // 114: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	86,  // 115: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	87,  // 116: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 117: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 118: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 119: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
-	7,   // 120: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	9,   // 121: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	11,  // 122: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	13,  // 123: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	15,  // 124: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	17,  // 125: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	20,  // 126: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
-	22,  // 127: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	26,  // 128: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	28,  // 129: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	30,  // 130: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	32,  // 131: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	35,  // 132: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	37,  // 133: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	42,  // 134: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	44,  // 135: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	47,  // 136: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	50,  // 137: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	53,  // 138: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	55,  // 139: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	57,  // 140: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	59,  // 141: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	88,  // 142: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	89,  // 143: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	90,  // 144: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	91,  // 145: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	92,  // 146: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	93,  // 147: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	94,  // 148: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	95,  // 149: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	96,  // 150: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	97,  // 151: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	98,  // 152: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	99,  // 153: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	100, // 154: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	101, // 155: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	117, // [117:156] is the sub-list for method output_type
-	78,  // [78:117] is the sub-list for method input_type
-	78,  // [78:78] is the sub-list for extension type_name
-	78,  // [78:78] is the sub-list for extension extendee
-	0,   // [0:78] is the sub-list for field type_name
+	70,  // 71: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	65,  // 72: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	73,  // 73: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	65,  // 74: stint.v1.GetEndsRequest.wait:type_name -> google.protobuf.Duration
+	73,  // 75: stint.v1.GetEndsResponse.tasks:type_name -> stint.v1.TaskInfo
+	70,  // 76: stint.v1.GetEndsResponse.until:type_name -> google.protobuf.Timestamp
+	70,  // 77: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	65,  // 78: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	65,  // 79: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	62,  // 80: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 81: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 82: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 83: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
+	6,   // 84: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	8,   // 85: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	10,  // 86: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	12,  // 87: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	14,  // 88: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	16,  // 89: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	18,  // 90: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	21,  // 91: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	23,  // 92: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	27,  // 93: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	29,  // 94: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	31,  // 95: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	34,  // 96: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	36,  // 97: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	54,  // 98: stint.v1.TaskService.GetEnds:input_type -> stint.v1.GetEndsRequest
+	41,  // 99: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	43,  // 100: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	46,  // 101: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	49,  // 102: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	52,  // 103: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	56,  // 104: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	58,  // 105: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	60,  // 106: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	76,  // 107: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	77,  // 108: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	78,  // 109: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	79,  // 110: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	80,  // 111: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	81,  // 112: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	82,  // 113: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	83,  // 114: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	84,  // 115: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	85,  // 116: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	86,  // 117: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	87,  // 118: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	88,  // 119: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	89,  // 120: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 121: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 122: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 123: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
+	7,   // 124: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	9,   // 125: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	11,  // 126: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	13,  // 127: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	15,  // 128: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	17,  // 129: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	20,  // 130: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	22,  // 131: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	26,  // 132: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	28,  // 133: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	30,  // 134: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	32,  // 135: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	35,  // 136: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	37,  // 137: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	55,  // 138: stint.v1.TaskService.GetEnds:output_type -> stint.v1.GetEndsResponse
+	42,  // 139: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	44,  // 140: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	47,  // 141: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	50,  // 142: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	53,  // 143: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	57,  // 144: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	59,  // 145: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	61,  // 146: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	90,  // 147: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	91,  // 148: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	92,  // 149: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	93,  // 150: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	94,  // 151: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	95,  // 152: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	96,  // 153: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	97,  // 154: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	98,  // 155: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	99,  // 156: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	100, // 157: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	101, // 158: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	102, // 159: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	103, // 160: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	121, // [121:161] is the sub-list for method output_type
+	81,  // [81:121] is the sub-list for method input_type
+	81,  // [81:81] is the sub-list for extension type_name
+	81,  // [81:81] is the sub-list for extension extendee
+	0,   // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -4587,7 +4749,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   62,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

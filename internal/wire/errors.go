@@ -45,6 +45,7 @@ func kinds() []kind {
 		{"cycle", stint.ErrCycle, connect.CodeFailedPrecondition},
 		{"predecessor-aborted", stint.ErrPredecessorAborted, connect.CodeFailedPrecondition},
 		{"no-post-result", stint.ErrNoPostResult, connect.CodeFailedPrecondition},
+		{"ends-pruned", stint.ErrEndsPruned, connect.CodeOutOfRange},
 		{"too-large", stint.ErrTooLarge, connect.CodeInvalidArgument},
 		{"invalid-argument", stint.ErrInvalidArgument, connect.CodeInvalidArgument},
 		{"refused", stint.ErrRefused, connect.CodePermissionDenied},

@@ -64,6 +64,8 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	tasks("GetHistory", `{"id":"a"}`, "")
 	tasks("ListChanges", `{"id":"a","limit":3}`, "")
 	tasks("GetGraph", `{"id":"a"}`, "")
+	tasks("GetEnds", `{"wait":"0s"}`, "")
+	tasks("GetEnds", `{"from":"x"}`, "invalid_argument")
 	tasks("GetStats", `{}`, "")
 	tasks("ListProblems", `{"limit":10}`, "")
 	callLimitsAndSchedules(tasks)

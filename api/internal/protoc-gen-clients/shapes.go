@@ -139,6 +139,7 @@ func answeredShapes() []*shape {
 		},
 		{message: "ErrorGroup", required: 4, frozen: true},
 		{message: "ListProblemsResponse", name: "Problems"},
+		{message: "GetEndsResponse", name: "EndPage"},
 		{message: "ActorInfo", required: 1},
 		{message: "ScheduleInfo", required: 1},
 	}

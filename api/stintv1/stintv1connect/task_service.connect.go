@@ -70,6 +70,8 @@ const (
 	TaskServiceGetHistoryProcedure = "/stint.v1.TaskService/GetHistory"
 	// TaskServiceListChangesProcedure is the fully-qualified name of the TaskService's ListChanges RPC.
 	TaskServiceListChangesProcedure = "/stint.v1.TaskService/ListChanges"
+	// TaskServiceGetEndsProcedure is the fully-qualified name of the TaskService's GetEnds RPC.
+	TaskServiceGetEndsProcedure = "/stint.v1.TaskService/GetEnds"
 	// TaskServiceGetGraphProcedure is the fully-qualified name of the TaskService's GetGraph RPC.
 	TaskServiceGetGraphProcedure = "/stint.v1.TaskService/GetGraph"
 	// TaskServiceGetStatsProcedure is the fully-qualified name of the TaskService's GetStats RPC.
@@ -169,6 +171,10 @@ type TaskServiceClient interface {
 	// are gone. A change is noted if the call that makes it has the header Stint-Reason or
 	// Stint-Author, which may be percent-encoded.
 	ListChanges(context.Context, *stintv1.ListChangesRequest) (*stintv1.ListChangesResponse, error)
+	// Returns the tasks that have ended since a cursor, in the order of their ends. Keep the next of a
+	// page when you have done with it, and pass it to the next call: so you get each end at least
+	// once. The error ends-pruned says that some behind the cursor may have been pruned.
+	GetEnds(context.Context, *stintv1.GetEndsRequest) (*stintv1.GetEndsResponse, error)
 	// Returns the network around a task.
 	GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error)
 	GetStats(context.Context, *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error)
@@ -328,6 +334,13 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+TaskServiceListChangesProcedure,
 			connect.WithSchema(taskServiceMethods.ByName("ListChanges")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		getEnds: connect.NewClient[stintv1.GetEndsRequest, stintv1.GetEndsResponse](
+			httpClient,
+			baseURL+TaskServiceGetEndsProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("GetEnds")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -494,6 +507,7 @@ type taskServiceClient struct {
 	explainTask     *connect.Client[stintv1.ExplainTaskRequest, stintv1.ExplainTaskResponse]
 	getHistory      *connect.Client[stintv1.GetHistoryRequest, stintv1.GetHistoryResponse]
 	listChanges     *connect.Client[stintv1.ListChangesRequest, stintv1.ListChangesResponse]
+	getEnds         *connect.Client[stintv1.GetEndsRequest, stintv1.GetEndsResponse]
 	getGraph        *connect.Client[stintv1.GetGraphRequest, stintv1.GetGraphResponse]
 	getStats        *connect.Client[stintv1.GetStatsRequest, stintv1.GetStatsResponse]
 	listProblems    *connect.Client[stintv1.ListProblemsRequest, stintv1.ListProblemsResponse]
@@ -661,6 +675,15 @@ func (c *taskServiceClient) GetHistory(ctx context.Context, req *stintv1.GetHist
 // ListChanges calls stint.v1.TaskService.ListChanges.
 func (c *taskServiceClient) ListChanges(ctx context.Context, req *stintv1.ListChangesRequest) (*stintv1.ListChangesResponse, error) {
 	response, err := c.listChanges.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetEnds calls stint.v1.TaskService.GetEnds.
+func (c *taskServiceClient) GetEnds(ctx context.Context, req *stintv1.GetEndsRequest) (*stintv1.GetEndsResponse, error) {
+	response, err := c.getEnds.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -908,6 +931,10 @@ type TaskServiceHandler interface {
 	// are gone. A change is noted if the call that makes it has the header Stint-Reason or
 	// Stint-Author, which may be percent-encoded.
 	ListChanges(context.Context, *stintv1.ListChangesRequest) (*stintv1.ListChangesResponse, error)
+	// Returns the tasks that have ended since a cursor, in the order of their ends. Keep the next of a
+	// page when you have done with it, and pass it to the next call: so you get each end at least
+	// once. The error ends-pruned says that some behind the cursor may have been pruned.
+	GetEnds(context.Context, *stintv1.GetEndsRequest) (*stintv1.GetEndsResponse, error)
 	// Returns the network around a task.
 	GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error)
 	GetStats(context.Context, *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error)
@@ -1063,6 +1090,13 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		TaskServiceListChangesProcedure,
 		svc.ListChanges,
 		connect.WithSchema(taskServiceMethods.ByName("ListChanges")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceGetEndsHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceGetEndsProcedure,
+		svc.GetEnds,
+		connect.WithSchema(taskServiceMethods.ByName("GetEnds")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -1243,6 +1277,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceGetHistoryHandler.ServeHTTP(w, r)
 		case TaskServiceListChangesProcedure:
 			taskServiceListChangesHandler.ServeHTTP(w, r)
+		case TaskServiceGetEndsProcedure:
+			taskServiceGetEndsHandler.ServeHTTP(w, r)
 		case TaskServiceGetGraphProcedure:
 			taskServiceGetGraphHandler.ServeHTTP(w, r)
 		case TaskServiceGetStatsProcedure:
@@ -1362,6 +1398,10 @@ func (UnimplementedTaskServiceHandler) GetHistory(context.Context, *stintv1.GetH
 
 func (UnimplementedTaskServiceHandler) ListChanges(context.Context, *stintv1.ListChangesRequest) (*stintv1.ListChangesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.ListChanges is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) GetEnds(context.Context, *stintv1.GetEndsRequest) (*stintv1.GetEndsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.GetEnds is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error) {

@@ -387,6 +387,30 @@ class Client:
             if wait == 0.0:  # so the last look was not before the end
                 raise TimeoutError("the tasks have not finished")
 
+    def ends(
+        self, actions: IDs = (), after: str = "", timeout: Optional[Duration] = None,
+    ) -> Iterator[t.EndPage]:
+        """Yields pages of the tasks that have ended since a cursor, in the order of their ends.
+
+        Keep the next of a page when you have done with it, and pass it as after the next time: so
+        you get each end at least once. The default is before all ends that are still in the store,
+        "now" behind them. If nothing ends, a page without tasks comes every twenty seconds, with a
+        newer cursor; after timeout without any the last one. Default: it goes on for ever. If
+        tasks have been pruned that ended behind the cursor, it raises EndsPruned: begin anew.
+        """
+        actions = f.names(actions)
+        until = None if timeout is None else time.monotonic() + f.to_wait("timeout", timeout)
+        while True:
+            left = _POLL if until is None else until - time.monotonic()
+            wait = max(0.0, min(left, _POLL))
+            page = t.to_end_page(self._call("TaskService/GetEnds", {
+                "actions": actions, "from": after, "wait": f.from_duration(wait) or "0s",
+            }, wait=wait))
+            after = page.next
+            yield page
+            if wait == 0.0 and not page.tasks:
+                return
+
     # The verbs of those who perform tasks.
 
     def own(

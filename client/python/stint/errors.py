@@ -119,6 +119,12 @@ class NoPostResult(StintError):
     kind = "no-post-result"
 
 
+class EndsPruned(StintError):
+    """Tasks have been pruned that ended behind the cursor."""
+
+    kind = "ends-pruned"
+
+
 class Busy(StintError):
     """The return would have had to wait, and was asked not to."""
 

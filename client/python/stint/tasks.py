@@ -634,6 +634,22 @@ class Problems:
 
 
 @dataclass
+class EndPage:
+    """A page of the tasks that have ended.
+
+    tasks: Up to 1,000, without their bodies.
+    large: Those of the tasks whose results have more than 1 MiB, and are left out.
+    next: The cursor for the next call: keep it even if there are no tasks.
+    until: All ends before it have been told; missing at the very beginning.
+    """
+
+    tasks: Sequence[TaskInfo] = ()
+    large: Sequence[str] = ()
+    next: str = ""
+    until: Optional[datetime] = None
+
+
+@dataclass
 class ActorInfo:
     """An ActorInfo is a live actor: what it performs, and how many tasks it owns."""
 
@@ -1072,6 +1088,15 @@ def to_problems(m: Message) -> Problems:
         failed=[to_task_info(each) for each in m.get("failed", ())],
         errors=[to_error_group(each) for each in m.get("errors", ())],
         unwatched=[to_task_info(each) for each in m.get("unwatched", ())],
+    )
+
+
+def to_end_page(m: Message) -> EndPage:
+    return EndPage(
+        tasks=[to_task_info(each) for each in m.get("tasks", ())],
+        large=m.get("large", []),
+        next=m.get("next", ""),
+        until=to_time(m.get("until")),
     )
 
 

@@ -405,6 +405,18 @@ class VerbsTest(ServiceTest):
         with self.assertRaises(stint.InvalidArgument):
             self.client.insert(self.task("b", 7))
 
+    def test_ends_are_told_from_a_cursor_on(self):
+        begin = next(self.client.ends(after="now")).next
+        self.insert("a", "b")
+        self.client.abort(self.name("a"), "off")
+        pages = list(self.client.ends(after=begin, timeout=0))
+        told = [task for page in pages for task in page.tasks if task.id == self.name("a")]
+        self.assertEqual([(task.state, task.status) for task in told], [("aborted", "off")])
+        again = list(self.client.ends(after=pages[-1].next, timeout=0))
+        self.assertNotIn(self.name("a"), [task.id for page in again for task in page.tasks])
+        with self.assertRaises(stint.InvalidArgument):
+            next(self.client.ends(after="x"))
+
     def test_a_call_that_is_too_large_is_refused_at_once(self):
         began = time.monotonic()
         with self.assertRaises(stint.TooLarge):

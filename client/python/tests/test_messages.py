@@ -61,6 +61,7 @@ class DetailTest(unittest.TestCase):
             "cycle": stint.Cycle,
             "predecessor-aborted": stint.PredecessorAborted, "invalid-token": stint.InvalidToken,
             "already-returned": stint.AlreadyReturned, "no-post-result": stint.NoPostResult,
+            "ends-pruned": stint.EndsPruned,
             "busy": stint.Busy, "invalid-argument": stint.InvalidArgument,
             "too-large": stint.TooLarge, "claim-spent": stint.ClaimSpent,
             "closed": stint.Unavailable, "schema-version": stint.SchemaVersion,

@@ -398,6 +398,32 @@ export class Client {
     }
   }
 
+  /**
+   * Yields pages of the tasks that have ended since a cursor, in the order of their ends.
+   *
+   * Keep the next of a page when you have done with it, and pass it as after the next time: so you
+   * get each end at least once. The default is before all ends that are still in the store, "now"
+   * behind them. If nothing ends, a page without tasks comes every twenty seconds, with a newer
+   * cursor; after timeout without any the last one. Default: it goes on for ever. If tasks have
+   * been pruned that ended behind the cursor, it throws EndsPruned: begin anew.
+   */
+  async *ends(
+    actions: f.Some<string> = [],
+    options: CallOptions & { after?: string; timeout?: f.Duration } = {},
+  ): AsyncGenerator<t.EndPage, void> {
+    const { signal, timeout = Infinity } = options;
+    const names = f.namesOf(actions);
+    const until = monotonic() + f.toWait("timeout", timeout);
+    for (let from = options.after ?? ""; ;) {
+      const wait = Math.max(0, Math.min(until - monotonic(), poll));
+      const page = m.toEndPage(await this.#call("TaskService/GetEnds",
+        { actions: names, from, wait: f.fromDuration(wait, "wait") ?? "0s" }, { signal, wait }));
+      from = page.next;
+      yield page;
+      if (wait === 0 && page.tasks.length === 0) return;
+    }
+  }
+
   // The verbs of those who perform tasks.
 
   /**

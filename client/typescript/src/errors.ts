@@ -81,6 +81,9 @@ export class AlreadyReturned extends InvalidToken {}
 /** The task was inserted without postResult, so nobody can wait for it. */
 export class NoPostResult extends StintError {}
 
+/** Tasks have been pruned that ended behind the cursor. */
+export class EndsPruned extends StintError {}
+
 /** The return would have had to wait, and was asked not to. */
 export class Busy extends StintError {}
 
@@ -137,6 +140,7 @@ const byKind: Record<string, typeof StintError> = {
   "invalid-answer-key": InvalidAnswerKey,
   "already-returned": AlreadyReturned,
   "no-post-result": NoPostResult,
+  "ends-pruned": EndsPruned,
   busy: Busy,
   "invalid-argument": InvalidArgument,
   "too-large": TooLarge,

@@ -13,8 +13,8 @@ export { Client, type ChangeOptions, type OwnOptions } from "./client.ts";
 export type { CallOptions, ClientOptions } from "./connection.ts";
 export { jsonOf, textOf } from "./content.ts";
 export {
-  AlreadyReturned, Busy, ClaimSpent, Cycle, InvalidAnswerKey, InvalidArgument, InvalidToken,
-  Limited, NoPostResult, PredecessorAborted, Refused, ScheduleNotFound, SchemaVersion, StintError,
+  AlreadyReturned, Busy, ClaimSpent, Cycle, EndsPruned, InvalidAnswerKey, InvalidArgument,
+  InvalidToken, Limited, NoPostResult, PredecessorAborted, Refused, ScheduleNotFound, SchemaVersion, StintError,
   TaskBlocked, TaskExists, TaskFinished, TaskInProgress, TaskNotFound, TaskStarted, TimeoutError,
   TooLarge, Unauthenticated, Unavailable, type RefusedDependency,
 } from "./errors.ts";

@@ -339,6 +339,13 @@ const problemsFields: f.Fields = {
   unwatched: f.many(taskInfoFields),
 };
 
+const endPageFields: f.Fields = {
+  tasks: f.many(taskInfoFields),
+  large: f.texts,
+  next: f.text,
+  until: f.time,
+};
+
 const actorInfoFields: f.Fields = {
   actor: f.text,
   actions: f.texts,
@@ -468,6 +475,9 @@ export const toErrorGroup = (m: f.Message = {}): t.ErrorGroup =>
 
 export const toProblems = (m: f.Message = {}): t.Problems =>
   f.decode(problemsFields, m);
+
+export const toEndPage = (m: f.Message = {}): t.EndPage =>
+  f.decode(endPageFields, m);
 
 export const toActorInfo = (m: f.Message = {}): t.ActorInfo =>
   f.decode(actorInfoFields, m);

@@ -612,6 +612,18 @@ export interface Problems {
   unwatched: TaskInfo[];
 }
 
+/** A page of the tasks that have ended. */
+export interface EndPage {
+  /** Up to 1,000, without their bodies. */
+  tasks: TaskInfo[];
+  /** Those of the tasks whose results have more than 1 MiB, and are left out. */
+  large: string[];
+  /** The cursor for the next call: keep it even if there are no tasks. */
+  next: string;
+  /** All ends before it have been told; missing at the very beginning. */
+  until: Date | null;
+}
+
 /** An ActorInfo is a live actor: what it performs, and how many tasks it owns. */
 export interface ActorInfo {
   actor: string;

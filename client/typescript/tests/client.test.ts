@@ -80,6 +80,21 @@ test("no text for people keeps a task from being told of or returned", async (t)
   assert.deepEqual((await s.client.abort(s.name("c"), "\ud800")).tasks, [s.name("c")]);
 });
 
+test("ends are told from a cursor on", async (t) => {
+  const s = new Service(t);
+  let after = (await s.client.ends([], { after: "now" }).next()).value!.next;
+  await s.insert(["a", "b"]);
+  await s.client.abort(s.name("a"), "off");
+  const told: [string, string][] = [];
+  for await (const page of s.client.ends([], { after, timeout: 0 })) {
+    const mine = page.tasks.filter((task) => task.id === s.name("a"));
+    told.push(...mine.map((task): [string, string] => [task.state, task.status]));
+    after = page.next;
+  }
+  assert.deepEqual(told, [["aborted", "off"]]);
+  await assert.rejects(s.client.ends([], { after: "x" }).next(), stint.InvalidArgument);
+});
+
 test("a task is owned, extended and returned", async (t) => {
   const s = new Service(t);
   await s.client.insert([
