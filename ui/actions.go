@@ -3,14 +3,17 @@ package ui
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/charts"
+	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 type actionsData struct {
-	Partly  bool // as in [request]
+	Partly  bool   // as in [request]
+	Part    string // of the names; empty: all
 	Actions []actionRow
 	More    int
 }
@@ -18,17 +21,50 @@ type actionsData struct {
 // actionsMax is how many actions are listed.
 const actionsMax = 1000
 
-// actionsPage lists all actions.
+// actionsPage lists all actions, or those whose names contain a text.
 func actionsPage(h *Handler, r *request) (view, error) {
+	query := r.URL.Query()
+	if err := filters.CheckNames(query, "", "part"); err != nil {
+		return view{}, err
+	}
 	stats, err := h.asked.Counts.Get(r.Context())
 	if err != nil {
 		return view{}, err
 	}
-	data := actionsData{Partly: r.partly, Actions: actionRows(stats, &h.asked.Rates)}
+	data := actionsData{
+		Partly: r.partly, Part: query.Get("part"), Actions: actionRows(stats, &h.asked.Rates),
+	}
+	data.Actions = slices.DeleteFunc(data.Actions, func(row actionRow) bool {
+		return !hasPart(row.Action, data.Part)
+	})
 	if len(data.Actions) > actionsMax {
 		data.Actions, data.More = data.Actions[:actionsMax], len(data.Actions)-actionsMax
 	}
 	return view{name: "actions", data: data}, nil
+}
+
+// hasPart reports whether a name contains a text, whatever the case of its letters.
+func hasPart(name, part string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
+}
+
+// actionNames are actions to choose from, those first whose names contain a text.
+func (h *Handler) actionNames(r *request, part string) (names []string) {
+	stats, err := h.asked.Counts.Get(r.Context())
+	if err != nil {
+		return nil
+	}
+	var others []string
+	for i := range stats.Actions {
+		name := stats.Actions[i].Action
+		if hasPart(name, part) {
+			names = append(names, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	names = append(names, others...)
+	return names[:min(len(names), choicesMax)]
 }
 
 // An actionRow is an action in a list.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/stint-tasks/stint/ui/internal/filters"
 )
 
 // shortest is how long an answer is at least that is compressed: shorter ones fit into a packet.
@@ -21,7 +23,7 @@ func maySqueeze(r *request) bool {
 	from := r.Header.Get("Sec-Fetch-Site")
 	hasBodies := []string{"task", "value", "layout"}
 	return r.Method == http.MethodGet && (from == "same-origin" || from == "none") &&
-		!slices.Contains(hasBodies, r.page.name)
+		!slices.Contains(hasBodies, r.page.name) && !r.URL.Query().Has(filters.WithBody)
 }
 
 // acceptsGzip reports whether a browser takes answers that gzip has compressed.

@@ -72,7 +72,7 @@ func (h *Handler) previewInsert(r *request) (data previewData, err error) {
 	if err != nil {
 		return data, err
 	}
-	form := &insertForm{Starts: starts(), Actions: h.actionNames(r)}
+	form := &insertForm{Starts: starts(), Actions: h.actionNames(r, r.PostForm.Get(fieldNewAction))}
 	form.Starts[0].Text = "at once, or when it waits for nothing"
 	form.Starts = slices.Delete(form.Starts, 1, 2)
 	var task newTask
@@ -316,16 +316,4 @@ func (h *Handler) insert(ctx context.Context, r *request) (made, error) {
 		err = refuse.ErrInserted
 	}
 	return m, err
-}
-
-// actionNames are actions to choose from.
-func (h *Handler) actionNames(r *request) (names []string) {
-	stats, err := h.asked.Counts.Get(r.Context())
-	if err != nil {
-		return nil
-	}
-	for i := range stats.Actions[:min(len(stats.Actions), choicesMax)] {
-		names = append(names, stats.Actions[i].Action)
-	}
-	return names
 }

@@ -29,7 +29,7 @@ func nameFields(t *testing.T, h http.Handler) map[string]sentForm {
 	others := regexp.MustCompile(`^(reason|result|answer-key|code|id|prefix|header|actor|age|` +
 		`order|size|state|of|task|start|start-at|set-priority|set-max-tries|no-key|fair|ordered|` +
 		`concurrency|per-key|rate|burst|rate-key|burst-key|rate-per|rate-key-per|` +
-		`new-id|new-priority|new-max-tries)$`)
+		`part|new-id|new-priority|new-max-tries)$`)
 	found := map[string]sentForm{}
 	note := func(page string, forms []sentForm) {
 		for _, form := range forms {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/filters"
+	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -15,6 +16,8 @@ type tasksData struct {
 	Partly   bool // as in [request]
 	Filter   filters.Filter
 	Tasks    []stint.TaskInfo
+	List     taskList
+	MayBody  bool   // the beginnings of bodies can be shown
 	Next     string // the address of the next page; empty if there is none
 	First    string // that of the first one; empty on it
 	Looked   int
@@ -57,7 +60,19 @@ func tasksPage(h *Handler, r *request) (view, error) {
 	if asked.After != "" {
 		data.First = filters.WithCursor(query, "")
 	}
-	data.Actions = h.actionNames(r)
+	data.List = taskList{
+		Tasks: found.Tasks, Now: r.now, Picks: data.Picking != nil, Columns: filter.Columns,
+	}
+	data.MayBody = r.may(ReadBodies) && h.asked.HasBeginnings()
+	if filter.Columns[filters.WithBody] {
+		if !data.MayBody {
+			return view{}, refuse.ErrForbidden
+		}
+		if data.List.Bodies, err = h.asked.Beginnings(r.Context(), found.Tasks); err != nil {
+			return view{}, err
+		}
+	}
+	data.Actions = h.actionNames(r, filter.Action)
 	data.Insert = h.offer(r, []field{{"back", here(r)}}, "insert").called("Insert a task")
 	return view{name: "tasks", data: data}, nil
 }

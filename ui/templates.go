@@ -108,10 +108,7 @@ func functions() template.FuncMap {
 		"plus":    func(a, b int) int { return a + b },
 		"pair":    func(task stint.TaskInfo, now time.Time) taskAt { return taskAt{task, now} },
 		"tasklist": func(tasks []stint.TaskInfo, now time.Time) taskList {
-			return taskList{tasks, now, false}
-		},
-		"picklist": func(tasks []stint.TaskInfo, now time.Time) taskList {
-			return taskList{tasks, now, true}
+			return taskList{Tasks: tasks, Now: now}
 		},
 		"seen": func(task stint.TaskInfo) string { return bulk.Pack(bulk.NewTask(&task)) },
 	}
@@ -140,4 +137,7 @@ type taskList struct {
 	Tasks []stint.TaskInfo
 	Now   time.Time
 	Picks bool // they can be selected
+
+	Columns map[string]bool // besides the usual ones
+	Bodies  map[stint.TaskID]string
 }

@@ -189,7 +189,7 @@ func (sc *scope) lists() []journey {
 		steps: []step{{form: "form.filter", fill: map[string]string{
 			"state": "in-progress", "action": sc.action("filtered"), "prefix": sc.shown("filter-"),
 			"key": "k 1", "header": "tenant=acme", "actor": "former", "age": "1h",
-			"order": "newest", "size": "200",
+			"order": "newest", "size": "200", "with-key": "true", "with-priority": "true",
 		}}},
 		check: func(tab *tab) {
 			rows(tab, sc.shown("filter-0"))
@@ -199,6 +199,12 @@ func (sc *scope) lists() []journey {
 				tab.t.Errorf("the form has %s", got)
 			}
 		},
+	}, {
+		name: "filter actions", page: "actions",
+		steps: []step{{form: "form.filter", fill: map[string]string{
+			"part": strings.ToUpper(sc.action("filter")),
+		}}},
+		check: func(tab *tab) { rows(tab, sc.action("filtered")) },
 	}, {
 		name: "filter changes", page: "changes", alone: true,
 		steps: []step{{form: "form.filter", fill: map[string]string{

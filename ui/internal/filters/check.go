@@ -14,12 +14,15 @@ import (
 
 // Check refuses the address of a list of tasks, or a filter, that says what it never does.
 func Check(query url.Values) error {
-	err := CheckNames(query, "state", "state", "action", "prefix", "key", "header", "actor", "age",
-		"order", "size", "after")
+	err := CheckNames(query, "state", append(columns(), "state", "action", "prefix", "key",
+		"header", "actor", "age", "order", "size", "after")...)
 	if err != nil {
 		return err
 	}
 	known := map[string][]string{"order": {"", orderNewest, orderStore}, "age": nil, "size": {""}}
+	for _, column := range columns() {
+		known[column] = []string{"", "true"}
+	}
 	for _, age := range ages() {
 		known["age"] = append(known["age"], age.Value)
 	}

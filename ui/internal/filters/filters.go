@@ -29,8 +29,9 @@ type Filter struct {
 	Ages    []age
 	Orders  []Choice
 	Sizes   []int
-	Finer   bool // it picks among the tasks of a state and an action
-	Present bool // it filters anything
+	Columns map[string]bool // those that are shown besides the usual ones
+	Finer   bool            // it picks among the tasks of a state and an action
+	Present bool            // it filters anything
 }
 
 // A Choice is one of those of a list.
@@ -57,6 +58,15 @@ func ages() []age {
 // pageSizes are how many tasks a page may list.
 func pageSizes() []int { return []int{50, 200, 1000} }
 
+// The parameters by which a list has more columns.
+const (
+	WithKey      = "with-key"
+	WithPriority = "with-priority"
+	WithBody     = "with-body"
+)
+
+func columns() []string { return []string{WithKey, WithPriority, WithBody} }
+
 const (
 	orderNewest = "newest"
 	orderStore  = "store"
@@ -65,11 +75,14 @@ const (
 // New reads a filter from the address of a page, and what it asks the store for.
 func New(query url.Values) (Filter, stint.Filter) {
 	f := Filter{
-		States: map[stint.State]bool{}, Action: query.Get("action"), Prefix: query.Get("prefix"),
+		States: map[stint.State]bool{}, Columns: map[string]bool{}, Action: query.Get("action"), Prefix: query.Get("prefix"),
 		Key: query.Get("key"), Header: query.Get("header"), Actor: query.Get("actor"),
 		Age:   query.Get("age"),
 		Order: query.Get("order"), Ages: ages(), Sizes: pageSizes(), Size: pageSizes()[0],
 		Orders: []Choice{{orderNewest, "newest first"}, {orderStore, "by state or ID"}},
+	}
+	for _, column := range columns() {
+		f.Columns[column] = query.Get(column) != ""
 	}
 	asked := stint.Filter{
 		IDPrefix: f.Prefix, Key: f.Key, Actor: stint.ActorID(f.Actor),
