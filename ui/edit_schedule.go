@@ -215,7 +215,7 @@ func readTiming(form url.Values, now *stint.Schedule) (s stint.Schedule, problem
 	choice := func(name string, choices []filters.Choice) int16 {
 		for i, c := range choices {
 			if c.Value == form.Get(name) {
-				return int16(i) //nolint:gosec // one of a few, in the order of their numbers
+				return int16(i) // they are in the order of their numbers
 			}
 		}
 		problem = "Choose one of those to choose from."

@@ -22,7 +22,8 @@ func TestLive_HoldsRowsThatAreChosen(t *testing.T) {
 	wantNil(t, s.store.InsertTasks(t.Context(), []stint.Task{hold("hold/a"), hold("hold/e")}))
 	_, err := s.store.AbortTasks(t.Context(), []stint.TaskID{"hold/b"}, "")
 	wantNil(t, err)
-	const rows = `[...document.querySelectorAll("tr[data-key]")].map((row) => row.dataset.key).join()`
+	const rows = `[...document.querySelectorAll("tr[data-key]")]
+		.map((row) => row.dataset.key).join()`
 	const news = `document.querySelector("[data-news] span").innerText`
 	tab.await(news + ` === "2 new, 1 no longer in the list"`)
 	if got := eval[string](tab, rows); got != "hold/b,hold/d,hold/f" {

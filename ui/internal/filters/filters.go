@@ -75,7 +75,8 @@ const (
 // New reads a filter from the address of a page, and what it asks the store for.
 func New(query url.Values) (Filter, stint.Filter) {
 	f := Filter{
-		States: map[stint.State]bool{}, Columns: map[string]bool{}, Action: query.Get("action"), Prefix: query.Get("prefix"),
+		States: map[stint.State]bool{}, Columns: map[string]bool{},
+		Action: query.Get("action"), Prefix: query.Get("prefix"),
 		Key: query.Get("key"), Header: query.Get("header"), Actor: query.Get("actor"),
 		Age:   query.Get("age"),
 		Order: query.Get("order"), Ages: ages(), Sizes: pageSizes(), Size: pageSizes()[0],

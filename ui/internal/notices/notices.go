@@ -65,8 +65,8 @@ func Of(
 				verb = " waits"
 			}
 			paused = append(paused, Notice{
-				What: show.Say(waits + verb + " for an answer " + answersFrom + ", the oldest for " +
-					display.Span(a.OldestReady) + "."),
+				What: show.Say(waits + verb + " for an answer " + answersFrom +
+					", the oldest for " + display.Span(a.OldestReady) + "."),
 				Where: page, Key: "answers",
 			})
 		case a.Action == stint.External || a.Action == stint.Spontaneous:
