@@ -245,11 +245,12 @@ func TestOrdered_HoldsWhateverHappens(t *testing.T) {
 
 func playInOrder(t *testing.T, seed uint64) {
 	t.Helper()
-	first, pool := newStoreAndPool(t, stint.Options{})
+	options := stint.Options{MaxLosses: stint.UnlimitedLosses} // owners are lost all the time
+	first, pool := newStoreAndPool(t, options)
 	setLimits(t, first, stint.Limits{Ordered: true})
 	stores := []*stint.Store{
-		first, openStore(t, pool, stint.Options{}),
-		openStore(t, pool, stint.Options{PollOnly: true}),
+		first, openStore(t, pool, options),
+		openStore(t, pool, stint.Options{PollOnly: true, MaxLosses: stint.UnlimitedLosses}),
 	}
 	judge := &orderJudge{}
 	var parts sync.WaitGroup

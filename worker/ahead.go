@@ -10,8 +10,8 @@ import (
 // A slot that has to wait for a call stands still. So where handlers take about as long as a call,
 // the asker owns more tasks than there are slots: as many as will have one by the time of the next
 // answer. If the process is killed, they have lost a try, as those have that it was performing,
-// since nobody knows which had begun. So none of them is on its last try (ADR 34), or on one on which
-// another loss may abort it.
+// since nobody knows which had begun. So none of them is on its last try (ADR 34), or on one on
+// which another loss may abort it.
 
 // How many tasks may wait for a slot: those that have one within the time of so many questions, but
 // soon, and no more than there are slots, and some. The asker asks for more when a part is left.
@@ -36,7 +36,7 @@ func (g *slotGroup) extra(asks time.Duration) int {
 	return most - waiting
 }
 
-// lossesLeast is the default of stint.Options.MaxLosses: on an earlier try, no task was lost so often.
+// lossesLeast is the default of stint.Options.MaxLosses: on an earlier try no task ends by a loss.
 const lossesLeast = 3
 
 // onLastTry reports whether a task ends, or may end, if its owner dies.

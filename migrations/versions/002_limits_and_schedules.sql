@@ -1,6 +1,6 @@
 -- Limits of actions and of their keys, which the statements that hand out obey, schedules, steps,
--- the history of tries, owners that were lost, tasks that fail fast, who has changed what, and calls
--- that are repeated.
+-- the history of tries, losses, tasks that fail fast, who has changed what, and calls that are
+-- repeated.
 -- limits.md, schedules.md, steps.md, history.md and changes.md in docs/guides describe them.
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are

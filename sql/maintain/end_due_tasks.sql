@@ -2,13 +2,13 @@
 --
 -- Takes those of the tasks with the keys $3 that end by themselves out of their states, and puts
 -- them into round $2 of settling: tasks whose deadline has passed (R6), spontaneous tasks whose
--- time has come, and owned tasks whose lease has expired on their last try, or that owners have lost
--- $4 times in a row by now (R13).
+-- time has come, and owned tasks whose lease has expired on their last try, or that owners have
+-- lost $4 times in a row by now (R13).
 --
 --   $1 batch  bigint
 --   $2 round  integer
 --   $3 keys   bigint[], sorted; owned tasks must have been split off their spans
---   $4 losses integer, 0: any number
+--   $4 losses  integer, 0: any number
 --
 -- SKIP LOCKED passes over tasks that somebody is busy with. They stay for the next time.
 WITH dependent AS MATERIALIZED (
@@ -64,8 +64,8 @@ WITH dependent AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS scheduled
 ), owned AS MATERIALIZED (
-    -- An owned task ends if it is overdue, or if its lease has expired on its last try, or once
-    -- more in a row.
+    -- An owned task ends if it is overdue, or if its lease has expired on its last try, or as
+    -- often in a row as is allowed.
     SELECT named.key, named.max_tries, leased.claim, leased.tries, leased.status, named.overdue,
            lease.actor, leased.lost
     FROM named

@@ -1,7 +1,7 @@
 -- name: drop_losses
 --
--- Deletes the losses of tasks that are gone. It looks at the next tasks that have some, in the order
--- of their keys, and returns how many these were and the key of the last one.
+-- Deletes the losses of tasks that are gone. It looks at the next tasks that have some, in the
+-- order of their keys, and returns how many these were and the key of the last one.
 --
 --   $1 after  bigint: the key of the last task that was looked at
 --   $2 most   integer: how many tasks to look at

@@ -96,7 +96,8 @@ another service, or come back. Calls under way are finished, for as long as --dr
 No worker loses a task. A second Ctrl-C ends it at once.
 
 The service prunes finished tasks, keeps the tries of tasks with --keep-tries, and goes by
---max-losses, as stint worker does (see: stint help worker). It logs on standard error, with --json as JSON lines.`
+--max-losses, as stint worker does (see: stint help worker). It logs on standard error, with
+--json as JSON lines.`
 
 func (p *program) serveCommand() *cobra.Command {
 	var s serveSetup

@@ -28,10 +28,11 @@ for its turn (see: stint limits).
 
 With --json: actions, a list of objects with action, tries, retries, oldest_ready_seconds,
 lost (of the aborted tasks, those with the cause "lost"), parked (the ready tasks that wait
-for their key), limited, paused, concurrency and a number for each state; estimated, the states whose numbers are estimates, and estimated_at, when these
-were made (left out if there are none). Without ready tasks
-there is no oldest_ready_seconds, without such a limit no concurrency. With --topology
-there is instead shards, a list of objects with shard, actions, estimated and estimated_at.`,
+for their key), limited, paused, concurrency and a number for each state; estimated, the
+states whose numbers are estimates, and estimated_at, when these were made (left out if
+there are none). Without ready tasks there is no oldest_ready_seconds, without such a limit no
+concurrency. With --topology there is instead shards, a list of objects with shard, actions,
+estimated and estimated_at.`,
 		Example: "  stint stats\n" +
 			`  stint stats --json | jq '.actions[] | select(.oldest_ready_seconds > 600)'`,
 		GroupID: groupTasks,
