@@ -27,7 +27,7 @@
 //
 //   - for streams: InsertTasksFrom; for tasks that may be there: EnsureTasks;
 //   - for tasks that change: ReplaceTasks, Debounce, DeleteTasks, RetryTasks;
-//   - for owners: SetStatus, HoldOwnership, Inputs, RecordStep, Steps, OwnershipContext;
+//   - for owners: SetStatus, Fence, HoldOwnership, Inputs, RecordStep, Steps, OwnershipContext;
 //   - for processes: RegisterActor;
 //   - for looking at tasks: Stats, Explain, Graph, Problems, History, ListActors, ListChanges,
 //     Ends;

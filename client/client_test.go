@@ -153,6 +153,10 @@ func TestClient_TellsWhatTheStoreTells(t *testing.T) {
 	all := []stint.TaskID{"a", "b", "c"}
 	owned := r.own(t, 1)
 	wantErr(t, "SetStatus", r.SetStatus(ctx, owned[0], "half", 0.5), nil)
+	fence, err := r.Fence(ctx, owned[0])
+	if err != nil || fence <= 1<<50 {
+		t.Errorf("Fence = %d, %v", fence, err)
+	}
 	remote, err := r.GetTasks(ctx, all)
 	direct, err2 := r.store.GetTasks(ctx, all)
 	same(t, "GetTasks", utc(remote), utc(direct), err, err2)
@@ -376,6 +380,10 @@ func TestClient_FailsAsTheStoreFails(t *testing.T) {
 		"status of another": {
 			r.SetStatus(ctx, stint.OwnedTask{ID: "b", Token: owned.Token}, "", 0),
 			r.store.SetStatus(ctx, stint.OwnedTask{ID: "b", Token: owned.Token}, "", 0),
+		},
+		"fence of another": {
+			errOf(r.Fence(ctx, stint.OwnedTask{ID: "b", Token: owned.Token})),
+			errOf(r.store.Fence(ctx, stint.OwnedTask{ID: "b", Token: owned.Token})),
 		},
 		"lease": {
 			errOf(r.OwnTasks(ctx, "actor", 1, []string{"act"}, -1)),

@@ -209,6 +209,7 @@ func (f *faulty) tellOnce(t *testing.T, owned []stint.OwnedTask) {
 		return err
 	})
 	f.once(t, "SetStatus", nil, func() error { return f.SetStatus(ctx, owned[0], "half", 0.5) })
+	f.once(t, "DrawFence", nil, func() error { return errOf(f.Fence(ctx, owned[0])) })
 	f.once(t, "RecordStep", nil, func() error {
 		return errOf(f.RecordStep(ctx, owned[0], "step", []byte("value")))
 	})

@@ -430,6 +430,10 @@ func ownersRepeated() map[string]repetition {
 			func(c *client.Client, owned stint.OwnedTask) (any, error) {
 				return nil, c.SetStatus(ctx, owned, "half", 0.5)
 			})},
+		"DrawFence": {prepare: prepare, call: owner(
+			func(c *client.Client, owned stint.OwnedTask) (any, error) {
+				return nil, errOf(c.Fence(ctx, owned)) // another number is as good
+			})},
 		"RecordStep": {prepare: prepare, call: owner(
 			func(c *client.Client, owned stint.OwnedTask) (any, error) {
 				return c.RecordStep(ctx, owned, "step", []byte("value"))

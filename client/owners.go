@@ -207,6 +207,17 @@ func (c *Client) returnTasks(
 	return verdicts, nil
 }
 
+// Fence is [stint.Store.Fence].
+func (c *Client) Fence(ctx context.Context, owned stint.OwnedTask) (fence int64, err error) {
+	request := &stintv1.DrawFenceRequest{Id: string(owned.ID), Token: owned.Token.String()}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		answer, err := c.owners.DrawFence(ctx, request)
+		fence = answer.GetFence()
+		return err
+	})
+	return fence, said("fence", err)
+}
+
 // SetStatus is [stint.Store.SetStatus].
 func (c *Client) SetStatus(
 	ctx context.Context, owned stint.OwnedTask, status string, progress float64,

@@ -116,6 +116,7 @@ GRANT SELECT, INSERT, DELETE ON stint.steps, stint.answer_keys TO stint_worker;
 GRANT SELECT, INSERT, DELETE ON stint.tries TO stint_worker; -- and their history
 -- To count the owners that have lost a task.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.losses TO stint_worker;
+GRANT USAGE ON SEQUENCE stint.fences TO stint_worker; -- Fence
 GRANT SELECT ON stint.steps, stint.tries TO stint_producer;
 GRANT INSERT ON stint.answer_keys, stint.fail_fast TO stint_producer;
 GRANT SELECT ON stint.fail_fast TO stint_producer; -- to say what an abort brings with it

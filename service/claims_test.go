@@ -97,6 +97,7 @@ var others = map[string][]string{
 		`{"returns":[{"id":"a","token":"PLAIN","code":"pending"}],"promptly":true}`,
 	},
 	"SetStatus":  {`{"id":"a","token":"PLAIN","status":"x"}`},
+	"DrawFence":  {`{"id":"a","token":"PLAIN"}`},
 	"GetInputs":  {`{"id":"a","token":"PLAIN"}`},
 	"RecordStep": {`{"id":"a","token":"PLAIN","name":"s","result":"YQ=="}`},
 	"ListSteps":  {`{"id":"a","token":"PLAIN"}`},

@@ -118,6 +118,8 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 		`"tasks":[{"id":"P/post","token":"TOKEN"}]}`},
 	{"SetStatus", `{"id":"P/post","token":"TOKEN","status":"half"}`},
 	{"SetStatus", `{"id":"P/hid","token":"TOKEN","status":"half"}`},
+	{"DrawFence", `{"id":"P/post","token":"TOKEN"}`},
+	{"DrawFence", `{"id":"P/hid","token":"TOKEN"}`},
 	{"GetInputs", `{"id":"P/post","token":"TOKEN"}`},
 	{"RecordStep", `{"id":"P/post","token":"TOKEN","name":"s","result":"YQ=="}`},
 	{"ListSteps", `{"id":"P/post","token":"TOKEN"}`},
@@ -274,7 +276,7 @@ func (r *running) insertOwn(t *testing.T, principal string) {
 }
 
 var changing = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}` +
-	`|sealed:[\w-]+|\d+\.\d+s`)
+	`|sealed:[\w-]+|\d+\.\d+s|"fence":"\d+"`)
 
 // toldOf makes a call, and returns its answer without what changes from call to call.
 func (r *running) toldOf(

@@ -111,6 +111,17 @@ func (o *workerService) ReturnTasks(
 	return &stintv1.ReturnTasksResponse{Verdicts: wire.FromVerdicts(verdicts)}, nil
 }
 
+func (o *workerService) DrawFence(
+	ctx context.Context, r *stintv1.DrawFenceRequest,
+) (*stintv1.DrawFenceResponse, error) {
+	owned, err := wire.ToPerformance(r)
+	if err != nil {
+		return nil, err
+	}
+	fence, err := o.store.Fence(ctx, owned)
+	return &stintv1.DrawFenceResponse{Fence: fence}, err
+}
+
 func (o *workerService) SetStatus(
 	ctx context.Context, r *stintv1.SetStatusRequest,
 ) (*stintv1.SetStatusResponse, error) {

@@ -297,6 +297,7 @@ func workerPolicies() map[string]policy {
 			}),
 		},
 		stintv1connect.WorkerServiceSetStatusProcedure:  {may: byToken},
+		stintv1connect.WorkerServiceDrawFenceProcedure:  {may: byToken},
 		stintv1connect.WorkerServiceGetInputsProcedure:  {may: byToken},
 		stintv1connect.WorkerServiceRecordStepProcedure: {may: byToken},
 		stintv1connect.WorkerServiceListStepsProcedure:  {may: byToken},

@@ -354,6 +354,10 @@ var calls = map[string]struct{ allowed, refused []call }{
 		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
 		[]call{{"reader", `{"id":"a","token":"` + nobodysToken + `"}`}},
 	},
+	"DrawFence": {
+		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
+		[]call{{"reader", `{"id":"a","token":"` + nobodysToken + `"}`}},
+	},
 	"GetInputs": {
 		[]call{{"mailer", `{"id":"a","token":"` + nobodysToken + `"}`}},
 		[]call{{"shop", `{"id":"a","token":"` + nobodysToken + `"}`}},

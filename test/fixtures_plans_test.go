@@ -421,6 +421,7 @@ var sample = map[string]struct {
 	"set_path":        {"", nil},
 	"set_planner":     {"", nil},
 	"set_status":      {"5, 7, 'x', 0.5", []string{"leased_pkey"}},
+	"draw_fence":      {"5, 7", []string{"leased_pkey"}},
 	"settle_tasks": {"1, 2, NULL", []string{
 		"settling_pkey", "tasks_pkey", "edges_after", "edges_run", "blocked_pkey", "deadlines_pkey",
 	}},

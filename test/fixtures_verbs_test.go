@@ -131,6 +131,7 @@ func (c *caller) performs(inTx bool) {
 	wantTime(c.t, "LeaseUntil", info(c.t, c.Store, owned[0].ID).LeaseUntil, 3*time.Hour)
 	wantTime(c.t, "OwnedAt", info(c.t, c.Store, owned[0].ID).OwnedAt, 0)
 	c.ok("SetStatus", c.SetStatus(ctx, owned[0], "half", 0.5))
+	c.ok("Fence", errOf(c.Fence(ctx, owned[0])))
 	c.ok("RecordStep", errOf(c.RecordStep(ctx, owned[0], "step", []byte("value"))))
 	c.ok("Steps", errOf(c.Steps(ctx, owned[0])))
 	if inTx {
@@ -365,6 +366,9 @@ func verbs(store *stint.Store) map[string]func(context.Context) error {
 		},
 		"SetStatus": func(ctx context.Context) error {
 			return store.SetStatus(ctx, stint.OwnedTask{ID: "a"}, "", 0)
+		},
+		"Fence": func(ctx context.Context) error {
+			return errOf(store.Fence(ctx, stint.OwnedTask{ID: "a"}))
 		},
 		"RecordStep": func(ctx context.Context) error {
 			return errOf(store.RecordStep(ctx, stint.OwnedTask{ID: "a"}, "step", nil))

@@ -28,6 +28,7 @@ type Queue interface {
 		ctx context.Context, returns []stint.Return, want stint.Want,
 	) (verdicts []error, owned []stint.OwnedTask, err error)
 	SetStatus(ctx context.Context, owned stint.OwnedTask, status string, progress float64) error
+	Fence(ctx context.Context, owned stint.OwnedTask) (int64, error)
 	Inputs(ctx context.Context, owned stint.OwnedTask) ([]stint.Input, error)
 	RecordStep(
 		ctx context.Context, owned stint.OwnedTask, name string, result []byte,

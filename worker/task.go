@@ -60,6 +60,12 @@ func (t *Task) SetStatus(ctx context.Context, status string, progress float64) e
 	return t.queue.SetStatus(ctx, t.OwnedTask, status, progress)
 }
 
+// Fence draws a number by which other systems can refuse what a late owner of the task writes. It
+// is [stint.Store.Fence].
+func (t *Task) Fence(ctx context.Context) (int64, error) {
+	return t.queue.Fence(ctx, t.OwnedTask)
+}
+
 // ReturnIn completes the task in a transaction of the handler. The handler's other changes in tx
 // are committed if and only if this performance completes the task. The package stintsql makes a
 // pgx.Tx from a database/sql transaction.

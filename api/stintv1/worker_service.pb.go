@@ -607,6 +607,102 @@ func (*SetStatusResponse) Descriptor() ([]byte, []int) {
 	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{9}
 }
 
+type DrawFenceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrawFenceRequest) Reset() {
+	*x = DrawFenceRequest{}
+	mi := &file_stint_v1_worker_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrawFenceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrawFenceRequest) ProtoMessage() {}
+
+func (x *DrawFenceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_worker_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrawFenceRequest.ProtoReflect.Descriptor instead.
+func (*DrawFenceRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DrawFenceRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DrawFenceRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+type DrawFenceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fence         int64                  `protobuf:"varint,1,opt,name=fence,proto3" json:"fence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrawFenceResponse) Reset() {
+	*x = DrawFenceResponse{}
+	mi := &file_stint_v1_worker_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrawFenceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrawFenceResponse) ProtoMessage() {}
+
+func (x *DrawFenceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_worker_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrawFenceResponse.ProtoReflect.Descriptor instead.
+func (*DrawFenceResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DrawFenceResponse) GetFence() int64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
 type GetInputsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -623,7 +719,7 @@ type GetInputsRequest struct {
 
 func (x *GetInputsRequest) Reset() {
 	*x = GetInputsRequest{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[10]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +731,7 @@ func (x *GetInputsRequest) String() string {
 func (*GetInputsRequest) ProtoMessage() {}
 
 func (x *GetInputsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[10]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +744,7 @@ func (x *GetInputsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInputsRequest.ProtoReflect.Descriptor instead.
 func (*GetInputsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{10}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetInputsRequest) GetId() string {
@@ -697,7 +793,7 @@ type GetInputsResponse struct {
 
 func (x *GetInputsResponse) Reset() {
 	*x = GetInputsResponse{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[11]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +805,7 @@ func (x *GetInputsResponse) String() string {
 func (*GetInputsResponse) ProtoMessage() {}
 
 func (x *GetInputsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[11]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +818,7 @@ func (x *GetInputsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInputsResponse.ProtoReflect.Descriptor instead.
 func (*GetInputsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{11}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetInputsResponse) GetInputs() []*Input {
@@ -758,7 +854,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -770,7 +866,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[12]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -783,7 +879,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{12}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RecordStepRequest) GetId() string {
@@ -868,7 +964,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -880,7 +976,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[13]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -893,7 +989,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{13}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RecordStepResponse) GetOutcome() isRecordStepResponse_Outcome {
@@ -949,7 +1045,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +1057,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[14]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +1070,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{14}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListStepsRequest) GetId() string {
@@ -1007,7 +1103,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[15]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +1115,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[15]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +1128,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{15}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListStepsResponse) GetSteps() []*RecordedStep {
@@ -1060,7 +1156,7 @@ type RecordedStep struct {
 
 func (x *RecordedStep) Reset() {
 	*x = RecordedStep{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[16]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1072,7 +1168,7 @@ func (x *RecordedStep) String() string {
 func (*RecordedStep) ProtoMessage() {}
 
 func (x *RecordedStep) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[16]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1085,7 +1181,7 @@ func (x *RecordedStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedStep.ProtoReflect.Descriptor instead.
 func (*RecordedStep) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{16}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RecordedStep) GetName() string {
@@ -1165,7 +1261,7 @@ type AttendRequest struct {
 
 func (x *AttendRequest) Reset() {
 	*x = AttendRequest{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[17]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1177,7 +1273,7 @@ func (x *AttendRequest) String() string {
 func (*AttendRequest) ProtoMessage() {}
 
 func (x *AttendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[17]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1190,7 +1286,7 @@ func (x *AttendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttendRequest.ProtoReflect.Descriptor instead.
 func (*AttendRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{17}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AttendRequest) GetHello() *AttendHello {
@@ -1234,7 +1330,7 @@ type AttendHello struct {
 
 func (x *AttendHello) Reset() {
 	*x = AttendHello{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[18]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1246,7 +1342,7 @@ func (x *AttendHello) String() string {
 func (*AttendHello) ProtoMessage() {}
 
 func (x *AttendHello) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[18]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1259,7 +1355,7 @@ func (x *AttendHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttendHello.ProtoReflect.Descriptor instead.
 func (*AttendHello) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{18}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AttendHello) GetActor() string {
@@ -1304,7 +1400,7 @@ type AttendResponse struct {
 
 func (x *AttendResponse) Reset() {
 	*x = AttendResponse{}
-	mi := &file_stint_v1_worker_service_proto_msgTypes[19]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1412,7 @@ func (x *AttendResponse) String() string {
 func (*AttendResponse) ProtoMessage() {}
 
 func (x *AttendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_worker_service_proto_msgTypes[19]
+	mi := &file_stint_v1_worker_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1425,7 @@ func (x *AttendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttendResponse.ProtoReflect.Descriptor instead.
 func (*AttendResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{19}
+	return file_stint_v1_worker_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AttendResponse) GetWelcome() bool {
@@ -1394,7 +1490,12 @@ const file_stint_v1_worker_service_proto_rawDesc = "" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x1a\n" +
 	"\bprogress\x18\x04 \x01(\x01R\bprogress\"\x13\n" +
-	"\x11SetStatusResponse\"x\n" +
+	"\x11SetStatusResponse\"8\n" +
+	"\x10DrawFenceRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\")\n" +
+	"\x11DrawFenceResponse\x12\x14\n" +
+	"\x05fence\x18\x01 \x01(\x03R\x05fence\"x\n" +
 	"\x10GetInputsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
@@ -1446,13 +1547,14 @@ const file_stint_v1_worker_service_proto_rawDesc = "" +
 	"\x0eAttendResponse\x12\x18\n" +
 	"\awelcome\x18\x01 \x01(\bR\awelcome\x12\x12\n" +
 	"\x04lost\x18\x02 \x03(\tR\x04lost\x12\x1a\n" +
-	"\bstopping\x18\x03 \x01(\bR\bstopping2\xb0\x05\n" +
+	"\bstopping\x18\x03 \x01(\bR\bstopping2\xf6\x05\n" +
 	"\rWorkerService\x12A\n" +
 	"\bOwnTasks\x12\x19.stint.v1.OwnTasksRequest\x1a\x1a.stint.v1.OwnTasksResponse\x12M\n" +
 	"\fReleaseClaim\x12\x1d.stint.v1.ReleaseClaimRequest\x1a\x1e.stint.v1.ReleaseClaimResponse\x12e\n" +
 	"\x14ExtendTasksOwnership\x12%.stint.v1.ExtendTasksOwnershipRequest\x1a&.stint.v1.ExtendTasksOwnershipResponse\x12J\n" +
 	"\vReturnTasks\x12\x1c.stint.v1.ReturnTasksRequest\x1a\x1d.stint.v1.ReturnTasksResponse\x12D\n" +
 	"\tSetStatus\x12\x1a.stint.v1.SetStatusRequest\x1a\x1b.stint.v1.SetStatusResponse\x12D\n" +
+	"\tDrawFence\x12\x1a.stint.v1.DrawFenceRequest\x1a\x1b.stint.v1.DrawFenceResponse\x12D\n" +
 	"\tGetInputs\x12\x1a.stint.v1.GetInputsRequest\x1a\x1b.stint.v1.GetInputsResponse\x12G\n" +
 	"\n" +
 	"RecordStep\x12\x1b.stint.v1.RecordStepRequest\x1a\x1c.stint.v1.RecordStepResponse\x12D\n" +
@@ -1471,7 +1573,7 @@ func file_stint_v1_worker_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_worker_service_proto_rawDescData
 }
 
-var file_stint_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_stint_v1_worker_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_stint_v1_worker_service_proto_goTypes = []any{
 	(*OwnTasksRequest)(nil),              // 0: stint.v1.OwnTasksRequest
 	(*OwnTasksResponse)(nil),             // 1: stint.v1.OwnTasksResponse
@@ -1483,61 +1585,65 @@ var file_stint_v1_worker_service_proto_goTypes = []any{
 	(*ReturnTasksResponse)(nil),          // 7: stint.v1.ReturnTasksResponse
 	(*SetStatusRequest)(nil),             // 8: stint.v1.SetStatusRequest
 	(*SetStatusResponse)(nil),            // 9: stint.v1.SetStatusResponse
-	(*GetInputsRequest)(nil),             // 10: stint.v1.GetInputsRequest
-	(*GetInputsResponse)(nil),            // 11: stint.v1.GetInputsResponse
-	(*RecordStepRequest)(nil),            // 12: stint.v1.RecordStepRequest
-	(*RecordStepResponse)(nil),           // 13: stint.v1.RecordStepResponse
-	(*ListStepsRequest)(nil),             // 14: stint.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),            // 15: stint.v1.ListStepsResponse
-	(*RecordedStep)(nil),                 // 16: stint.v1.RecordedStep
-	(*AttendRequest)(nil),                // 17: stint.v1.AttendRequest
-	(*AttendHello)(nil),                  // 18: stint.v1.AttendHello
-	(*AttendResponse)(nil),               // 19: stint.v1.AttendResponse
-	(*durationpb.Duration)(nil),          // 20: google.protobuf.Duration
-	(*Return)(nil),                       // 21: stint.v1.Return
-	(*OwnedTask)(nil),                    // 22: stint.v1.OwnedTask
-	(*Verdict)(nil),                      // 23: stint.v1.Verdict
-	(*Performance)(nil),                  // 24: stint.v1.Performance
-	(*Input)(nil),                        // 25: stint.v1.Input
-	(*timestamppb.Timestamp)(nil),        // 26: google.protobuf.Timestamp
+	(*DrawFenceRequest)(nil),             // 10: stint.v1.DrawFenceRequest
+	(*DrawFenceResponse)(nil),            // 11: stint.v1.DrawFenceResponse
+	(*GetInputsRequest)(nil),             // 12: stint.v1.GetInputsRequest
+	(*GetInputsResponse)(nil),            // 13: stint.v1.GetInputsResponse
+	(*RecordStepRequest)(nil),            // 14: stint.v1.RecordStepRequest
+	(*RecordStepResponse)(nil),           // 15: stint.v1.RecordStepResponse
+	(*ListStepsRequest)(nil),             // 16: stint.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),            // 17: stint.v1.ListStepsResponse
+	(*RecordedStep)(nil),                 // 18: stint.v1.RecordedStep
+	(*AttendRequest)(nil),                // 19: stint.v1.AttendRequest
+	(*AttendHello)(nil),                  // 20: stint.v1.AttendHello
+	(*AttendResponse)(nil),               // 21: stint.v1.AttendResponse
+	(*durationpb.Duration)(nil),          // 22: google.protobuf.Duration
+	(*Return)(nil),                       // 23: stint.v1.Return
+	(*OwnedTask)(nil),                    // 24: stint.v1.OwnedTask
+	(*Verdict)(nil),                      // 25: stint.v1.Verdict
+	(*Performance)(nil),                  // 26: stint.v1.Performance
+	(*Input)(nil),                        // 27: stint.v1.Input
+	(*timestamppb.Timestamp)(nil),        // 28: google.protobuf.Timestamp
 }
 var file_stint_v1_worker_service_proto_depIdxs = []int32{
-	20, // 0: stint.v1.OwnTasksRequest.lease:type_name -> google.protobuf.Duration
-	20, // 1: stint.v1.OwnTasksRequest.wait:type_name -> google.protobuf.Duration
-	21, // 2: stint.v1.OwnTasksRequest.returns:type_name -> stint.v1.Return
-	22, // 3: stint.v1.OwnTasksResponse.tasks:type_name -> stint.v1.OwnedTask
-	23, // 4: stint.v1.OwnTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	24, // 5: stint.v1.ExtendTasksOwnershipRequest.tasks:type_name -> stint.v1.Performance
-	20, // 6: stint.v1.ExtendTasksOwnershipRequest.lease:type_name -> google.protobuf.Duration
-	21, // 7: stint.v1.ReturnTasksRequest.returns:type_name -> stint.v1.Return
-	23, // 8: stint.v1.ReturnTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	25, // 9: stint.v1.GetInputsResponse.inputs:type_name -> stint.v1.Input
-	16, // 10: stint.v1.ListStepsResponse.steps:type_name -> stint.v1.RecordedStep
-	26, // 11: stint.v1.RecordedStep.recorded_at:type_name -> google.protobuf.Timestamp
-	20, // 12: stint.v1.RecordedStep.ago:type_name -> google.protobuf.Duration
-	18, // 13: stint.v1.AttendRequest.hello:type_name -> stint.v1.AttendHello
-	24, // 14: stint.v1.AttendRequest.held:type_name -> stint.v1.Performance
-	24, // 15: stint.v1.AttendRequest.done:type_name -> stint.v1.Performance
+	22, // 0: stint.v1.OwnTasksRequest.lease:type_name -> google.protobuf.Duration
+	22, // 1: stint.v1.OwnTasksRequest.wait:type_name -> google.protobuf.Duration
+	23, // 2: stint.v1.OwnTasksRequest.returns:type_name -> stint.v1.Return
+	24, // 3: stint.v1.OwnTasksResponse.tasks:type_name -> stint.v1.OwnedTask
+	25, // 4: stint.v1.OwnTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	26, // 5: stint.v1.ExtendTasksOwnershipRequest.tasks:type_name -> stint.v1.Performance
+	22, // 6: stint.v1.ExtendTasksOwnershipRequest.lease:type_name -> google.protobuf.Duration
+	23, // 7: stint.v1.ReturnTasksRequest.returns:type_name -> stint.v1.Return
+	25, // 8: stint.v1.ReturnTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	27, // 9: stint.v1.GetInputsResponse.inputs:type_name -> stint.v1.Input
+	18, // 10: stint.v1.ListStepsResponse.steps:type_name -> stint.v1.RecordedStep
+	28, // 11: stint.v1.RecordedStep.recorded_at:type_name -> google.protobuf.Timestamp
+	22, // 12: stint.v1.RecordedStep.ago:type_name -> google.protobuf.Duration
+	20, // 13: stint.v1.AttendRequest.hello:type_name -> stint.v1.AttendHello
+	26, // 14: stint.v1.AttendRequest.held:type_name -> stint.v1.Performance
+	26, // 15: stint.v1.AttendRequest.done:type_name -> stint.v1.Performance
 	0,  // 16: stint.v1.WorkerService.OwnTasks:input_type -> stint.v1.OwnTasksRequest
 	2,  // 17: stint.v1.WorkerService.ReleaseClaim:input_type -> stint.v1.ReleaseClaimRequest
 	4,  // 18: stint.v1.WorkerService.ExtendTasksOwnership:input_type -> stint.v1.ExtendTasksOwnershipRequest
 	6,  // 19: stint.v1.WorkerService.ReturnTasks:input_type -> stint.v1.ReturnTasksRequest
 	8,  // 20: stint.v1.WorkerService.SetStatus:input_type -> stint.v1.SetStatusRequest
-	10, // 21: stint.v1.WorkerService.GetInputs:input_type -> stint.v1.GetInputsRequest
-	12, // 22: stint.v1.WorkerService.RecordStep:input_type -> stint.v1.RecordStepRequest
-	14, // 23: stint.v1.WorkerService.ListSteps:input_type -> stint.v1.ListStepsRequest
-	17, // 24: stint.v1.WorkerService.Attend:input_type -> stint.v1.AttendRequest
-	1,  // 25: stint.v1.WorkerService.OwnTasks:output_type -> stint.v1.OwnTasksResponse
-	3,  // 26: stint.v1.WorkerService.ReleaseClaim:output_type -> stint.v1.ReleaseClaimResponse
-	5,  // 27: stint.v1.WorkerService.ExtendTasksOwnership:output_type -> stint.v1.ExtendTasksOwnershipResponse
-	7,  // 28: stint.v1.WorkerService.ReturnTasks:output_type -> stint.v1.ReturnTasksResponse
-	9,  // 29: stint.v1.WorkerService.SetStatus:output_type -> stint.v1.SetStatusResponse
-	11, // 30: stint.v1.WorkerService.GetInputs:output_type -> stint.v1.GetInputsResponse
-	13, // 31: stint.v1.WorkerService.RecordStep:output_type -> stint.v1.RecordStepResponse
-	15, // 32: stint.v1.WorkerService.ListSteps:output_type -> stint.v1.ListStepsResponse
-	19, // 33: stint.v1.WorkerService.Attend:output_type -> stint.v1.AttendResponse
-	25, // [25:34] is the sub-list for method output_type
-	16, // [16:25] is the sub-list for method input_type
+	10, // 21: stint.v1.WorkerService.DrawFence:input_type -> stint.v1.DrawFenceRequest
+	12, // 22: stint.v1.WorkerService.GetInputs:input_type -> stint.v1.GetInputsRequest
+	14, // 23: stint.v1.WorkerService.RecordStep:input_type -> stint.v1.RecordStepRequest
+	16, // 24: stint.v1.WorkerService.ListSteps:input_type -> stint.v1.ListStepsRequest
+	19, // 25: stint.v1.WorkerService.Attend:input_type -> stint.v1.AttendRequest
+	1,  // 26: stint.v1.WorkerService.OwnTasks:output_type -> stint.v1.OwnTasksResponse
+	3,  // 27: stint.v1.WorkerService.ReleaseClaim:output_type -> stint.v1.ReleaseClaimResponse
+	5,  // 28: stint.v1.WorkerService.ExtendTasksOwnership:output_type -> stint.v1.ExtendTasksOwnershipResponse
+	7,  // 29: stint.v1.WorkerService.ReturnTasks:output_type -> stint.v1.ReturnTasksResponse
+	9,  // 30: stint.v1.WorkerService.SetStatus:output_type -> stint.v1.SetStatusResponse
+	11, // 31: stint.v1.WorkerService.DrawFence:output_type -> stint.v1.DrawFenceResponse
+	13, // 32: stint.v1.WorkerService.GetInputs:output_type -> stint.v1.GetInputsResponse
+	15, // 33: stint.v1.WorkerService.RecordStep:output_type -> stint.v1.RecordStepResponse
+	17, // 34: stint.v1.WorkerService.ListSteps:output_type -> stint.v1.ListStepsResponse
+	21, // 35: stint.v1.WorkerService.Attend:output_type -> stint.v1.AttendResponse
+	26, // [26:36] is the sub-list for method output_type
+	16, // [16:26] is the sub-list for method input_type
 	16, // [16:16] is the sub-list for extension type_name
 	16, // [16:16] is the sub-list for extension extendee
 	0,  // [0:16] is the sub-list for field type_name
@@ -1549,15 +1655,15 @@ func file_stint_v1_worker_service_proto_init() {
 		return
 	}
 	file_stint_v1_task_proto_init()
-	file_stint_v1_worker_service_proto_msgTypes[12].OneofWrappers = []any{
+	file_stint_v1_worker_service_proto_msgTypes[14].OneofWrappers = []any{
 		(*RecordStepRequest_Result)(nil),
 		(*RecordStepRequest_ResultText)(nil),
 	}
-	file_stint_v1_worker_service_proto_msgTypes[13].OneofWrappers = []any{
+	file_stint_v1_worker_service_proto_msgTypes[15].OneofWrappers = []any{
 		(*RecordStepResponse_Result)(nil),
 		(*RecordStepResponse_ResultText)(nil),
 	}
-	file_stint_v1_worker_service_proto_msgTypes[16].OneofWrappers = []any{
+	file_stint_v1_worker_service_proto_msgTypes[18].OneofWrappers = []any{
 		(*RecordedStep_Result)(nil),
 		(*RecordedStep_ResultText)(nil),
 	}
@@ -1567,7 +1673,7 @@ func file_stint_v1_worker_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_worker_service_proto_rawDesc), len(file_stint_v1_worker_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

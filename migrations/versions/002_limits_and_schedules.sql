@@ -236,6 +236,11 @@ CREATE TABLE {{.schema}}.tries (
 CREATE INDEX tries_key ON {{.schema}}.tries (key);
 ALTER TABLE {{.schema}}.tries REPLICA IDENTITY FULL;
 
+-- The numbers that owners draw (draw_fence). They begin at the time, in microseconds, so that a new
+-- database goes on behind another one whose sequences did not come along.
+CREATE SEQUENCE {{.schema}}.fences;
+SELECT setval('{{.schemaText}}.fences', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+
 -- How many owners in a row have lost a task: their lease expired, or their process was gone. tries
 -- is that of the last of them; where the next one to lose it has not the next number, somebody has
 -- returned it in between, and the row counts no more. ended_at is when the task was aborted for
@@ -438,6 +443,7 @@ DROP TABLE {{.schema}}.calls, {{.schema}}.changed_tasks, {{.schema}}.changes, {{
     {{.schema}}.schedules,
     {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
     {{.schema}}.limits;
+DROP SEQUENCE {{.schema}}.fences;
 ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;
 ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key, DROP COLUMN headers;
 CREATE VIEW {{.schema}}.task_states AS

@@ -53,6 +53,7 @@ func TestSchemas_DescribeACallAndItsAnswer(t *testing.T) {
 	}
 	performance := fmt.Sprintf(`{"id":"a","token":%q`, owned.Tasks[0].Token)
 	owners("SetStatus", performance+`,"status":"half","progress":0.5}`, "")
+	owners("DrawFence", performance+`}`, "")
 	owners("GetInputs", performance+`}`, "")
 	owners("RecordStep", performance+`,"name":"step","result_text":"42","text":true}`, "")
 	owners("ListSteps", performance+`,"text":true}`, "")

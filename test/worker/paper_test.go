@@ -226,6 +226,10 @@ func (q *paperQueue) SetStatus(context.Context, stint.OwnedTask, string, float64
 	return errors.ErrUnsupported
 }
 
+func (q *paperQueue) Fence(context.Context, stint.OwnedTask) (int64, error) {
+	return 0, errors.ErrUnsupported
+}
+
 func (q *paperQueue) Inputs(context.Context, stint.OwnedTask) ([]stint.Input, error) {
 	return nil, errors.ErrUnsupported
 }

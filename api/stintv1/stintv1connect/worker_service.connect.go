@@ -46,6 +46,8 @@ const (
 	WorkerServiceReturnTasksProcedure = "/stint.v1.WorkerService/ReturnTasks"
 	// WorkerServiceSetStatusProcedure is the fully-qualified name of the WorkerService's SetStatus RPC.
 	WorkerServiceSetStatusProcedure = "/stint.v1.WorkerService/SetStatus"
+	// WorkerServiceDrawFenceProcedure is the fully-qualified name of the WorkerService's DrawFence RPC.
+	WorkerServiceDrawFenceProcedure = "/stint.v1.WorkerService/DrawFence"
 	// WorkerServiceGetInputsProcedure is the fully-qualified name of the WorkerService's GetInputs RPC.
 	WorkerServiceGetInputsProcedure = "/stint.v1.WorkerService/GetInputs"
 	// WorkerServiceRecordStepProcedure is the fully-qualified name of the WorkerService's RecordStep
@@ -73,6 +75,9 @@ type WorkerServiceClient interface {
 	ReturnTasks(context.Context, *stintv1.ReturnTasksRequest) (*stintv1.ReturnTasksResponse, error)
 	// Records a text for people, and the progress of a task.
 	SetStatus(context.Context, *stintv1.SetStatusRequest) (*stintv1.SetStatusResponse, error)
+	// Draws a number for an owned task that is greater than those of its earlier fetches. Other systems
+	// can refuse by it what a late owner writes.
+	DrawFence(context.Context, *stintv1.DrawFenceRequest) (*stintv1.DrawFenceResponse, error)
 	// Returns how the predecessors of an owned task ended: all of them, if the answer has 72 MiB at
 	// most, and otherwise too-large, unless the call asks for pages.
 	GetInputs(context.Context, *stintv1.GetInputsRequest) (*stintv1.GetInputsResponse, error)
@@ -129,6 +134,12 @@ func NewWorkerServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(workerServiceMethods.ByName("SetStatus")),
 			connect.WithClientOptions(opts...),
 		),
+		drawFence: connect.NewClient[stintv1.DrawFenceRequest, stintv1.DrawFenceResponse](
+			httpClient,
+			baseURL+WorkerServiceDrawFenceProcedure,
+			connect.WithSchema(workerServiceMethods.ByName("DrawFence")),
+			connect.WithClientOptions(opts...),
+		),
 		getInputs: connect.NewClient[stintv1.GetInputsRequest, stintv1.GetInputsResponse](
 			httpClient,
 			baseURL+WorkerServiceGetInputsProcedure,
@@ -163,6 +174,7 @@ type workerServiceClient struct {
 	extendTasksOwnership *connect.Client[stintv1.ExtendTasksOwnershipRequest, stintv1.ExtendTasksOwnershipResponse]
 	returnTasks          *connect.Client[stintv1.ReturnTasksRequest, stintv1.ReturnTasksResponse]
 	setStatus            *connect.Client[stintv1.SetStatusRequest, stintv1.SetStatusResponse]
+	drawFence            *connect.Client[stintv1.DrawFenceRequest, stintv1.DrawFenceResponse]
 	getInputs            *connect.Client[stintv1.GetInputsRequest, stintv1.GetInputsResponse]
 	recordStep           *connect.Client[stintv1.RecordStepRequest, stintv1.RecordStepResponse]
 	listSteps            *connect.Client[stintv1.ListStepsRequest, stintv1.ListStepsResponse]
@@ -208,6 +220,15 @@ func (c *workerServiceClient) ReturnTasks(ctx context.Context, req *stintv1.Retu
 // SetStatus calls stint.v1.WorkerService.SetStatus.
 func (c *workerServiceClient) SetStatus(ctx context.Context, req *stintv1.SetStatusRequest) (*stintv1.SetStatusResponse, error) {
 	response, err := c.setStatus.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DrawFence calls stint.v1.WorkerService.DrawFence.
+func (c *workerServiceClient) DrawFence(ctx context.Context, req *stintv1.DrawFenceRequest) (*stintv1.DrawFenceResponse, error) {
+	response, err := c.drawFence.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -262,6 +283,9 @@ type WorkerServiceHandler interface {
 	ReturnTasks(context.Context, *stintv1.ReturnTasksRequest) (*stintv1.ReturnTasksResponse, error)
 	// Records a text for people, and the progress of a task.
 	SetStatus(context.Context, *stintv1.SetStatusRequest) (*stintv1.SetStatusResponse, error)
+	// Draws a number for an owned task that is greater than those of its earlier fetches. Other systems
+	// can refuse by it what a late owner writes.
+	DrawFence(context.Context, *stintv1.DrawFenceRequest) (*stintv1.DrawFenceResponse, error)
 	// Returns how the predecessors of an owned task ended: all of them, if the answer has 72 MiB at
 	// most, and otherwise too-large, unless the call asks for pages.
 	GetInputs(context.Context, *stintv1.GetInputsRequest) (*stintv1.GetInputsResponse, error)
@@ -314,6 +338,12 @@ func NewWorkerServiceHandler(svc WorkerServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(workerServiceMethods.ByName("SetStatus")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workerServiceDrawFenceHandler := connect.NewUnaryHandlerSimple(
+		WorkerServiceDrawFenceProcedure,
+		svc.DrawFence,
+		connect.WithSchema(workerServiceMethods.ByName("DrawFence")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workerServiceGetInputsHandler := connect.NewUnaryHandlerSimple(
 		WorkerServiceGetInputsProcedure,
 		svc.GetInputs,
@@ -350,6 +380,8 @@ func NewWorkerServiceHandler(svc WorkerServiceHandler, opts ...connect.HandlerOp
 			workerServiceReturnTasksHandler.ServeHTTP(w, r)
 		case WorkerServiceSetStatusProcedure:
 			workerServiceSetStatusHandler.ServeHTTP(w, r)
+		case WorkerServiceDrawFenceProcedure:
+			workerServiceDrawFenceHandler.ServeHTTP(w, r)
 		case WorkerServiceGetInputsProcedure:
 			workerServiceGetInputsHandler.ServeHTTP(w, r)
 		case WorkerServiceRecordStepProcedure:
@@ -385,6 +417,10 @@ func (UnimplementedWorkerServiceHandler) ReturnTasks(context.Context, *stintv1.R
 
 func (UnimplementedWorkerServiceHandler) SetStatus(context.Context, *stintv1.SetStatusRequest) (*stintv1.SetStatusResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.WorkerService.SetStatus is not implemented"))
+}
+
+func (UnimplementedWorkerServiceHandler) DrawFence(context.Context, *stintv1.DrawFenceRequest) (*stintv1.DrawFenceResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.WorkerService.DrawFence is not implemented"))
 }
 
 func (UnimplementedWorkerServiceHandler) GetInputs(context.Context, *stintv1.GetInputsRequest) (*stintv1.GetInputsResponse, error) {

@@ -537,6 +537,14 @@ class Client:
         self._call("WorkerService/SetStatus", f.message(
             id=task.id, token=task.token, status=f.told(status), progress=progress))
 
+    def fence(self, task: OwnedTask) -> int:
+        """Draws a number for an owned task that is greater than those of its earlier fetches.
+
+        Other systems can refuse by it what a late owner writes.
+        """
+        answer = self._call("WorkerService/DrawFence", f.message(id=task.id, token=task.token))
+        return int(answer["fence"])
+
     def inputs(self, task: OwnedTask) -> List[t.Input]:
         """Returns how the predecessors of an owned task ended."""
         found: List[t.Input] = []

@@ -173,6 +173,13 @@ class HeldTask(OwnedTask):
         """Records a text for people, and the progress of the task, from 0 to 1."""
         self._client.set_status(self, status, progress)
 
+    def fence(self) -> int:
+        """Draws a number by which other systems can refuse what a late owner of the task writes.
+
+        It is greater than those that earlier owners have drawn.
+        """
+        return self._client.fence(self)
+
     def inputs(self) -> List[t.Input]:
         """Returns how the predecessors of the task ended."""
         return self._client.inputs(self)

@@ -553,6 +553,15 @@ export class Client {
       { ...f.fromPerformance(task), status: f.told(status, "status"), progress }, options);
   }
 
+  /**
+   * Draws a number for an owned task that is greater than those of its earlier fetches. Other
+   * systems can refuse by it what a late owner writes.
+   */
+  async fence(task: t.Performance, options: CallOptions = {}): Promise<number> {
+    const answer = await this.#call("WorkerService/DrawFence", f.fromPerformance(task), options);
+    return Number(answer.fence);
+  }
+
   /** Returns how the predecessors of an owned task ended. */
   async inputs(task: t.Performance, options: CallOptions = {}): Promise<t.Input[]> {
     const found: t.Input[] = [];

@@ -133,6 +133,14 @@ export class HeldTask {
     return this.#client.setStatus(this, status, progress, options);
   }
 
+  /**
+   * Draws a number by which other systems can refuse what a late owner of the task writes. It is
+   * greater than those that earlier owners have drawn.
+   */
+  fence(options: CallOptions = {}): Promise<number> {
+    return this.#client.fence(this, options);
+  }
+
   /** Returns how the predecessors of the task ended. */
   inputs(options: CallOptions = {}): Promise<Input[]> {
     return this.#client.inputs(this, options);

@@ -545,6 +545,8 @@ test("steps are recorded once", async (t) => {
   const s = new Service(t);
   await s.insert(["a"]);
   const [task] = await s.own();
+  const fence = await s.client.fence(task!);
+  assert.ok(Number.isSafeInteger(fence) && await s.client.fence(task!) > fence);
   assert.equal(textOf(await s.client.recordStep(task!, "one", "1")), "1");
   assert.equal(textOf(await s.client.recordStep(task!, "one", "2")), "1");
   assert.deepEqual([...(await s.client.steps(task!))], [["one", bytes("1")]]);

@@ -30,7 +30,7 @@ type workerSetup struct {
 	keep                  keepFlags
 	logLevel              string
 	metrics               metricsFlags
-	pollOnly              bool
+	pollOnly, fence       bool
 }
 
 // defaultDir is where the programs are unless --dir names another directory, as with enq.
@@ -58,6 +58,8 @@ A program is given the task's body on standard input, the worker's environment, 
   STINT_TASK_ID  the task's ID
   STINT_ACTION   the task's action
   STINT_TRY      the number of this try, beginning with 1
+  STINT_FENCE    with --fence, a number that grows from one owner of the task to the next: other
+                 systems can refuse by it what a late owner writes
   STINT_INPUTS   the path of a JSON list with an object for each task that this one waited
                  for: id, status_code, result, and if there are any abort_cause and status
   STINT_HEADER_TENANT_ID
@@ -158,6 +160,8 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 		"longest `time` to wait after the first try, doubled after each further one")
 	flags.DurationVar(&s.retryMax, "retry-max", retryMaxDefault,
 		"longest `time` to wait for the next try")
+	flags.BoolVar(&s.fence, "fence", false,
+		"give each program a number by which other systems can refuse late owners")
 	flags.StringVar(&s.logLevel, "log-level", logLevels()[1],
 		"log records of this `level` and above: "+strings.Join(logLevels(), ", "))
 	completeWith(cmd, "log-level", logLevels())
@@ -227,6 +231,7 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 	if err != nil {
 		return said(errInput, "no programs to run: %v; --dir names another directory", err)
 	}
+	directory.Fence = s.fence
 	logger, err := p.logger(s.logLevel)
 	if err != nil {
 		return err

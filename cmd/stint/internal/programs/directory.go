@@ -44,6 +44,9 @@ var (
 
 // A Directory is a directory of programs, each named after the action that it performs.
 type Directory struct {
+	// Fence has each program given a number of [worker.Task.Fence].
+	Fence bool
+
 	path           string
 	actions        []string
 	resultBytesMax int

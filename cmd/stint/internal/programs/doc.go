@@ -18,6 +18,7 @@
 //	STINT_ACTION   the task's action
 //	STINT_TRY      which try this is: 1 at the first
 //	STINT_INPUTS   the path of a file that holds the inputs, a JSON list
+//	STINT_FENCE    with [Directory.Fence], a number that grows from one owner to the next
 //
 // and for each header of the task STINT_HEADER_ with its name in capitals, and _ for -. Those of a
 // trace also come as OpenTelemetry names them: TRACEPARENT, TRACESTATE and BAGGAGE.

@@ -59,6 +59,13 @@ func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Resu
 		"STINT_TASK_ID="+string(task.ID), "STINT_ACTION="+task.Action,
 		"STINT_TRY="+strconv.Itoa(task.Try), "STINT_INPUTS="+inputsPath)
 	cmd.Env = append(cmd.Env, headerVariables(task.Headers)...)
+	if d.Fence {
+		fence, err := task.Fence(ctx)
+		if err != nil {
+			return worker.Result{}, err
+		}
+		cmd.Env = append(cmd.Env, "STINT_FENCE="+strconv.FormatInt(fence, 10))
+	}
 	ownGroup(cmd)
 	e := &execution{
 		Directory: d, cmd: cmd, log: tail.New(statusBytesMax),
