@@ -56,6 +56,10 @@ send-mail.bak), are ignored. With --action, only the programs named are run. DIR
 A program is given the task's body on standard input, the worker's environment, and
 
   STINT_TASK_ID  the task's ID
+  STINT_TASK_TOKEN
+                 the token of this try, with which the program may end the task itself, in
+                 a transaction of its own (the SQL function finish_task): it exits with
+                 the status below for that end, soon after the commit
   STINT_ACTION   the task's action
   STINT_TRY      the number of this try, beginning with 1
   STINT_FENCE    with --fence, a number that grows from one owner of the task to the next: other

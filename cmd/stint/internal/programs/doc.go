@@ -14,11 +14,12 @@
 // Standard input is the task's body, with references put in (below). The environment is the
 // worker's, and
 //
-//	STINT_TASK_ID  the task's ID
-//	STINT_ACTION   the task's action
-//	STINT_TRY      which try this is: 1 at the first
-//	STINT_INPUTS   the path of a file that holds the inputs, a JSON list
-//	STINT_FENCE    with [Directory.Fence], a number that grows from one owner to the next
+//	STINT_TASK_ID     the task's ID
+//	STINT_TASK_TOKEN  the token of this try
+//	STINT_ACTION      the task's action
+//	STINT_TRY         which try this is: 1 at the first
+//	STINT_INPUTS      the path of a file that holds the inputs, a JSON list
+//	STINT_FENCE       with [Directory.Fence], a number that grows from one owner to the next
 //
 // and for each header of the task STINT_HEADER_ with its name in capitals, and _ for -. Those of a
 // trace also come as OpenTelemetry names them: TRACEPARENT, TRACESTATE and BAGGAGE.
@@ -31,6 +32,11 @@
 // The status_code is completed, aborted or skipped. Other fields, left out if empty, are
 // abort_cause and status, which are as in [stint.Input]. A result that is JSON is put in as it is,
 // other text as a string, anything else as {"$base64": the bytes in base64}; no result is null.
+//
+// By the token, which is to be kept out of logs, the program may end its task in a transaction of
+// its own, with the SQL function finish_task. It then exits with the status for that end, soon
+// after the commit: the worker finds that the task is returned already. A program that goes on is
+// ended when the worker learns that the task is no longer its own.
 //
 // # References
 //

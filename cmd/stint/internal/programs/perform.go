@@ -56,8 +56,9 @@ func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Resu
 
 	cmd := exec.Command(path) //nolint:gosec,noctx // to run it is the purpose; it is ended below
 	cmd.Env = append(os.Environ(),
-		"STINT_TASK_ID="+string(task.ID), "STINT_ACTION="+task.Action,
-		"STINT_TRY="+strconv.Itoa(task.Try), "STINT_INPUTS="+inputsPath)
+		"STINT_TASK_ID="+string(task.ID), "STINT_TASK_TOKEN="+task.Token.String(),
+		"STINT_ACTION="+task.Action, "STINT_TRY="+strconv.Itoa(task.Try),
+		"STINT_INPUTS="+inputsPath)
 	cmd.Env = append(cmd.Env, headerVariables(task.Headers)...)
 	if d.Fence {
 		fence, err := task.Fence(ctx)

@@ -19,6 +19,7 @@ func TestPerform_GivesTheBodyAndTakesResultAndLog(t *testing.T) {
 	t.Parallel()
 	d := newDirectory(t, map[string]string{"rev": `
 		echo "task $STINT_TASK_ID, action $STINT_ACTION, try $STINT_TRY" >&2
+		[ ${#STINT_TASK_TOKEN} = 36 ] || echo no token >&2
 		cat "$STINT_INPUTS" >&2
 		echo "$STINT_INPUTS" >&2
 		cat; echo .`})
