@@ -49,7 +49,9 @@ func TestFunctions_ServeSchemasOfAnyName(t *testing.T) {
 		}
 		addAndHear(t, pool, schema)
 	}
-	for _, schema := range []string{"", strings.Repeat("x", 64), "a$add_task$b"} {
+	for _, schema := range []string{
+		"", strings.Repeat("x", 64), "a$add_task$b", "$finish_task$",
+	} {
 		if _, err := migrations.Functions(schema); err == nil {
 			t.Errorf("Functions accepts %q", schema)
 		}
@@ -88,13 +90,17 @@ func addAndHear(t *testing.T, pool *pgxpool.Pool, schema string) {
 	}
 }
 
-func TestFunctions_AreTheFile(t *testing.T) {
+func TestFunctions_AreTheFiles(t *testing.T) {
 	t.Parallel()
-	file, err := os.ReadFile("functions.sql")
-	if err != nil {
-		t.Fatal(err)
+	var want string
+	for _, name := range []string{"functions.sql", "finish_task.sql"} {
+		file, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += string(file)
 	}
-	got, want := functions(t, "stint"), string(file)
+	got := functions(t, "stint")
 	if strings.ReplaceAll(got, `"`, "") != strings.ReplaceAll(want, `"`, "") {
 		t.Errorf("Functions returns\n%s", got)
 	}

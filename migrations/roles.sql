@@ -9,7 +9,8 @@
 --   stint_worker    every verb but those of stint_operator, and everything of the package taskstore
 --   stint_operator  what stint_worker may, and sets limits, pauses and weights
 --   stint_monitor   reads; with PollOnly it may wait
---   stint_enqueuer  calls the function add_task, which functions.sql makes; nothing else
+--   stint_enqueuer  calls the functions add_task, which functions.sql makes, and finish_task, which
+--                   finish_task.sql makes and which asks for the token of a task; nothing else
 --
 -- docs/operations/roles.md names the verbs of each. None can log in. Grant them to the accounts of
 -- your services: GRANT stint_worker TO mailer.
@@ -57,7 +58,7 @@ BEGIN
         SELECT pg_proc.oid::regprocedure
         FROM pg_proc
         JOIN pg_namespace ON pg_namespace.oid = pronamespace
-        WHERE nspname = 'stint' AND proname = 'add_task'
+        WHERE nspname = 'stint' AND proname IN ('add_task', 'finish_task')
     LOOP
         EXECUTE format('ALTER FUNCTION %s OWNER TO stint_owner', name);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO stint_enqueuer', name);

@@ -21,7 +21,7 @@ import (
 	"github.com/stint-tasks/stint/migrations"
 )
 
-// functions is the text that makes the function add_task.
+// functions is the text that makes the functions add_task and finish_task.
 func functions(t *testing.T) string {
 	t.Helper()
 	text, err := migrations.Functions(migrations.DefaultSchema)
@@ -29,7 +29,7 @@ func functions(t *testing.T) string {
 	return text
 }
 
-// newAddStore returns a store on a database that has the function add_task.
+// newAddStore returns a store on a database that has the functions add_task and finish_task.
 func newAddStore(t *testing.T) (*stint.Store, *pgxpool.Pool) {
 	t.Helper()
 	store, pool := newStoreAndPool(t, stint.Options{})
@@ -468,9 +468,9 @@ func TestAddTask_RefusesASchemaThatDoesNotSupportIt(t *testing.T) {
 	wantCode(t, "add_task", err, "STI04", "no longer works")
 }
 
-// Whichever of the two files an administrator runs last.
-// Proves G16.
-func TestRoles_EnqueuerAddsTasksAndNothingElse(t *testing.T) {
+// Whichever of the files an administrator runs last.
+// Proves G16, G333.
+func TestRoles_EnqueuerAddsAndFinishesTasksAndNothingElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for _, last := range []string{"functions", "roles"} {
@@ -482,14 +482,16 @@ func TestRoles_EnqueuerAddsTasksAndNothingElse(t *testing.T) {
 			exec(t, roles.pool, text)
 			if last == "roles" {
 				exec(t, roles.pool, "ALTER FUNCTION stint.add_task OWNER TO CURRENT_USER")
-				exec(t, roles.pool, "REVOKE ALL ON FUNCTION stint.add_task FROM "+
-					roles.name("enqueuer"))
+				exec(t, roles.pool, "REVOKE ALL ON FUNCTION stint.add_task, stint.finish_task "+
+					"FROM "+roles.name("enqueuer"))
 				exec(t, roles.pool, roles.script)
 			}
 			pool := roles.login(t, "enqueuer")
 			id := mustAdd(t, pool, "'act', 'body'")
 			admin := openStore(t, roles.pool, stint.Options{Maintenance: stint.MaintainNever})
 			wantState(t, admin, stint.StateReady, id)
+			mustFinish(t, nil, pool, completed(own(t, admin, 1))[0])
+			wantState(t, admin, stint.StateCompleted, id)
 			wantNothingElse(t, roles, pool)
 
 			owning := poolOf(t, roles.login(t, "owner"), func(config *pgxpool.Config) {
@@ -503,15 +505,18 @@ func TestRoles_EnqueuerAddsTasksAndNothingElse(t *testing.T) {
 				t.Errorf("the function belongs to %s, and so acts as this role", owner)
 			}
 			for _, role := range []string{"producer", "worker", "monitor"} {
-				_, err := addTask(t.Context(), roles.login(t, role), "'act'")
+				pool := roles.login(t, role)
+				_, err := addTask(t.Context(), pool, "'act'")
 				wantRefused(t, "add_task by "+role, err)
+				_, err = pool.Exec(t.Context(), "SELECT stint.finish_task('a', gen_random_uuid())")
+				wantRefused(t, "finish_task by "+role, err)
 			}
 		})
 	}
 }
 
-// wantNothingElse checks that an account of the role may do nothing in the schema but call
-// add_task.
+// wantNothingElse checks that an account of the role may do nothing in the schema but call the
+// functions.
 func wantNothingElse(t *testing.T, roles *roles, pool *pgxpool.Pool) {
 	t.Helper()
 	for _, statement := range []string{
@@ -538,7 +543,7 @@ func wantNothingElse(t *testing.T, roles *roles, pool *pgxpool.Pool) {
 	}
 }
 
-// Who has another schema replaces its name in both files, as they say.
+// Who has another schema replaces its name in the files, as they say.
 func TestRoles_AndFunctionsFitASchemaOfAnotherName(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -556,7 +561,7 @@ func TestRoles_AndFunctionsFitASchemaOfAnotherName(t *testing.T) {
 			roles.drop(t, schema+"_"+name)
 		}
 	})
-	for _, file := range []string{"roles.sql", "functions.sql"} {
+	for _, file := range []string{"roles.sql", "functions.sql", "finish_task.sql"} {
 		text, err := os.ReadFile(filepath.Join("migrations", file))
 		wantErr(t, "ReadFile", err, nil)
 		const kept = "stint_schema_version"
@@ -574,4 +579,13 @@ func TestRoles_AndFunctionsFitASchemaOfAnotherName(t *testing.T) {
 	wantErr(t, "add_task", err, nil)
 	_, err = tx.Exec(t.Context(), "SELECT "+schema+".add_task('stint.Spontaneous')")
 	wantCode(t, "add_task", err, "STI02", "spontaneous")
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+
+	store := openStore(t, pool, stint.Options{
+		Schema: schema, Maintenance: stint.MaintainNever,
+	})
+	insert(t, store, after("a"), join("b", "a"))
+	r := completed(own(t, store, 1))[0]
+	exec(t, pool, "SELECT "+schema+".finish_task($1, $2::text::uuid)", r.ID, r.Token.String())
+	wantState(t, store, stint.StateCompleted, "a", "b")
 }

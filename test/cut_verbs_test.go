@@ -226,6 +226,14 @@ func cutReturns() []cutVerb {
 		given: owning(succeed, "a"), many: true,
 		after: `a completed try 1 "said", b ready as new, 1 of mine`,
 	}, {
+		name: "finish_task", many: true, at: pgcut.Commits("finish_task"),
+		given: func(t *testing.T, c *cutStore) func(context.Context) error {
+			t.Helper()
+			exec(t, c.truthPool, functions(t))
+			return owning(finishOrReport, "a")(t, c)
+		},
+		after: `a completed try 1 "said", b ready as new, 1 of mine`,
+	}, {
 		name:   "ReturnTask of a late owner",
 		given:  late(owning(returnOne(stint.StatusCompleted), "a")),
 		before: "a ready try 1" + expiredOnce, at: pgcut.Commits("revive_tasks"),

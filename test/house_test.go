@@ -57,7 +57,8 @@ func TestHouse_FilesAreShort(t *testing.T) {
 			return filepath.SkipDir
 		case filepath.Ext(path) != ".go" && filepath.Ext(path) != ".sql",
 			strings.HasSuffix(path, ".pb.go"),
-			strings.HasSuffix(path, ".connect.go"):
+			strings.HasSuffix(path, ".connect.go"),
+			path == filepath.Join("migrations", "finish_task.sql"): // made of other files
 			return nil
 		}
 		text, err := os.ReadFile(path)

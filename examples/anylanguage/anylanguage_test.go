@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -24,7 +25,8 @@ import (
 
 func TestMain(m *testing.M) { stinttest.Main(m) }
 
-// newShop returns a store on a database that has orders, and the function add_task.
+// newShop returns a store on a database that has orders, and the functions add_task and
+// finish_task.
 func newShop(t *testing.T) *stinttest.Store {
 	t.Helper()
 	store := stinttest.New(t, stint.Options{})
@@ -72,13 +74,118 @@ func wantReceipts(t *testing.T, store *stinttest.Store, orders int, want ...stri
 // run runs a program that knows by its environment which database is meant.
 func run(t *testing.T, store *stinttest.Store, program string, args ...string) (string, error) {
 	t.Helper()
+	return runFor(t, store, stint.OwnedTask{}, program, args...)
+}
+
+// runFor runs a program as stint worker does for a task.
+func runFor(
+	t *testing.T, store *stinttest.Store, task stint.OwnedTask, program string, args ...string,
+) (string, error) {
+	t.Helper()
 	config := store.Pool.Config().ConnConfig
 	cmd := process.CommandContext(t.Context(), program, args...)
 	cmd.Env = append(os.Environ(), "PGHOST="+config.Host, "PGDATABASE="+config.Database,
 		"PGPORT="+strconv.Itoa(int(config.Port)), "PGUSER="+config.User,
-		"PGPASSWORD="+config.Password)
+		"PGPASSWORD="+config.Password,
+		"STINT_TASK_ID="+string(task.ID), "STINT_TASK_TOKEN="+task.Token.String())
 	output, err := cmd.CombinedOutput()
 	return string(output), err
+}
+
+// A program ends its task with its rows, once, and a late one does neither.
+// Proves G333.
+func TestPrograms_EndTheirTasksWithTheirRows(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for name, of := range map[string]func(*testing.T) []string{
+		"psql": func(t *testing.T) []string {
+			t.Helper()
+			return []string{psql(t), "-X", "-v", "ON_ERROR_STOP=1", "-f", "receipt.sql"}
+		},
+		"Python": func(t *testing.T) []string {
+			t.Helper()
+			return []string{python(t), "receipt.py"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := of(t)
+			store := newShop(t)
+			exec(t, store, "CREATE TABLE receipts (task text, item text)")
+			late, order := ownReceipt(t, store, "late"), ownReceipt(t, store, "order")
+			_, err := store.AbortTasks(t.Context(), []stint.TaskID{late.ID}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			output, err := runFor(t, store, late, program[0], program[1:]...)
+			if err == nil {
+				t.Errorf("the late program has written %s", output)
+			}
+			output, err = runFor(t, store, order, program[0], program[1:]...)
+			if err != nil {
+				t.Errorf("%v\n%s", err, output)
+			}
+			_, _ = runFor(t, store, order, program[0], program[1:]...) // changes nothing any more
+			infos, err := store.GetTasks(t.Context(), []stint.TaskID{"order"})
+			var receipts string
+			if err == nil {
+				err = store.Pool.QueryRow(t.Context(),
+					"SELECT string_agg(task, ', ') FROM receipts").Scan(&receipts)
+			}
+			if err != nil || receipts != "order" || infos[0].State != stint.StateCompleted {
+				t.Errorf("the receipts are of %s, the tasks %v, %v", receipts, infos, err)
+			}
+		})
+	}
+}
+
+// ownReceipt inserts a task and owns it.
+func ownReceipt(t *testing.T, store *stinttest.Store, id stint.TaskID) stint.OwnedTask {
+	t.Helper()
+	err := store.InsertTasks(t.Context(), []stint.Task{{ID: id, Action: "receive"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"receive"}, time.Hour)
+	if err != nil || len(owned) != 1 {
+		t.Fatalf("OwnTasks = %v, %v", owned, err)
+	}
+	return owned[0]
+}
+
+// A worker whose program, or handler, has ended its task finds that its return is made.
+// Proves G333.
+func TestWorker_AcceptsThatTheTaskHasEndedAlready(t *testing.T) {
+	t.Parallel()
+	store := newShop(t)
+	err := store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "receive"}, {ID: "b", Action: "receive", After: []stint.TaskID{"a"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	performed := 0
+	w, err := worker.New(store.Store, worker.Options{}, worker.Handle("receive",
+		func(ctx context.Context, task *worker.Task) (worker.Result, error) {
+			performed++
+			_, err := store.Pool.Exec(ctx, "SELECT stint.finish_task($1, $2::text::uuid, "+
+				"result => 'mine')", string(task.ID), task.Token.String())
+			return worker.Result{Bytes: []byte("another")}, err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stinttest.Drain(t, store, w)
+	infos, err := store.GetTasks(t.Context(), []stint.TaskID{"a", "b"})
+	for _, info := range infos {
+		if info.State != stint.StateCompleted || string(info.Result) != "mine" || info.Tries != 1 {
+			t.Errorf("%s is %s after %d tries, with the result %q", info.ID, info.State, info.Tries,
+				info.Result)
+		}
+	}
+	if err != nil || performed != 2 {
+		t.Errorf("%d tasks were performed, %v", performed, err)
+	}
 }
 
 // psql is PostgreSQL's psql. Where all tests have to run, it has to be there.
@@ -167,7 +274,8 @@ func TestPage_ShowsTheseFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for language, files := range map[string][]string{
-		"sql": {"order.sql", "trigger.sql"}, "python": {"order.py"},
+		"sql":    {"order.sql", "trigger.sql", "receipt.sql"},
+		"python": {"order.py", "receipt.py"},
 	} {
 		var source strings.Builder
 		for _, file := range files {

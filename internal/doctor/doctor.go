@@ -250,7 +250,7 @@ func (c *checkup) askServer(ctx context.Context) (server, map[string]string, err
 	return s, settings, err
 }
 
-// askSchema asks for the parts of the schema, and for the function add_task.
+// askSchema asks for the parts of the schema, and for the SQL functions.
 func (c *checkup) askSchema(ctx context.Context) error {
 	objects := func(objects []object) []Finding {
 		return objectFindings(c.schema, expectedObjects(), objects)
@@ -260,11 +260,8 @@ func (c *checkup) askSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	functions := func(installed []int32) []Finding {
-		return functionFindings(functionVersion(), installed)
-	}
 	return c.askRows(ctx, "schema", "check_functions",
-		readAll(c, pgx.RowTo[int32], functions), c.schema)
+		readAll(c, pgx.RowToStructByName[function], functionFindings), c.schema)
 }
 
 // readAll reads rows, and adds the findings about all of them together.

@@ -231,27 +231,33 @@ func isRelation(objects map[string]bool, name string) bool {
 	})
 }
 
-// functionVersion is the version of the function add_task that this release has.
-func functionVersion() (version int32) {
+// A function is one of those that migrations.Functions makes.
+type function struct {
+	Name    string
+	Version int32
+}
+
+// functionVersion is the version of a function that this release has.
+func functionVersion(name string) (version int32) {
 	text, err := migrations.Functions(migrations.DefaultSchema)
 	if err != nil {
 		return 0 // cannot be: the file is embedded
 	}
 	// It is where check_functions looks for it, too.
-	_, behind, _ := strings.Cut(text, "-- Version ")
+	_, behind, _ := strings.Cut(text, "$"+name+"$\n-- Version ")
 	if _, err := fmt.Sscan(behind, &version); err != nil {
 		return 0 // cannot be either
 	}
 	return version
 }
 
-func functionFindings(newest int32, installed []int32) []Finding {
+func functionFindings(installed []function) []Finding {
 	var findings []Finding
-	for _, version := range installed {
-		if version < newest {
-			findings = append(findings, found(SeverityWarning, "schema", "the function add_task "+
-				"is of version %d, and this release has version %d: bring it up to date with: "+
-				"stint migrate functions", version, newest))
+	for _, one := range installed {
+		if newest := functionVersion(one.Name); one.Version < newest {
+			findings = append(findings, found(SeverityWarning, "schema", "the function %s is of "+
+				"version %d, and this release has version %d: bring it up to date with: "+
+				"stint migrate functions", one.Name, one.Version, newest))
 		}
 	}
 	return findings

@@ -113,14 +113,16 @@ func TestSettingFindings_AreAboutDurabilityVacuumAndLocks(t *testing.T) {
 
 func TestFunctionFindings_NameAnOldFunction(t *testing.T) {
 	t.Parallel()
-	newest := functionVersion()
-	if newest < 1 {
-		t.Fatalf("the function of this release has version %d", newest)
+	wantFindings(t, "none", functionFindings(nil))
+	for name, least := range map[string]int32{"add_task": 2, "finish_task": 1} {
+		newest := functionVersion(name)
+		if newest < least {
+			t.Fatalf("the function %s of this release has version %d", name, newest)
+		}
+		wantFindings(t, "new", functionFindings([]function{{name, newest}, {name, newest + 1}}))
+		wantFindings(t, "old", functionFindings([]function{{name, newest - 1}}),
+			"warning: up to date with: stint migrate functions")
 	}
-	wantFindings(t, "none", functionFindings(newest, nil))
-	wantFindings(t, "new", functionFindings(newest, []int32{newest, newest + 1}))
-	wantFindings(t, "old", functionFindings(newest, []int32{newest - 1}),
-		"warning: up to date with: stint migrate functions")
 }
 
 func TestObjectFindings_CompareWithTheMigrations(t *testing.T) {

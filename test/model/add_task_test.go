@@ -23,8 +23,9 @@ import (
 )
 
 // Tasks that are inserted by the function add_task and those that are inserted by InsertTasks are
-// the same rows, and the same verbs make the same of them.
-// Proves G14.
+// the same rows, and the same verbs make the same of them; finish_task ends them as ReturnTasks
+// does.
+// Proves G14, G333.
 func TestAddTask_MakesWhatInsertTasksMakes(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -75,7 +76,7 @@ func inBoth(statement string) string {
 }
 
 // Twins are two stores that are treated alike: the tasks of the first are inserted by InsertTasks,
-// those of the second, in the schema twin, by add_task.
+// those of the second, in the schema twin, by add_task, and returned by finish_task.
 type twins struct {
 	pool   *pgxpool.Pool
 	stores [2]*stint.Store
@@ -364,9 +365,33 @@ func (w *twins) returnTask(t *rapid.T) {
 	requireAlike(t, "ReturnTasks", func(i int) (any, error) {
 		given := outcome
 		given.ID, given.Token = pair[i].ID, pair[i].Token
+		if i == 1 && !given.Release {
+			return nil, w.finishTask(t, given)
+		}
 		verdicts, err := w.stores[i].ReturnTasks(t.Context(), []stint.Return{given})
 		return nil, errors.Join(append(verdicts, err)...)
 	})
+}
+
+// finishTask returns a task of the twin by finish_task.
+func (w *twins) finishTask(t *rapid.T, r stint.Return) error {
+	_, err := w.pool.Exec(t.Context(), "SELECT twin.finish_task($1, $2::text::uuid, $3, $4, "+
+		"result_bytes => $5, retry_after => $6)",
+		r.ID, r.Token.String(), r.Code, r.Status, r.Result, r.RetryAfter)
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return err
+	}
+	verdict := map[string]error{
+		"STI05": stint.ErrInvalidToken, "STI06": stint.ErrAlreadyReturned,
+	}[pgErr.Code]
+	if strings.Contains(pgErr.Message, "not found") {
+		verdict = errors.Join(verdict, stint.ErrTaskNotFound)
+	}
+	if verdict == nil {
+		return err
+	}
+	return taskError([]stint.TaskID{r.ID}, verdict)
 }
 
 func (w *twins) setStatus(t *rapid.T) {

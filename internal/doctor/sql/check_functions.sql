@@ -1,10 +1,11 @@
 -- name: check_functions
 --
--- Returns of which version the function add_task is, if it is there; 0 if it does not say. Its text
--- begins with the version.
+-- Returns of which versions the functions add_task and finish_task are, as far as they are there; 0
+-- of one that does not say. Their texts begin with the version.
 --
 --   $1 schema  text
-SELECT coalesce(substring(pg_proc.prosrc FROM '-- Version ([0-9]{1,9}) '), '0')::integer
+SELECT pg_proc.proname::text AS name,
+       coalesce(substring(pg_proc.prosrc FROM '-- Version ([0-9]{1,9}) '), '0')::integer AS version
 FROM pg_proc
 JOIN pg_namespace ON pg_namespace.oid = pg_proc.pronamespace
-WHERE pg_namespace.nspname = $1::text AND pg_proc.proname = 'add_task'
+WHERE pg_namespace.nspname = $1::text AND pg_proc.proname IN ('add_task', 'finish_task')

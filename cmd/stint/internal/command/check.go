@@ -22,8 +22,8 @@ func (p *program) checkCommand() *cobra.Command {
 		Long: `Look for what is wrong, and say what to do about it:
 
   - tables that are not consistent, as the verb Check does
-  - tables, indexes and columns that are missing, indexes that are invalid, and an old
-    function add_task
+  - tables, indexes and columns that are missing, indexes that are invalid, and old
+    functions add_task and finish_task
   - dead rows, autovacuum that is off, and old transactions, prepared transactions and
     replication slots that hold vacuum up
   - transaction numbers that run out

@@ -14,16 +14,16 @@ func (p *program) functionsCommand() *cobra.Command {
 	printSQL := false
 	cmd := &cobra.Command{
 		Use:   "functions",
-		Short: "Make the SQL function add_task, or bring it up to date",
-		Long: `Make the SQL function add_task, with which programs in any language, and triggers,
-insert tasks in their own transactions; or bring it up to date. Migrate the schema first.
-It is safe to repeat.
+		Short: "Make the SQL functions add_task and finish_task, or bring them up to date",
+		Long: `Make the SQL functions add_task and finish_task, with which programs in any language
+insert tasks, and end those that they own, in their own transactions; or bring them up to
+date. Migrate the schema first. It is safe to repeat.
 
-The role needs to own the schema. Nobody else may call the function at first. The role
+The role needs to own the schema. Nobody else may call the functions at first. The role
 stint_enqueuer of migrations/roles.sql may, if there is one, and others may after:
 
   GRANT USAGE ON SCHEMA stint TO web;
-  GRANT EXECUTE ON FUNCTION stint.add_task TO web;
+  GRANT EXECUTE ON FUNCTION stint.add_task, stint.finish_task TO web;
 
 --print-sql instead prints the SQL, for a migration tool, and touches no database.
 
@@ -88,6 +88,6 @@ func (p *program) makeFunctions(ctx context.Context) error {
 		if p.json {
 			return p.printJSON(functionsJSON{Schema: p.schema})
 		}
-		return p.printf("schema %q has the function add_task of this release\n", p.schema)
+		return p.printf("schema %q has the functions add_task and finish_task of this release\n", p.schema)
 	})
 }
