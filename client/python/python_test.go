@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/pem"
+	"fmt"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -13,10 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
+	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/service"
 )
 
@@ -37,7 +41,7 @@ func interpreter(t *testing.T) string {
 }
 
 // The tests of the package, which are in Python, pass on a service.
-// Proves G113.
+// Proves G113, G333.
 func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -62,7 +66,7 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	idleAddress, _ := startTLS(t, address, time.Millisecond) // the certificate is the same
 	cmd.Env = append(os.Environ(), "STINT_SERVER="+address, "STINT_TLS_SERVER="+tlsAddress,
 		"STINT_TLS_IDLE_SERVER="+idleAddress, "STINT_TLS_CERTIFICATE="+certificate,
-		"PYTHONDONTWRITEBYTECODE=1")
+		"STINT_DATABASE="+database(t, pool), "PYTHONDONTWRITEBYTECODE=1")
 	output, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(output, []byte("test_worker")) {
 		t.Errorf("%s -m unittest = %v\n%s", python, err, output)
@@ -74,6 +78,21 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	if err != nil || len(found) > 0 {
 		t.Errorf("Check = %v, %v", found, err)
 	}
+}
+
+// database makes the SQL functions in a database, and returns how drivers call it.
+func database(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	functions, err := migrations.Functions(migrations.DefaultSchema)
+	if err == nil {
+		_, err = pool.Exec(t.Context(), functions)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := pool.Config().ConnConfig
+	return fmt.Sprintf("host='%s' port=%d dbname='%s' user='%s' password='%s'",
+		config.Host, config.Port, config.Database, config.User, config.Password)
 }
 
 // startTLS starts a server that speaks TLS before a service, and returns its address and the file

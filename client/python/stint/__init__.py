@@ -69,6 +69,7 @@ from .tasks import (
     Transacted,
     Try,
 )
+from .transaction import finish_task
 from .worker import Abort, HeldTask, Retry, Snooze, Worker
 
 __all__ = [
@@ -133,4 +134,5 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Worker",
+    "finish_task",
 ]

@@ -25,6 +25,7 @@ from .errors import SchemaVersion, StintError, TooLarge, Unavailable
 from .metrics import Address, Performances, Server, address_of
 from .fields import Content, Duration
 from .tasks import OwnedTask, Return
+from .transaction import finish_task
 
 # How long a call waits for tasks.
 _POLL = 20.0
@@ -168,6 +169,7 @@ class HeldTask(OwnedTask):
         self._logger: Optional[logging.Logger] = None
         self._returning = False  # who sets it, with the lock of the worker, returns the task
         self._ended_as = "lost"  # for the metrics: how the performance has ended
+        self._finished: Optional[str] = None  # the code, once finish was called
 
     def set_status(self, status: str, progress: float = 0.0) -> None:
         """Records a text for people, and the progress of the task, from 0 to 1."""
@@ -263,6 +265,27 @@ class HeldTask(OwnedTask):
         with self._stepping:
             self._kept += len(kept)
         return kept
+
+    def finish(
+        self, cursor: Any, code: str = "completed", status: str = "",
+        result: Optional[Content] = None, retry_after: Optional[Duration] = None,
+        notify: bool = True, schema: str = "stint",
+    ) -> None:
+        """Ends the task in a transaction of the handler's, as stint.finish_task does.
+
+        The handler commits, and returns: the worker does nothing else for the task. If the handler
+        raises an exception, such as that of a failed commit, the worker returns the task as after
+        any other, unless the commit has gone through after all. From here on lost is not set when
+        the task is handed on, since only the transaction can tell.
+        """
+        try:
+            finish_task(cursor, self, code, status, result, retry_after, notify, schema)
+        except AlreadyReturned:
+            raise
+        except InvalidToken:
+            self._finished = None  # no earlier commit has gone through
+            raise
+        self._finished = code
 
     @property
     def logger(self) -> logging.Logger:
@@ -519,6 +542,8 @@ class Worker:
                 return  # somebody else does what is to be done
             task._returning = True
             task._ended_as = _outcome_of(task, given)
+        if given is None:
+            return
         try:
             self._give([given], [task])
         except StintError as error:  # the outcome cannot be stored, a result too large for example
@@ -531,12 +556,14 @@ class Worker:
                 task._ended_as = "lost"
                 _log.error("task %s stays until its lease expires: %s", task.id, error)
 
-    def _outcome(self, task: HeldTask) -> Return:
-        """Calls the handler, and returns what becomes of the task."""
+    def _outcome(self, task: HeldTask) -> Optional[Return]:
+        """Calls the handler, and returns what becomes of the task; None if the handler ended it."""
         try:
             result = self._handlers[task.action](task)
             if result is not None and not isinstance(result, (bytes, str)):
                 raise TypeError(f"a handler must return None, bytes or str, not {type(result)}")
+            if task._finished:
+                return None
             return Return.of(task, "completed", result=result, log=_cut(task._log.text))
         except Retry as retry:
             again = _again(task, retry.status, retry.after)
@@ -580,6 +607,9 @@ class Worker:
         for task, verdict in zip(held, verdicts):
             if ambiguous and isinstance(verdict, AlreadyReturned):
                 continue  # by the call before
+            if task._finished and isinstance(verdict, InvalidToken):
+                task._ended_as = _outcome_of(task, None)
+                continue  # by the handler, whose commit has gone through after all
             if isinstance(verdict, InvalidArgument):
                 raise verdict  # the outcome cannot be stored
             if isinstance(verdict, InvalidToken):
@@ -628,6 +658,8 @@ class Worker:
             for task, is_kept in zip(held, kept):
                 if is_kept:
                     task._until = sent + self._lease
+                elif task._finished:
+                    continue  # perhaps: the handler knows
                 elif not task._returning and task.token in self._held:
                     _log.warning("task %s is lost", task.id)
                     task._handed_on = True
@@ -641,8 +673,10 @@ def _again(task: HeldTask, status: str, after: Optional[Duration]) -> Return:
                      log=_cut(task._log.text))
 
 
-def _outcome_of(task: HeldTask, given: Return) -> str:
-    """Returns the outcome of a performance whose task is returned like this."""
+def _outcome_of(task: HeldTask, given: Optional[Return]) -> str:
+    """Returns the outcome of a performance whose task is returned like this, or was finished."""
+    if given is None:
+        given = Return.of(task, task._finished or "completed")
     if given.code != "pending":
         return given.code
     if given.release:
