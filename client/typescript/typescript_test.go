@@ -26,6 +26,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
+	"github.com/stint-tasks/stint/migrations"
 	"github.com/stint-tasks/stint/service"
 )
 
@@ -72,7 +73,7 @@ func run(t *testing.T, dir, name string, arguments ...string) string {
 }
 
 // The tests of the package, which are in TypeScript, pass on a service.
-// Proves G113, G211.
+// Proves G113, G211, G333.
 func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -86,7 +87,7 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 		"--test", "--test-reporter=tap", "--test-timeout=120000", "--test-concurrency=5",
 	}, files...)...) // they wait more than they work
 	cmd.Env = append(os.Environ(), "STINT_SERVER="+r.address, "STINT_TLS_SERVER="+tlsAddress,
-		"NODE_EXTRA_CA_CERTS="+certificate)
+		"NODE_EXTRA_CA_CERTS="+certificate, "STINT_DATABASE="+r.database(t))
 	output, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(output, []byte("tasks of a worker that is killed")) {
 		t.Errorf("node --test = %v\n%s", err, output)
@@ -95,6 +96,25 @@ func TestPackage_PassesItsTestsOnAService(t *testing.T) {
 	if err != nil || len(found) > 0 {
 		t.Errorf("Check = %v, %v", found, err)
 	}
+}
+
+// database makes the SQL functions in the database of the service, and returns its URL.
+func (r *remote) database(t *testing.T) string {
+	t.Helper()
+	functions, err := migrations.Functions(migrations.DefaultSchema)
+	if err == nil {
+		_, err = r.pool.Exec(t.Context(), functions)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := r.pool.Config().ConnConfig
+	at := url.URL{
+		Scheme: "postgres", Host: "localhost", Path: config.Database,
+		User:     url.UserPassword(config.User, config.Password),
+		RawQuery: url.Values{"host": {config.Host}, "port": {fmt.Sprint(config.Port)}}.Encode(),
+	}
+	return at.String()
 }
 
 func TestPackage_WorksInDeno(t *testing.T) {

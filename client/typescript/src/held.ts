@@ -3,12 +3,13 @@
 import type { Client } from "./client.ts";
 import type { CallOptions } from "./connection.ts";
 import { textOf } from "./content.ts";
-import { InvalidArgument, TooLarge } from "./errors.ts";
+import { AlreadyReturned, InvalidArgument, InvalidToken, TooLarge } from "./errors.ts";
 import { withToken, type Duration } from "./fields.ts";
 import { Lines, type Logger, type TaskLogger } from "./log.ts";
 import type { Recorded } from "./messages.ts";
 import { monotonic } from "./platform.ts";
 import type { Input, OwnedTask } from "./tasks.ts";
+import { finishTask, type Code, type Finish, type Transaction } from "./transaction.ts";
 
 // How many steps a task may have, and how long their names and their values may be.
 const stepsMost = 1000;
@@ -78,6 +79,8 @@ export interface Held {
   handedOn: boolean;
   /** Who sets it returns the task. */
   returning: boolean;
+  /** The code with which the handler has finished the task, in a transaction of its own. */
+  finished: Code | null;
   endedAs: EndedAs;
 }
 
@@ -85,10 +88,12 @@ export interface Held {
 export function hold(owned: OwnedTask, client: Client, logger: Logger, until: number): Held {
   const losing = new AbortController();
   const lines = new Lines(logger);
-  return {
-    task: new HeldTask(owned, client, losing.signal, lines), losing, lines, until,
-    begun: false, handedOn: false, returning: false, endedAs: "lost",
+  const held: Held = {
+    task: new HeldTask(owned, client, losing.signal, lines, (code) => { held.finished = code; }),
+    losing, lines, until,
+    begun: false, handedOn: false, returning: false, finished: null, endedAs: "lost",
   };
+  return held;
 }
 
 /** Has what an owned task has. */
@@ -99,16 +104,21 @@ export class HeldTask {
   readonly #client: Client;
   readonly #lines: Lines;
   readonly #signal: AbortSignal;
+  readonly #finished: (code: Code | null) => void;
   #recorded: Promise<Map<string, Recorded>> | null = null; // once they have been asked for
   #asked = 0; // when that was, by this process's clock
   readonly #taken = new Set<string>();
   #kept = 0; // bytes of the values that are recorded
 
-  constructor(owned: OwnedTask, client: Client, signal: AbortSignal, lines: Lines) {
+  constructor(
+    owned: OwnedTask, client: Client, signal: AbortSignal, lines: Lines,
+    finished: (code: Code | null) => void,
+  ) {
     withToken(Object.assign(this, owned), owned.token);
     this.#client = client;
     this.#signal = signal;
     this.#lines = lines;
+    this.#finished = finished;
   }
 
   /**
@@ -139,6 +149,26 @@ export class HeldTask {
    */
   fence(options: CallOptions = {}): Promise<number> {
     return this.#client.fence(this, options);
+  }
+
+  /**
+   * Ends the task in a transaction of the handler's, as finishTask does.
+   *
+   * The handler commits, and returns: the worker does nothing else for the task. If the handler
+   * throws, such as the error of a failed commit, the worker returns the task as after any other
+   * error, unless the commit has gone through after all. From here on the signal is not aborted
+   * when the task is handed on, since only the transaction can tell.
+   */
+  async finish(transaction: Transaction, finish: Finish = {}): Promise<void> {
+    try {
+      await finishTask(transaction, this, finish);
+    } catch (error) {
+      if (error instanceof InvalidToken && !(error instanceof AlreadyReturned)) {
+        this.#finished(null); // no earlier commit has gone through
+      }
+      throw error;
+    }
+    this.#finished(finish.code ?? "completed");
   }
 
   /** Returns how the predecessors of the task ended. */

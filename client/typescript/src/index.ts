@@ -23,4 +23,5 @@ export { Abort, HeldTask, Lost, Retry, Snooze } from "./held.ts";
 export type { Logger, TaskLogger } from "./log.ts";
 export type * from "./tasks.ts";
 export { returnOf } from "./return.ts";
+export { finishTask, type Finish, type Transaction } from "./transaction.ts";
 export { Worker, type Handler, type Result, type WorkerOptions } from "./worker.ts";

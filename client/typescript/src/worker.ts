@@ -268,7 +268,11 @@ export class Worker {
       const given = await this.#outcome(held);
       if (held.returning || held.handedOn) return; // somebody else does what is to be done
       held.returning = true;
-      await this.#return(held, given);
+      if (given) {
+        await this.#return(held, given);
+      } else {
+        held.endedAs = finishedAs(held);
+      }
     } catch (error) { // a defect must not end the process
       say(this.#logger, "error", `task ${task.id} stays until its lease expires: ${error}`);
     } finally {
@@ -295,8 +299,8 @@ export class Worker {
     }
   }
 
-  /** Calls the handler, and returns what becomes of the task. */
-  async #outcome(held: Held): Promise<Return> {
+  /** Calls the handler, and returns what becomes of the task; null if the handler ended it. */
+  async #outcome(held: Held): Promise<Return | null> {
     const { task } = held;
     try {
       const result = await this.#handlers.get(task.action)!(task);
@@ -306,6 +310,7 @@ export class Worker {
         throw new TypeError(
           `a handler must return nothing, a string or bytes, not ${typeof result}`);
       }
+      if (held.finished) return null;
       return returnOf(task, { result: result as Content | null, log: cut(held.lines.text) });
     } catch (error) {
       if (error instanceof Retry) {
@@ -368,6 +373,10 @@ export class Worker {
     verdicts.forEach((verdict, at) => {
       const each = held[at]!;
       if (!verdict || (ambiguous && verdict instanceof AlreadyReturned)) return; // by a call before
+      if (each.finished && verdict instanceof InvalidToken) {
+        each.endedAs = finishedAs(each); // the commit of the handler has gone through after all
+        return;
+      }
       if (verdict instanceof InvalidArgument) throw verdict; // the outcome cannot be stored
       if (verdict instanceof InvalidToken) each.losing.abort(new Lost("the task is lost"));
       each.endedAs = "lost";
@@ -430,6 +439,7 @@ export class Worker {
   /** Notes that the service has said that somebody else has a task, or nobody. */
   #lose(held: Held): void {
     if (held.returning || held.handedOn || !this.#held.has(held.task.token)) return;
+    if (held.finished) return; // perhaps: the handler knows
     say(this.#logger, "warn", `task ${held.task.id} is lost`);
     held.handedOn = true;
     held.losing.abort(new Lost("the task is lost"));
@@ -459,6 +469,11 @@ function stackOf(error: unknown): string {
     text = "thrown: something without a text";
   }
   return text.split("\n").slice(0, statusLines).join("\n");
+}
+
+/** Returns the outcome of a performance whose task the handler has finished. */
+function finishedAs(held: Held): EndedAs {
+  return endedAs(held.task, returnOf(held.task, { code: held.finished ?? "completed" }));
 }
 
 /** Returns the outcome of a performance whose task is returned like this. */
