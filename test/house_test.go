@@ -37,7 +37,7 @@ func TestHouse_RootIsSmall(t *testing.T) {
 		{"Go files in the root", files, 40},
 		{"tests in the root, which are examples", tests, 3},
 		{"lines of Go in the root", lines, 14_250},
-		{"methods of Store", methods, 61},
+		{"methods of Store", methods, 62},
 	} {
 		if number.is > number.most {
 			t.Errorf("%d %s, over %d", number.is, number.name, number.most)
