@@ -33,7 +33,7 @@ func TestHouse_RootIsSmall(t *testing.T) {
 		name     string
 		is, most int
 	}{
-		{"entries in the root", len(entries), 70},
+		{"entries in the root", len(entries), 73},
 		{"Go files in the root", files, 40},
 		{"tests in the root, which are examples", tests, 3},
 		{"lines of Go in the root", lines, 14_250},
