@@ -86,6 +86,11 @@ var (
 	// caller: see the package service. A store never returns it.
 	ErrRefused = errors.New("the service refuses the call")
 
+	// ErrCopy reports that the database is a copy, such as a restored dump: nothing is handed out
+	// or maintained there until somebody calls [Adopt] (stint adopt). All other verbs work. Copies of
+	// files are told by [Options.Environment].
+	ErrCopy = pg.ErrCopy
+
 	// ErrClosed reports that the store was closed.
 	ErrClosed = pg.ErrClosed
 
@@ -271,18 +276,19 @@ var ErrClaimSpent = errors.New("claim was used before")
 // The limits of design: each is checked here before the database sees the value, and again by a
 // constraint of the table.
 const (
-	idBytesMax     = 512
-	actionBytesMax = 255
-	keyBytesMax    = 255
-	actorBytesMax  = 255
-	statusBytesMax = 64 << 10
-	bodyBytesMax   = 64 << 20
-	resultBytesMax = 64 << 20
-	schemaBytesMax = 63
-	ownedTasksMax  = 100_000
-	leaseMax       = 10 * 365 * 24 * time.Hour
-	actionsMax     = 10_000
-	listedTasksMax = 10_000
+	idBytesMax          = 512
+	actionBytesMax      = 255
+	keyBytesMax         = 255
+	actorBytesMax       = 255
+	statusBytesMax      = 64 << 10
+	bodyBytesMax        = 64 << 20
+	resultBytesMax      = 64 << 20
+	schemaBytesMax      = 63
+	environmentBytesMax = 255
+	ownedTasksMax       = 100_000
+	leaseMax            = 10 * 365 * 24 * time.Hour
+	actionsMax          = 10_000
+	listedTasksMax      = 10_000
 	// A page looks at the queue of each action.
 	listedActionsMax = 1000
 	retryAfterMax    = leaseMax

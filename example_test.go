@@ -572,3 +572,20 @@ func ExampleStore_Prune() {
 	// Output:
 	// 0 <nil>
 }
+
+func ExampleAdopt() {
+	ctx := context.Background()
+	store, drop := exampleStore()
+	defer drop()
+	defer store.Close(ctx)
+
+	stats, err := store.Stats(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("a copy: %t\n", stats.Copy != "") // true where a dump was restored
+	fmt.Println(stint.Adopt(ctx, store))
+	// Output:
+	// a copy: false
+	// <nil>
+}

@@ -50,6 +50,8 @@ type Explanation struct {
 	// Presence is what is known of the process of the owner of a task in progress.
 	Presence Presence
 
+	Copy string // as in [Stats]
+
 	Now time.Time // on the database's clock
 }
 
@@ -112,7 +114,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 			limits, err = readTaskLimits(rows)
 			return err
 		},
-	}, stepsOf(id, &steps))
+	}, stepsOf(id, &steps), pg.ReadOrigin(func(of pg.Origin) { e.Copy = s.db.CopyOf(of) }))
 	switch {
 	case err != nil:
 		return e, err

@@ -143,6 +143,10 @@ func (e Explanation) describeMissing(text *strings.Builder) {
 }
 
 func (e Explanation) describeChances(text *strings.Builder) {
+	if e.Copy != "" {
+		fmt.Fprintf(text, "\nnothing is handed out here until somebody runs stint adopt, "+
+			"since the database is a copy: %s", e.Copy)
+	}
 	for i, recorded := range e.Steps {
 		if i == explainedStepsMax {
 			fmt.Fprintf(text, "\nand %d more steps are recorded", len(e.Steps)-i)

@@ -33,8 +33,9 @@ const (
 //
 // A store does this in the background unless [Options.Maintenance] says otherwise, so few callers
 // need this. Any number of processes may call it at once. The call may be repeated after any
-// failure; the work done until then stays done.
+// failure; the work done until then stays done. In a copy it is refused with [ErrCopy].
 func (s *Store) Maintain(ctx context.Context) error {
+	s = s.on(s.db.Acting())
 	if !s.db.InTx() { // the caller's transaction would keep the locks of sessions
 		if _, err := s.checkSessions(ctx, false); err != nil {
 			return fmt.Errorf("maintain: %w", err)
@@ -192,7 +193,7 @@ func (s *Store) newRoster() *duty.Roster {
 // called first: that tells that the store is used to own tasks.
 func (s *Store) startMaintenance(when Maintenance) (owning func(), err error) {
 	start := func() {
-		roster := s.on(s.db.Unhurried()).newRoster()
+		roster := s.on(s.db.Unhurried().Acting()).newRoster()
 		s.roster.Store(roster)
 		s.db.StartBackground(roster.Run)
 		s.db.StartBackground(s.watch.Run)
@@ -209,4 +210,16 @@ func (s *Store) startMaintenance(when Maintenance) (owning func(), err error) {
 	default:
 		return nil, argumentError("Options.Maintenance", "unknown value")
 	}
+}
+
+// Adopt says that the tasks belong to the database of the store, which so is a copy no more
+// ([ErrCopy]), and that its environment is [Options.Environment]; without one, the next store that
+// has one names it. Then tasks are handed out, schedules fire, and what is due is done: so first
+// abort or delete what is not to be performed twice. Stores notice within some seconds. It is
+// refused in the caller's transaction, and may be repeated after any failure.
+func Adopt(ctx context.Context, store *Store) error {
+	if err := store.outsideTx(""); err != nil {
+		return fmt.Errorf("adopt: %w", err)
+	}
+	return store.db.Adopt(ctx)
 }

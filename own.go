@@ -35,7 +35,7 @@ import (
 // per process is faster than one per goroutine.
 //
 // maxTasks must be positive; a value above 100,000 counts as 100,000. Values beyond the limits, and
-// an empty list of actions, are refused with an [*ArgumentError].
+// an empty list of actions, are refused with an [*ArgumentError], and all in a copy with [ErrCopy].
 //
 // An answer has as many tasks as have 8 MiB of bodies together, besides bodies of up to 2 KiB, and
 // always one: the rest is given back, with its tries refunded. While large bodies are on their way
@@ -213,6 +213,7 @@ func (s *Store) fetch(ctx context.Context, request ownRequest) (*fetch, error) {
 	if !s.db.InTx() {
 		s = s.on(s.db.WithAnswerLimit())
 	}
+	s = s.on(s.db.Acting())
 	request.MaxTasks = s.sizes.Most(request.Actions, request.MaxTasks)
 	h := &fetch{ownRequest: request, store: s}
 	if request.chosen.isSet() { // else the call shares its fetch with others

@@ -29,6 +29,10 @@ type Stats struct {
 	Estimated   []State
 	EstimatedAt time.Time
 
+	// Copy says why the database is a copy, in which nothing is handed out ([ErrCopy]); empty if it
+	// is none.
+	Copy string
+
 	// PruningBehind is how much longer than their retention finished tasks stay at most, as
 	// reported by the stores that maintain: the delay of the last pruned tasks plus the time since.
 	// Up to half a minute is usual, and it grows as long as no store maintains. It is zero if no
@@ -126,7 +130,9 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	for action := range counted.Lost {
 		of(action)
 	}
-	stats := Stats{PruningBehind: counted.Behind, EstimatedAt: counted.EstimatedAt}
+	stats := Stats{
+		PruningBehind: counted.Behind, EstimatedAt: counted.EstimatedAt, Copy: counted.Copy,
+	}
 	for _, number := range counted.Many {
 		stats.Estimated = append(stats.Estimated, stateOf(number))
 	}

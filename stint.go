@@ -31,7 +31,7 @@
 //   - for processes: RegisterActor;
 //   - for looking at tasks: Stats, Explain, Graph, Problems, History, ListActors, ListChanges,
 //     Ends;
-//   - for operators: Maintain, Prune, Check;
+//   - for operators: Maintain, Prune, Check, and the function Adopt;
 //   - for schedules: PutSchedules, EnsureSchedules, ListSchedules and others of that name;
 //   - for limits: SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys;
 //   - for tasks that are performed outside: AnswerTasks;
@@ -157,6 +157,15 @@ type Options struct {
 	// second by default.
 	PollInterval time.Duration
 
+	// Environment is where the store works, such as "staging", in up to 255 bytes. The first store
+	// that has one names the database. If that has another name, the database is a copy: [ErrCopy].
+	// So copies of files are told from the original, as nothing else can. Default: none, which is
+	// never refused.
+	Environment string
+
+	// ActInCopies makes the store hand out tasks and maintain in copies, too.
+	ActInCopies bool
+
 	// Headers returns headers for the tasks that a call inserts, by the context of the call, such
 	// as those of a trace: see package stintotel. Tasks that have one of them already get none,
 	// since they belong together; others get those that are allowed and fit in, the shortest first.
@@ -273,7 +282,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	store.limits = limit.New(limit.Config{
 		DB: db, Ready: readyTopic, Requeued: func(action string) { store.queues.Forget(action) },
 		CheckSessions: func(ctx context.Context) error {
-			_, err := store.checkSessions(ctx, false)
+			_, err := store.on(db.Acting()).checkSessions(ctx, false)
 			return err
 		},
 	})
@@ -285,7 +294,7 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 	}
 	db.Here = store.session
 	store.watch = session.NewWatch(
-		store.session, opts.Logger, store.on(db.Unhurried()).checkSessions)
+		store.session, opts.Logger, store.on(db.Unhurried().Acting()).checkSessions)
 	store.poller = &waiters.Poller{
 		Waiters: &store.awaiting, Every: opts.PollInterval, Look: store.pollReady,
 		Failed: func(ctx context.Context, err error) bool {
@@ -323,7 +332,11 @@ func (o Options) withDefaults() (Options, Retention, error) {
 	case o.Durability != Strict && o.Durability != Opportunistic:
 		return refuse("Durability", "must be Strict or Opportunistic")
 	}
-	if err := checkText("Options.Schema", o.Schema, schemaBytesMax); err != nil {
+	err := checkText("Options.Schema", o.Schema, schemaBytesMax)
+	if err == nil && o.Environment != "" {
+		err = checkText("Options.Environment", o.Environment, environmentBytesMax)
+	}
+	if err != nil {
 		return Options{}, Retention{}, err
 	}
 	if err := o.History.check(); err != nil {
@@ -342,6 +355,7 @@ func config(pool *pgxpool.Pool, opts Options) pg.Config {
 			responses.Statements, schedule.Statements, session.Statements,
 		},
 		Literals:    []string{Spontaneous, External, gatePrefix},
+		Environment: opts.Environment, ActInCopies: opts.ActInCopies,
 		CommitEarly: opts.Durability == Opportunistic, PollOnly: opts.PollOnly, Logger: opts.Logger,
 	}
 }

@@ -167,7 +167,7 @@ func (c *Client) Explain(
 			WaitsFor: wire.ToInfos(r.GetWaitsFor()), BecauseOf: wire.ToInfos(r.GetBecauseOf()),
 			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(), AnyOf: r.GetAnyOf(),
 			Limits: wire.ToTaskLimits(r.GetLimits()), Steps: wire.ToStepInfos(r.GetSteps()),
-			Actors: int(r.GetActors()), Presence: stint.Presence(r.GetPresence()),
+			Actors: int(r.GetActors()), Presence: stint.Presence(r.GetPresence()), Copy: r.GetCopy(),
 		}
 		if r.GetAskedAt() != nil {
 			why.AskedAt = r.GetAskedAt().AsTime()
@@ -217,7 +217,9 @@ func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
 		if err != nil {
 			return err
 		}
-		stats = stint.Stats{PruningBehind: r.GetPruningBehind().AsDuration()}
+		stats = stint.Stats{
+			PruningBehind: r.GetPruningBehind().AsDuration(), Copy: r.GetCopy(),
+		}
 		if r.GetEstimatedAt() != nil {
 			stats.EstimatedAt = r.GetEstimatedAt().AsTime()
 		}

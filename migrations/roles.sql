@@ -109,6 +109,9 @@ GRANT UPDATE (tokens, refilled_at) ON stint.limits TO stint_worker;
 GRANT INSERT, UPDATE, DELETE ON stint.limits, stint.limited_keys TO stint_operator;
 GRANT UPDATE ON stint.supported TO stint_operator;
 
+-- To adopt a copy.
+GRANT DELETE ON stint.origin TO stint_operator;
+
 -- Whoever may insert tasks may do so by a schedule; whoever maintains inserts them.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.schedules TO stint_producer, stint_worker;
 
@@ -127,6 +130,8 @@ GRANT UPDATE (others) ON stint.changes TO stint_producer, stint_worker;
 GRANT DELETE ON stint.changes, stint.changed_tasks TO stint_worker;
 -- Services keep their responses, and drop old ones.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.calls TO stint_producer, stint_worker;
+-- Whoever hands out or maintains looks whether this is a copy, and says where the tasks belong.
+GRANT SELECT, INSERT ON stint.origin TO stint_worker;
 -- And to abort what nothing needs any more.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.fail_fast TO stint_worker;
 
@@ -136,7 +141,8 @@ GRANT SELECT
        stint.deadlines, stint.blocked, stint.edges, stint.joined, stint.settling,
        stint.action_stats, stint.sessions, stint.actors, stint.pruning, stint.limits,
        stint.limited_keys, stint.slots, stint.turns, stint.key_rates, stint.schedules,
-       stint.steps, stint.tries, stint.losses, stint.changes, stint.changed_tasks, stint.calls
+       stint.steps, stint.tries, stint.losses, stint.changes, stint.changed_tasks, stint.calls,
+       stint.origin
     TO stint_monitor;
 
 -- The task store of the package taskstore. An update of tasks may add, delete and lock them, so

@@ -323,7 +323,7 @@ func (t *taskService) ExplainTask(
 		TriesLeft: wire.Int32(why.TriesLeft), AnyOf: why.AnyOf,
 		Now:    timestamppb.New(why.Now),
 		Limits: wire.FromTaskLimits(why.Limits),
-		Actors: wire.Int32(why.Actors), Presence: string(why.Presence),
+		Actors: wire.Int32(why.Actors), Presence: string(why.Presence), Copy: why.Copy,
 	}
 	if !why.AskedAt.IsZero() {
 		response.AskedAt = timestamppb.New(why.AskedAt)
@@ -362,7 +362,9 @@ func (t *taskService) GetStats(
 	if err != nil {
 		return nil, err
 	}
-	response := &stintv1.GetStatsResponse{PruningBehind: durationpb.New(stats.PruningBehind)}
+	response := &stintv1.GetStatsResponse{
+		PruningBehind: durationpb.New(stats.PruningBehind), Copy: stats.Copy,
+	}
 	if !stats.EstimatedAt.IsZero() {
 		response.EstimatedAt = timestamppb.New(stats.EstimatedAt)
 	}

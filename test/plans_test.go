@@ -27,7 +27,7 @@ import (
 var freePlans = []string{"check_parked", "check_store", "schema_version", "unsettled_edges"}
 
 // smallTables have one row, or one per process or action with limits, so they are best scanned.
-var smallTables = []string{"sessions", "actors", "pruning", "limits", "supported"}
+var smallTables = []string{"sessions", "actors", "pruning", "limits", "supported", "origin"}
 
 // scanned are the tables that a statement reads from end to end, for the reason that it gives.
 var scanned = map[string]string{

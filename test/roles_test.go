@@ -52,13 +52,13 @@ var (
 		"list_changes", "list_errors", "list_limited_keys", "task_changes",
 		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",
 		"list_scheduled", "list_schedules", "list_tasks", "list_tries", "list_unwatched",
-		"pruning_behind",
+		"pruning_behind", "read_origin",
 		"sample_tasks",
 		"schedule_bytes", "schema_version", "small_tasks",
 		"task_ids", "unsettled_edges", "waited_tasks",
 	}
 	operating = []string{
-		"forget_keys", "forget_limits", "lock_limiting", "lower_supported", "pause_actions",
+		"forget_keys", "forget_limits", "forget_origin", "lock_limiting", "lower_supported", "pause_actions",
 		"pause_keys", "raise_supported", "resume_actions", "resume_keys", "set_limits",
 		"set_weights",
 	}

@@ -1912,7 +1912,9 @@ type ExplainTaskResponse struct {
 	// How many actors are registered for the action.
 	Actors int32 `protobuf:"varint,11,opt,name=actors,proto3" json:"actors,omitempty"`
 	// What is known of the process of the owner: "lives" or "gone"; empty: nothing.
-	Presence      string `protobuf:"bytes,12,opt,name=presence,proto3" json:"presence,omitempty"`
+	Presence string `protobuf:"bytes,12,opt,name=presence,proto3" json:"presence,omitempty"`
+	// Why the database is a copy, in which nothing is handed out; empty if it is none.
+	Copy          string `protobuf:"bytes,13,opt,name=copy,proto3" json:"copy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2027,6 +2029,13 @@ func (x *ExplainTaskResponse) GetActors() int32 {
 func (x *ExplainTaskResponse) GetPresence() string {
 	if x != nil {
 		return x.Presence
+	}
+	return ""
+}
+
+func (x *ExplainTaskResponse) GetCopy() string {
+	if x != nil {
+		return x.Copy
 	}
 	return ""
 }
@@ -2866,7 +2875,9 @@ type GetStatsResponse struct {
 	// How much longer than their retention finished tasks stay at most.
 	PruningBehind *durationpb.Duration `protobuf:"bytes,3,opt,name=pruning_behind,json=pruningBehind,proto3" json:"pruning_behind,omitempty"`
 	// When those were estimated; missing if none are, or the caller may not see all tasks.
-	EstimatedAt   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=estimated_at,json=estimatedAt,proto3" json:"estimated_at,omitempty"`
+	EstimatedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=estimated_at,json=estimatedAt,proto3" json:"estimated_at,omitempty"`
+	// Why the database is a copy, in which nothing is handed out; empty if it is none.
+	Copy          string `protobuf:"bytes,5,opt,name=copy,proto3" json:"copy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2927,6 +2938,13 @@ func (x *GetStatsResponse) GetEstimatedAt() *timestamppb.Timestamp {
 		return x.EstimatedAt
 	}
 	return nil
+}
+
+func (x *GetStatsResponse) GetCopy() string {
+	if x != nil {
+		return x.Copy
+	}
+	return ""
 }
 
 // How many tasks of an action are in each state, and how often they were tried.
@@ -4226,7 +4244,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x16\n" +
 	"\x06looked\x18\x03 \x01(\x05R\x06looked\"$\n" +
 	"\x12ExplainTaskRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xe2\x03\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xf6\x03\n" +
 	"\x13ExplainTaskResponse\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.stint.v1.TaskInfoR\x04task\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\x05R\amissing\x12/\n" +
@@ -4242,7 +4260,8 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x06any_of\x18\n" +
 	" \x01(\bR\x05anyOf\x12\x16\n" +
 	"\x06actors\x18\v \x01(\x05R\x06actors\x12\x1a\n" +
-	"\bpresence\x18\f \x01(\tR\bpresence\"q\n" +
+	"\bpresence\x18\f \x01(\tR\bpresence\x12\x12\n" +
+	"\x04copy\x18\r \x01(\tR\x04copy\"q\n" +
 	"\bStepInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\vrecorded_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -4309,12 +4328,13 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\n" +
 	"conditions\x18\x04 \x03(\v2\x17.stint.v1.EdgeConditionR\n" +
 	"conditions\"\x11\n" +
-	"\x0fGetStatsRequest\"\xe2\x01\n" +
+	"\x0fGetStatsRequest\"\xf6\x01\n" +
 	"\x10GetStatsResponse\x12/\n" +
 	"\aactions\x18\x01 \x03(\v2\x15.stint.v1.ActionStatsR\aactions\x12\x1c\n" +
 	"\testimated\x18\x02 \x03(\tR\testimated\x12@\n" +
 	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\x12=\n" +
-	"\festimated_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vestimatedAt\"\xd4\x03\n" +
+	"\festimated_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vestimatedAt\x12\x12\n" +
+	"\x04copy\x18\x05 \x01(\tR\x04copy\"\xd4\x03\n" +
 	"\vActionStats\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x18\n" +
 	"\ablocked\x18\x02 \x01(\x03R\ablocked\x12\x1c\n" +

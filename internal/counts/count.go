@@ -38,7 +38,8 @@ func countAll(ctx context.Context, db *pg.DB, known estimates) (*count, error) {
 		pg.Step{Name: "count_tries", Args: []any{pairsMax}, Read: c.readTries},
 		pg.Step{Name: "limited_actions", Args: []any{pairsMax}, Read: c.readLimited},
 		pg.Step{Name: "count_lost", Args: []any{lostMax}, Read: c.readLost},
-		pg.Step{Name: "pruning_behind", Read: c.readBehind})
+		pg.Step{Name: "pruning_behind", Read: c.readBehind},
+		pg.ReadOrigin(func(origin pg.Origin) { c.Copy = db.CopyOf(origin) }))
 	return c, err
 }
 

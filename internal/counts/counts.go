@@ -83,6 +83,8 @@ type Tally struct {
 	Lost map[string]int64
 	// Behind is how far pruning is behind.
 	Behind time.Duration
+	// Copy says why the database is a copy, empty if it is none.
+	Copy string
 }
 
 // Estimates are the counts of tasks that are many. They are not changed once they are kept.

@@ -56,6 +56,7 @@ func Examine(
 	if err := c.ask("retention", func() error {
 		stats, err := store.Stats(ctx)
 		c.find(pruningFindings(stats.PruningBehind)...)
+		c.find(copyFindings(stats.Copy)...)
 		return err
 	}); err != nil {
 		return nil, err

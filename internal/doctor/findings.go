@@ -476,6 +476,16 @@ func pruningFindings(behind time.Duration) []Finding {
 		display.Span(behind))}
 }
 
+// copyFindings are about a copy, in which nothing is handed out.
+func copyFindings(why string) []Finding {
+	if why == "" {
+		return nil
+	}
+	return []Finding{found(SeverityWarning, "copy", "the database is a copy, so no task is handed "+
+		"out and no schedule fires: %s. Abort or delete what is not to be performed here, too, and "+
+		"then run: stint adopt", why)}
+}
+
 // An unserved action is one that nobody asks for.
 type unserved struct {
 	Action string

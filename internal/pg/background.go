@@ -92,7 +92,7 @@ func PauseAfterWork(failed bool, pause, every time.Duration) time.Duration {
 }
 
 // logs are of work that begins and ends again and again.
-type logs struct{ unsent, starved, unreserved, standby *outage.Log }
+type logs struct{ unsent, starved, unreserved, standby, copied *outage.Log }
 
 func newLogs(logger *slog.Logger) logs {
 	return logs{
@@ -103,17 +103,19 @@ func newLogs(logger *slog.Logger) logs {
 			"besides it can be opened"),
 		standby: outage.New(logger, "a connection leads to a standby, which changes nothing: it "+
 			"is given up, and another one is made"),
+		copied: outage.New(logger, "nothing is handed out, and no schedule fires"),
 	}
 }
 
 // Failed reports whether background work has failed, and logs the failure if it is time to. It logs
-// no error that comes from the closing of the DB.
+// no error that comes from the closing of the DB, nor that it leads to a copy, which is logged once
+// for all.
 func Failed(ctx context.Context, outages *outage.Log, err error) bool {
 	switch {
 	case err == nil:
 		outages.Worked(ctx)
 		return false
-	case ctx.Err() == nil && !errors.Is(err, ErrClosed):
+	case ctx.Err() == nil && !errors.Is(err, ErrClosed) && !errors.Is(err, ErrCopy):
 		outages.Failed(ctx, err)
 	}
 	return true

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,11 @@ type Config struct {
 
 	// CommitEarly makes commits not wait for the disk.
 	CommitEarly bool
+
+	// Environment is what the database has to be called for a DB that acts, if it is called
+	// something; "": it does not matter. ActInCopies lets a DB that acts do so in copies.
+	Environment string
+	ActInCopies bool
 
 	// PollOnly means that nobody is notified.
 	PollOnly bool
@@ -84,6 +90,8 @@ type DB struct {
 	answers bool
 	// primary says that calls only make sense at a primary, even if their steps only read.
 	primary bool
+	// acts says that calls are refused in a copy.
+	acts bool
 	// unhurried says that calls rather wait a little than have the pool open a connection.
 	unhurried bool
 	// conn is the connection of all statements, if one was acquired ahead of them.
@@ -116,6 +124,8 @@ type shared struct {
 	// the name looked, how many there were when it was last found alive.
 	deaths atomic.Int64
 	looked string
+	// asked is the name under which a connection has when it was last found to lead to no copy.
+	asked string
 	// closing is closed when Close begins.
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -141,6 +151,8 @@ func New(config Config) (*DB, error) {
 		closing: make(chan struct{}), draining: newBackground(), background: newBackground(),
 	}
 	of.looked = fmt.Sprintf("stint %p", of) // others may work with the same pool
+	// An address may be that of one before, which was for another environment.
+	of.asked = fmt.Sprintf("stint origin %d", rand.Uint64()) //nolint:gosec // no secret
 	return &DB{shared: of}, nil
 }
 

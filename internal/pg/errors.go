@@ -77,7 +77,7 @@ func WasCutOff(err error) bool {
 	}
 	var connectErr *pgconn.ConnectError
 	return !errors.As(err, &connectErr) && !errors.Is(err, ErrClosed) && !errors.Is(err, errDead) &&
-		!isUnsent(err)
+		!errors.Is(err, ErrCopy) && !isUnsent(err)
 }
 
 // An unsentError is that of a call whose context has ended while it waited for a connection.

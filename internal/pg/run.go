@@ -112,6 +112,9 @@ func (db *DB) retryDeadlocks(call func() error) error {
 // notices, unless these are nil.
 func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 	if db.tx != nil {
+		if err := db.checkOriginInTx(ctx); err != nil {
+			return err
+		}
 		defer db.pulse.hold()() // the pulse writes what readsTexts reads
 		opening := []string{"savepoint stint", db.text("keep_planner")}
 		if !readsTexts(db.tx, db.tx.Conn()) {
@@ -141,6 +144,10 @@ func (db *DB) executeOnce(
 	ctx context.Context, along *Notices, steps []Step,
 ) (again bool, err error) {
 	err = db.withConn(ctx, func(ctx context.Context, conn *pgx.Conn, heard func()) error {
+		if err := db.checkOrigin(ctx, conn); err != nil {
+			again = db.giveUp(ctx, conn, err) && db.conn == nil
+			return err
+		}
 		sent := steps
 		if db.answers {
 			sent = listening(steps, heard)

@@ -60,6 +60,9 @@ func (db *DB) within(
 	ctx context.Context, level pgx.TxIsoLevel, mode pgx.TxAccessMode, use func(pgx.Tx) error,
 ) error {
 	if db.tx != nil {
+		if err := db.checkOriginInTx(ctx); err != nil {
+			return err
+		}
 		release := db.pulse.hold()
 		tx, err := db.tx.Begin(ctx)
 		release()
@@ -117,6 +120,9 @@ func (db *DB) begin(
 			conn.release()
 		}
 	}()
+	if err := db.checkOrigin(ctx, conn.Conn); err != nil {
+		return begun{}, db.giveUp(ctx, conn.Conn, err) && db.conn == nil, err
+	}
 	begin := db.beginQuery(level, mode)
 	if !readsTexts(conn.Conn, conn.Conn) {
 		begin += "; " + db.text("read_texts")

@@ -78,6 +78,7 @@ func Sum(found []Stats) stint.Stats {
 			!at.IsZero() && at.Before(all.EstimatedAt) {
 			all.EstimatedAt = at // of the oldest
 		}
+		all.Copy = cmp.Or(all.Copy, found[i].Copy)
 		all.PruningBehind = max(all.PruningBehind, found[i].PruningBehind)
 	}
 	slices.SortStableFunc(all.Actions, func(a, b stint.ActionStats) int {

@@ -49,6 +49,7 @@ func kinds() []kind {
 		{"too-large", stint.ErrTooLarge, connect.CodeInvalidArgument},
 		{"invalid-argument", stint.ErrInvalidArgument, connect.CodeInvalidArgument},
 		{"refused", stint.ErrRefused, connect.CodePermissionDenied},
+		{"copy", stint.ErrCopy, connect.CodeFailedPrecondition},
 		{"schema-version", stint.ErrSchemaVersion, connect.CodeUnimplemented},
 		{"closed", stint.ErrClosed, connect.CodeUnavailable},
 	}

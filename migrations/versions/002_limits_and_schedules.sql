@@ -301,6 +301,22 @@ CREATE TABLE {{.schema}}.calls (
 );
 CREATE INDEX calls_order ON {{.schema}}.calls (answered_at);
 
+-- Where the tasks belong, by which a copy is told from the original
+-- (docs/design/adr/0040-a-copy-never-acts.md). Stores write rows here, each in a transaction of its
+-- own, and never update them: written_by is the transaction that wrote the row, which is its xmin as
+-- long as nothing but PostgreSQL's own files is copied, and database_id is the pg_database.oid. One
+-- row might have the same xmin in a copy by chance. Two cannot: COPY gives all rows of a table the
+-- same. There is no key, so that nothing that writes tables anew by their keys takes this one.
+-- environment is what a store has called the environment of the database.
+CREATE TABLE {{.schema}}.origin (
+    written_by  xid  NOT NULL,
+    database_id oid  NOT NULL,
+    environment text COLLATE "C",
+
+    CONSTRAINT origin_environment_length CHECK (octet_length(environment) BETWEEN 1 AND 255)
+);
+ALTER TABLE {{.schema}}.origin REPLICA IDENTITY FULL;
+
 -- The tasks that hold their keys, where the tasks of a key are in strict order: those with a slot
 -- that have not finished, whether they are in progress or not. OFFSET 0 is a fence: each row is
 -- looked up by its index.
@@ -438,8 +454,9 @@ DELETE FROM {{.schema}}.pruning WHERE behind IS NULL;
 ALTER TABLE {{.schema}}.pruning DROP COLUMN pruned_to, ALTER behind SET NOT NULL;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.calls, {{.schema}}.changed_tasks, {{.schema}}.changes, {{.schema}}.fail_fast,
-    {{.schema}}.losses, {{.schema}}.tries, {{.schema}}.answer_keys, {{.schema}}.steps,
+DROP TABLE {{.schema}}.origin, {{.schema}}.calls, {{.schema}}.changed_tasks, {{.schema}}.changes,
+    {{.schema}}.fail_fast, {{.schema}}.losses, {{.schema}}.tries,
+    {{.schema}}.answer_keys, {{.schema}}.steps,
     {{.schema}}.schedules,
     {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
     {{.schema}}.limits;

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
@@ -23,5 +24,6 @@ func TestDump_RestoredElsewhereIsWhole(t *testing.T) {
 		"--file", file, from.Address(t, "postgres"))
 	to.Exec(t, filepath.Join(bin, "pg_restore"), "--exit-on-error", "--single-transaction",
 		"--dbname", to.Address(t, "postgres"), file)
+	wantErr(t, "Adopt", stint.Adopt(t.Context(), openIdle(t, to.Pool(t))), nil)
 	before.wantWhole(t, to.Pool(t))
 }

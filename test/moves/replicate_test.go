@@ -71,6 +71,8 @@ func TestReplication_SwitchesOverWithoutRepeatingAKey(t *testing.T) {
 	}
 	migrate(t, target)
 	migrate(t, target)
+	wantNoActs(t, target, stint.Options{}, "restored or replicated")
+	wantErr(t, "Adopt", stint.Adopt(ctx, moved), nil)
 	before.wantWhole(t, target)
 }
 

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 from . import fields as f
 from . import tasks as t
 from .connection import Cancel, Connection, repeat
-from .errors import ClaimSpent, InvalidArgument, Limited, Refused
+from .errors import ClaimSpent, Copied, InvalidArgument, Limited, Refused
 from .errors import SchemaVersion, StintError
 from .errors import Unavailable, new_error
 from .fields import Content, Duration, Message
@@ -454,7 +454,9 @@ class Client:
             except Unavailable as error:
                 unseen = unseen or error.ambiguous
                 raise
-            except (ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion):
+            except (
+                ClaimSpent, Copied, InvalidArgument, Limited, Refused, SchemaVersion,
+            ):
                 raise  # nothing was fetched
             except BaseException:  # also cancelled, or an exception of a signal handler
                 unseen = True

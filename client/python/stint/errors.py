@@ -149,6 +149,12 @@ class ClaimSpent(StintError):
     kind = "claim-spent"
 
 
+class Copied(StintError):
+    """The service's database is a copy, in which nothing is handed out: see stint adopt."""
+
+    kind = "copy"
+
+
 class SchemaVersion(StintError):
     """The tables of the service's database are of another release than the service."""
 

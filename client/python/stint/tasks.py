@@ -475,6 +475,7 @@ class Explanation:
         (when_any).
     actors: How many actors are registered for the action.
     presence: What is known of the process of the owner: "lives" or "gone"; empty: nothing.
+    copy: Why the database is a copy, in which nothing is handed out; empty if it is none.
     """
 
     task: TaskInfo
@@ -489,6 +490,7 @@ class Explanation:
     any_of: bool = False
     actors: int = 0
     presence: str = ""
+    copy: str = ""
 
 
 @dataclass(frozen=True)
@@ -594,12 +596,14 @@ class Stats:
     estimated_at: When those were estimated; None if none are, or the caller may not see all
         tasks.
     pruning_behind: How much longer than their retention finished tasks stay at most.
+    copy: Why the database is a copy, in which nothing is handed out; empty if it is none.
     """
 
     actions: Sequence[ActionStats] = ()
     estimated: Sequence[str] = ()
     estimated_at: Optional[datetime] = None
     pruning_behind: timedelta = timedelta()
+    copy: str = ""
 
 
 @dataclass(frozen=True)
@@ -1003,6 +1007,7 @@ def to_explanation(m: Message) -> Explanation:
         any_of=m.get("any_of", False),
         actors=m.get("actors", 0),
         presence=m.get("presence", ""),
+        copy=m.get("copy", ""),
     )
 
 
@@ -1069,6 +1074,7 @@ def to_stats(m: Message) -> Stats:
         estimated=m.get("estimated", []),
         estimated_at=to_time(m.get("estimated_at")),
         pruning_behind=to_duration(m.get("pruning_behind")),
+        copy=m.get("copy", ""),
     )
 
 

@@ -64,6 +64,7 @@ class DetailTest(unittest.TestCase):
             "ends-pruned": stint.EndsPruned,
             "busy": stint.Busy, "invalid-argument": stint.InvalidArgument,
             "too-large": stint.TooLarge, "claim-spent": stint.ClaimSpent,
+            "copy": stint.Copied,
             "closed": stint.Unavailable, "schema-version": stint.SchemaVersion,
             "limited": stint.Limited, "of-a-later-release": stint.StintError,
         }.items():

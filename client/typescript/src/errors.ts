@@ -96,6 +96,9 @@ export class TooLarge extends InvalidArgument {}
 /** Nothing is fetched under this claim any more. */
 export class ClaimSpent extends StintError {}
 
+/** The service's database is a copy, in which nothing is handed out: see stint adopt. */
+export class Copied extends StintError {}
+
 /** The tables of the service's database are of another release than the service. */
 export class SchemaVersion extends StintError {}
 
@@ -145,6 +148,7 @@ const byKind: Record<string, typeof StintError> = {
   "invalid-argument": InvalidArgument,
   "too-large": TooLarge,
   "claim-spent": ClaimSpent,
+  copy: Copied,
   "schema-version": SchemaVersion,
   limited: Limited,
   closed: Unavailable,
@@ -220,6 +224,6 @@ export function errorOfAnswer(answer: Record<string, unknown>): StintError {
 
 /** Whether an error of an attempt to own tasks says that nothing was fetched. */
 export function nothingHandedOut(error: unknown): boolean {
-  return [ClaimSpent, InvalidArgument, Limited, Refused, SchemaVersion].some(
+  return [ClaimSpent, Copied, InvalidArgument, Limited, Refused, SchemaVersion].some(
     (known) => error instanceof known);
 }

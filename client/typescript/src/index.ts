@@ -13,10 +13,10 @@ export { Client, type ChangeOptions, type OwnOptions } from "./client.ts";
 export type { CallOptions, ClientOptions } from "./connection.ts";
 export { jsonOf, textOf } from "./content.ts";
 export {
-  AlreadyReturned, Busy, ClaimSpent, Cycle, EndsPruned, InvalidAnswerKey, InvalidArgument,
-  InvalidToken, Limited, NoPostResult, PredecessorAborted, Refused, ScheduleNotFound, SchemaVersion, StintError,
-  TaskBlocked, TaskExists, TaskFinished, TaskInProgress, TaskNotFound, TaskStarted, TimeoutError,
-  TooLarge, Unauthenticated, Unavailable, type RefusedDependency,
+  AlreadyReturned, Busy, ClaimSpent, Copied, Cycle, EndsPruned, InvalidAnswerKey, InvalidArgument,
+  InvalidToken, Limited, NoPostResult, PredecessorAborted, Refused, ScheduleNotFound,
+  SchemaVersion, StintError, TaskBlocked, TaskExists, TaskFinished, TaskInProgress, TaskNotFound,
+  TaskStarted, TimeoutError, TooLarge, Unauthenticated, Unavailable, type RefusedDependency,
 } from "./errors.ts";
 export type { Content, Duration, Ended, Some } from "./fields.ts";
 export { Abort, HeldTask, Lost, Retry, Snooze } from "./held.ts";

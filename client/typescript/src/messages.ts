@@ -268,6 +268,7 @@ const explanationFields: f.Fields = {
   anyOf: f.flag,
   actors: f.number,
   presence: f.text,
+  copy: f.text,
 };
 
 const tryFields: f.Fields = {
@@ -322,6 +323,7 @@ const statsFields: f.Fields = {
   estimated: f.texts,
   pruningBehind: f.duration,
   estimatedAt: f.time,
+  copy: f.text,
 };
 
 const errorGroupFields: f.Fields = {

@@ -491,6 +491,8 @@ export interface Explanation {
   actors: number;
   /** What is known of the process of the owner: "lives" or "gone"; empty: nothing. */
   presence: string;
+  /** Why the database is a copy, in which nothing is handed out; empty if it is none. */
+  copy: string;
 }
 
 /** A Try is a fetch of a task that has ended. */
@@ -585,6 +587,8 @@ export interface Stats {
   pruningBehind: Duration;
   /** When those were estimated; null if none are, or the caller may not see all tasks. */
   estimatedAt: Date | null;
+  /** Why the database is a copy, in which nothing is handed out; empty if it is none. */
+  copy: string;
 }
 
 /**

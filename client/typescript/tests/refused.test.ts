@@ -289,7 +289,7 @@ test("an error is known by its kind and never by its text", async (t) => {
     "predecessor-aborted": stint.PredecessorAborted, "invalid-token": stint.InvalidToken,
     "already-returned": stint.AlreadyReturned, "no-post-result": stint.NoPostResult,
     busy: stint.Busy, "invalid-argument": stint.InvalidArgument, "too-large": stint.TooLarge,
-    "ends-pruned": stint.EndsPruned, "claim-spent": stint.ClaimSpent,
+    "ends-pruned": stint.EndsPruned, "claim-spent": stint.ClaimSpent, copy: stint.Copied,
     "schema-version": stint.SchemaVersion,
     limited: stint.Limited, closed: stint.Unavailable, "schedule-not-found": stint.ScheduleNotFound,
     "invalid-answer-key": stint.InvalidAnswerKey, "of-a-later-release": stint.StintError,
