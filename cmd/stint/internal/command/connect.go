@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (p *program) storeOptions() stint.Options {
 	const pollInterval = 250 * time.Millisecond
 	return stint.Options{
 		PollOnly: p.waits, PollInterval: pollInterval, Maintenance: stint.MaintainNever,
-		Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler), Environment: os.Getenv(environmentVariable),
 	}
 }
 

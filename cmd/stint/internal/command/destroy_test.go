@@ -29,7 +29,7 @@ var destroys = map[string]string{
 	"schedule put": nothing, "schedule pause": nothing, "schedule resume": nothing,
 	"schedule trigger": nothing, "schedule rm": named, "token new": nothing, "token rm": named,
 	"abort": asked, "delete": asked, "retry": asked, "change": asked,
-	"prune": asked, "migrate": asked,
+	"prune": asked, "migrate": asked, "adopt": asked,
 	"import river": moved, "import gue": moved, "import graphile-worker": moved,
 	"demo": ownOnly, demoWorkerName: nothing,
 }

@@ -26,7 +26,8 @@ limit), limits (what holds up a ready task; left out where there are neither lim
 pauses), asked_at (when somebody last asked for the action: now, as long as somebody waits
 for its tasks; left out if nobody has for a week), actors (how many are registered for it),
 presence (of a task in progress "lives" or "gone", if that is known of the process of its
-owner), now. limits has limits and paused_since of the action, as stint
+owner), copy (why the database is a copy, in which nothing is handed out, if it is one: see
+stint adopt), now. limits has limits and paused_since of the action, as stint
 limits, and key_paused_since; in_progress and key_in_progress, where those are limited, owned
 and key_owned (up to 100 of each; of an ordered action, key_owned is the task that holds
 the key, in progress or not); next_at and key_next_at, when the next tokens come
@@ -57,7 +58,7 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 			Task: p.newTaskJSON(&why.Task), Missing: why.Missing,
 			WaitsFor: p.tasksJSON(why.WaitsFor), BecauseOf: p.tasksJSON(why.BecauseOf),
 			AskedAt: utc(why.AskedAt), Actors: why.Actors, Presence: string(why.Presence),
-			Now: utc(why.Now), AnyOf: why.AnyOf,
+			Copy: why.Copy, Now: utc(why.Now), AnyOf: why.AnyOf,
 			Limits: p.taskLimitsJSON(why.Limits),
 		}
 		if why.TriesLeft >= 0 {

@@ -16,6 +16,7 @@ type explanationJSON struct {
 	AskedAt   time.Time  `json:"asked_at,omitzero"`
 	Actors    int        `json:"actors"`
 	Presence  string     `json:"presence,omitzero"`
+	Copy      string     `json:"copy,omitzero"`
 	Now       time.Time  `json:"now"`
 
 	Limits *taskLimitsJSON `json:"limits,omitempty"`

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,6 +68,33 @@ func (k *keepFlags) options() (stint.Options, error) {
 		options.History.Age = k.triesFor.retention
 	}
 	return options, nil
+}
+
+// environmentVariable names the environment of the database.
+const environmentVariable = "STINT_ENVIRONMENT"
+
+// copyFlags say which database is the original, and whether that matters.
+type copyFlags struct {
+	environment string
+	acts        bool
+}
+
+func (c *copyFlags) add(cmd *cobra.Command) {
+	addEnvironment(cmd, &c.environment)
+	cmd.Flags().BoolVar(&c.acts, "act-in-copies", false,
+		"hand out tasks also where the database is a copy (see: stint adopt --help)")
+}
+
+// set sets the options that the flags say.
+func (c *copyFlags) set(options *stint.Options) {
+	options.Environment = cmp.Or(c.environment, os.Getenv(environmentVariable))
+	options.ActInCopies = c.acts
+}
+
+func addEnvironment(cmd *cobra.Command, environment *string) {
+	cmd.Flags().StringVar(environment, "environment", "",
+		"the `name` of the environment, such as production, which tells copies of the "+
+			"database's files apart (default $"+environmentVariable+")")
 }
 
 // addPollOnly adds the flag of what runs for long, and may have a pooler between it and the server.

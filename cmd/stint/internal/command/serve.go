@@ -33,6 +33,7 @@ type serveSetup struct {
 	connections      int32
 	drain            time.Duration
 	keep             keepFlags
+	copies           copyFlags
 	durability       string
 	pollOnly         bool
 	accessLog        bool
@@ -155,6 +156,7 @@ func (s *serveSetup) addFlags(cmd *cobra.Command) {
 		"let calls continue for this `time` when the service stops")
 	s.keep.add(cmd)
 	addPollOnly(cmd, &s.pollOnly)
+	s.copies.add(cmd)
 	flags.StringVar(&s.durability, "durability", durabilities()[0],
 		"whether changes wait for the disk of the database: "+strings.Join(durabilities(), ", "))
 	completeWith(cmd, "durability", durabilities())
@@ -236,6 +238,7 @@ func (p *program) serve(ctx context.Context, s serveSetup) error {
 	defer s.listening.Close() //nolint:errcheck // the server has closed it
 	options.Logger, options.Durability = s.logger, s.changes()
 	options.PollOnly = s.pollOnly
+	s.copies.set(&options)
 	p.quiet = s.logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	p.connections = s.connections
 	return p.withDirectStore(ctx, options, func(ctx context.Context, db *database) error {

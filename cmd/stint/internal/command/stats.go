@@ -30,9 +30,10 @@ With --json: actions, a list of objects with action, tries, retries, oldest_read
 lost (of the aborted tasks, those with the cause "lost"), parked (the ready tasks that wait
 for their key), limited, paused, concurrency and a number for each state; estimated, the
 states whose numbers are estimates, and estimated_at, when these were made (left out if
-there are none). Without ready tasks there is no oldest_ready_seconds, without such a limit no
-concurrency. With --topology there is instead shards, a list of objects with shard, actions,
-estimated and estimated_at.`,
+there are none); copy, why the database is a copy, in which nothing is handed out, if it is
+one (see: stint adopt). Without ready tasks there is no oldest_ready_seconds, without such a
+limit no concurrency. With --topology
+there is instead shards, a list of objects with shard, actions, estimated and estimated_at.`,
 		Example: "  stint stats\n" +
 			`  stint stats --json | jq '.actions[] | select(.oldest_ready_seconds > 600)'`,
 		GroupID: groupTasks,
@@ -53,6 +54,10 @@ func (p *program) stats(ctx context.Context, db *database) error {
 	}
 	if p.json {
 		return p.printJSON(statsJSON(stats))
+	}
+	if stats.Copy != "" {
+		fmt.Fprintf(p.stderr, "nothing is handed out (see: stint adopt): %s\n",
+			display.Text("the database is a copy: "+stats.Copy))
 	}
 	if len(stats.Actions) == 0 {
 		p.printNone(ctx, db, "no tasks")
@@ -192,6 +197,9 @@ func statsJSON(stats stint.Stats) map[string]any {
 		}
 	}
 	document := map[string]any{"actions": actions, "estimated": orEmpty(stats.Estimated)}
+	if stats.Copy != "" {
+		document["copy"] = stats.Copy
+	}
 	if !stats.EstimatedAt.IsZero() {
 		document["estimated_at"] = utc(stats.EstimatedAt)
 	}

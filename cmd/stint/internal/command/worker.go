@@ -28,6 +28,7 @@ type workerSetup struct {
 	timeout, lease, grace time.Duration
 	retryBase, retryMax   time.Duration
 	keep                  keepFlags
+	copies                copyFlags
 	logLevel              string
 	metrics               metricsFlags
 	pollOnly, fence       bool
@@ -172,6 +173,7 @@ func (s *workerSetup) addFlags(cmd *cobra.Command) {
 	s.keep.add(cmd)
 	s.metrics.add(cmd)
 	addPollOnly(cmd, &s.pollOnly)
+	s.copies.add(cmd)
 	cobra.CheckErr(cmd.MarkFlagDirname("dir")) // there is no such flag, which any test would find
 }
 
@@ -217,7 +219,7 @@ func (p *program) checkKeep(cmd *cobra.Command) error {
 	if err != nil || !remote {
 		return err
 	}
-	for _, name := range append(keepNames(), "poll-only") {
+	for _, name := range append(keepNames(), "poll-only", "environment", "act-in-copies") {
 		if cmd.Flags().Changed(name) {
 			return said(errInput, "--%s is for a database; a service has its own", name)
 		}
@@ -241,6 +243,7 @@ func (p *program) work(ctx context.Context, s workerSetup) error {
 		return err
 	}
 	options.Logger, options.PollOnly = logger, s.pollOnly
+	s.copies.set(&options)
 	p.quiet = logger.Enabled(ctx, slog.LevelInfo) // the log says it, as JSON if asked for
 	return p.withStoreOf(ctx, options, func(ctx context.Context, db *database) error {
 		if db.client != nil {
