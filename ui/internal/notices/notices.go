@@ -93,6 +93,13 @@ func Of(
 	slices.SortStableFunc(stuck, func(a, b Notice) int { return cmp.Compare(b.age, a.age) })
 	all = append(all, atMost(stuck, "actions wait", "actions")...)
 	all = append(all, atMost(paused, "actions are paused", "actions")...)
+	if stats.Copy != "" {
+		all = append(all, Notice{
+			Bad: true, Key: "copy",
+			What: show.Say("No task is handed out and no schedule fires until somebody runs stint " +
+				"adopt: the database is a copy: " + display.Text(stats.Copy) + "."),
+		})
+	}
 	if stats.PruningBehind > pruningLong {
 		all = append(all, Notice{
 			Bad: true, Key: "pruning",

@@ -114,6 +114,11 @@ func (r *Reason) chances(e *stint.Explanation) {
 	if show.IsFinal(task.State) {
 		return
 	}
+	if e.Copy != "" {
+		r.Bad = true
+		r.Add("Nothing is handed out here until somebody runs stint adopt, since the database is "+
+			"a copy: ", display.Text(e.Copy), ".")
+	}
 	if e.TriesLeft >= 0 && task.Tries > 0 {
 		r.Add("Tries left: ", display.Number(int64(e.TriesLeft)), " of ",
 			display.Number(int64(task.MaxTries)), ".")
