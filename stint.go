@@ -223,7 +223,7 @@ type Retention struct {
 	Changes time.Duration
 }
 
-// UnlimitedLosses, as [Options.MaxLosses], never aborts a task because its owners die.
+// UnlimitedLosses is the [Options.MaxLosses] of a store that aborts no task because its owners die.
 const UnlimitedLosses = -1
 
 const (

@@ -167,7 +167,8 @@ func (c *Client) Explain(
 			WaitsFor: wire.ToInfos(r.GetWaitsFor()), BecauseOf: wire.ToInfos(r.GetBecauseOf()),
 			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(), AnyOf: r.GetAnyOf(),
 			Limits: wire.ToTaskLimits(r.GetLimits()), Steps: wire.ToStepInfos(r.GetSteps()),
-			Actors: int(r.GetActors()), Presence: stint.Presence(r.GetPresence()), Copy: r.GetCopy(),
+			Actors: int(r.GetActors()), Presence: stint.Presence(r.GetPresence()),
+			Copy: r.GetCopy(),
 		}
 		if r.GetAskedAt() != nil {
 			why.AskedAt = r.GetAskedAt().AsTime()

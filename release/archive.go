@@ -121,7 +121,7 @@ func repack(path string, when time.Time, work string) error {
 		}
 		to := filepath.Join(work, filepath.FromSlash(filepath.Clean("/"+header.Name)))
 		err = create(to, func(w io.Writer) error {
-			_, err := io.Copy(w, archive) //nolint:gosec // an archive of ours
+			_, err := io.Copy(w, archive)
 			return err
 		})
 		if err != nil {
@@ -140,7 +140,7 @@ func withoutTime(path string) error {
 		return err
 	}
 	text = regexp.MustCompile(`(?m)^\s*"timestamp": "[^"]*",\n`).ReplaceAll(text, nil)
-	return os.WriteFile(path, text, 0o644)
+	return os.WriteFile(path, text, 0o644) //nolint:gosec // the caller has named it
 }
 
 // create writes a file, and the directories above it.

@@ -15,7 +15,8 @@ type target struct{ system, processor string }
 // targets are the systems, with their processors.
 func targets() []string {
 	return []string{
-		"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64",
+		"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64",
+		"windows/amd64", "windows/arm64",
 	}
 }
 

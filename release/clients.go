@@ -36,7 +36,6 @@ build_meta.build_wheel(out)`
 // interpreter is a Python that can build packages.
 func interpreter(ctx context.Context) (string, error) {
 	for _, program := range []string{"/usr/bin/python3", "python3"} {
-		//nolint:gosec // one of two
 		if exec.CommandContext(ctx, program, "-c", "import setuptools, wheel").Run() == nil {
 			return program, nil
 		}

@@ -52,8 +52,8 @@ func (r *release) debianFor(ctx context.Context, t target, version string) error
 	}
 	// Debian sorts 0.1.0~rc.1 before 0.1.0.
 	version = strings.ReplaceAll(version, "-", "~")
-	changes := fmt.Sprintf("stint (%s) stable; urgency=medium\n\n  * See %s.\n\n -- %s  %s\n", version,
-		"https://github.com/stint-tasks/stint/blob/main/CHANGELOG.md", maintainer,
+	changes := fmt.Sprintf("stint (%s) stable; urgency=medium\n\n  * See %s.\n\n -- %s  %s\n",
+		version, "https://github.com/stint-tasks/stint/blob/main/CHANGELOG.md", maintainer,
 		r.time.Format(time.RFC1123Z))
 	if err := os.WriteFile(filepath.Join(dir, "changelog"), []byte(changes), 0o644); err != nil {
 		return err
@@ -68,7 +68,8 @@ func (r *release) debianFor(ctx context.Context, t target, version string) error
 		return err
 	}
 	return r.run(ctx, dir, []string{
-		"STINT_VERSION=" + version, "STINT_PROCESSOR=" + t.processor, "STINT_MAINTAINER=" + maintainer,
+		"STINT_VERSION=" + version, "STINT_PROCESSOR=" + t.processor,
+		"STINT_MAINTAINER=" + maintainer,
 	}, tool, "package", "--config", "nfpm.yaml", "--packager", "deb", "--target",
 		filepath.Join(r.out, fmt.Sprintf("stint_%s_%s.deb", version, t.processor)))
 }

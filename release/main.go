@@ -24,7 +24,8 @@ import (
 
 func main() {
 	var version, commit, out, chosen string
-	flag.StringVar(&version, "version", "", "the `version`, such as v0.1.0 (default: the commit's tag)")
+	flag.StringVar(&version, "version", "",
+		"the `version`, such as v0.1.0 (default: the commit's tag)")
 	flag.StringVar(&commit, "commit", "HEAD", "the `commit` to build")
 	flag.StringVar(&out, "out", "", "the `directory` for the files, which must not exist")
 	flag.StringVar(&chosen, "targets", strings.Join(targets(), ","),

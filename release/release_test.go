@@ -233,5 +233,6 @@ func TestPackage_LeadsAStrangerFromTheDemoToThePurge(t *testing.T) {
 	command(t, dir, "sed", "-i", "s/^Version: .*/&~before/", filepath.Join(old, "DEBIAN/control"))
 	command(t, dir, "dpkg-deb", "-b", old, filepath.Join(root, "old.deb"))
 	command(t, dir, "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec",
-		`mount --rbind /dev "$0/dev"; mount -t proc proc "$0/proc"; exec chroot "$0" sh /path.sh`, root)
+		`mount --rbind /dev "$0/dev"; mount -t proc proc "$0/proc"
+		exec chroot "$0" sh /path.sh`, root)
 }

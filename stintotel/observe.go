@@ -67,8 +67,8 @@ func observe(store *stint.Store, meter metric.Meter) (metric.Registration, error
 		}
 		i.observe(o, stats)
 		return nil
-	}, i.tasks, i.oldest, i.lost, i.behind, i.estimated, i.tries, i.retries, i.parked, i.concurrency,
-		i.paused)
+	}, i.tasks, i.oldest, i.lost, i.behind, i.estimated, i.tries, i.retries, i.parked,
+		i.concurrency, i.paused)
 }
 
 type instruments struct {

@@ -130,7 +130,8 @@ func TestEnds_WaitsForATransactionThatIsStillOpen(t *testing.T) {
 	wantErr(t, "Ends", err, nil)
 	first := yields[time.Time](t, pool, "SELECT min(finished_at) FROM stint.finished")
 	if page.Until.After(first) {
-		t.Errorf("Ends has come to %v, though a task that ended at %v is to come", page.Until, first)
+		t.Errorf("Ends has come to %v, though a task that ended at %v is to come", page.Until,
+			first)
 	}
 	wantErr(t, "Commit", tx.Commit(ctx), nil)
 	want := []stint.TaskID{owned[0].ID, owned[1].ID}
@@ -355,7 +356,7 @@ func TestEnds_TellsEveryEndWhoeverWritesAndWhoeverDies(t *testing.T) {
 	writing, written := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
 	for i := range 8 {
-		writers.Go(func() { endTasks(writing, t, store, pool, stint.ActorID(fmt.Sprint("w", i))) })
+		writers.Go(func() { endTasks(writing, store, pool, stint.ActorID(fmt.Sprint("w", i))) })
 	}
 	told := map[stint.TaskID]bool{}
 	follow(t, store, pool, told, len(tasks))
@@ -370,7 +371,7 @@ func TestEnds_TellsEveryEndWhoeverWritesAndWhoeverDies(t *testing.T) {
 
 // endTasks owns tasks and ends them, until none is left.
 func endTasks(
-	ctx context.Context, t *testing.T, store *stint.Store, pool *pgxpool.Pool, actor stint.ActorID,
+	ctx context.Context, store *stint.Store, pool *pgxpool.Pool, actor stint.ActorID,
 ) {
 	for ctx.Err() == nil {
 		owned, err := store.OwnTasks(ctx, actor, 1+rand.IntN(9), []string{"act"}, time.Hour)

@@ -94,21 +94,32 @@ func finishedNetworks() map[string]finishedCase {
 	chain := []stint.Task{first, after("b", "a"), after("c", "b")}
 	layers := append(row("layer", 30, 3, stint.Spontaneous), after("end", "layer-30"))
 	return map[string]finishedCase{
-		"single":           {given: returnsFirst(completing(), first)},
-		"single, aborted":  {given: returnsFirst(aborting(), first)},
-		"nothing said":     {given: returnsFirst(stint.Return{Code: stint.StatusCompleted}, first)},
-		"chain":            {given: returnsFirst(completing(), chain...)},
-		"chain, aborted":   {given: returnsFirst(aborting(), chain...)},
-		"run anyway":       {given: returnsFirst(aborting(), first, anyway("b", "a"), after("c", "b"))},
-		"layers of joins":  {given: returnsFirst(completing(), layers...)},
-		"layers, aborted":  {given: returnsFirst(aborting(), layers...)},
-		"group":            {given: returnsFirst(completing(), first, after("b", "a"), after("c", "a"))},
-		"join of more":     {given: returnsFirst(completing(), first, after("b"), join("c", "a", "b"))},
-		"dependent later":  {given: returnsFirst(completing(), first, scheduledAfter("b", "a"))},
-		"condition, met":   {given: returnsFirst(completing(), first, when("b", answers("a", "r\x00")))},
-		"condition, unmet": {given: returnsFirst(completing(), first, when("b", answers("a", "x")))},
+		"single":          {given: returnsFirst(completing(), first)},
+		"single, aborted": {given: returnsFirst(aborting(), first)},
+		"nothing said":    {given: returnsFirst(stint.Return{Code: stint.StatusCompleted}, first)},
+		"chain":           {given: returnsFirst(completing(), chain...)},
+		"chain, aborted":  {given: returnsFirst(aborting(), chain...)},
+		"run anyway": {
+			given: returnsFirst(aborting(), first, anyway("b", "a"), after("c", "b")),
+		},
+		"layers of joins": {given: returnsFirst(completing(), layers...)},
+		"layers, aborted": {given: returnsFirst(aborting(), layers...)},
+		"group": {
+			given: returnsFirst(completing(), first, after("b", "a"), after("c", "a")),
+		},
+		"join of more": {
+			given: returnsFirst(completing(), first, after("b"), join("c", "a", "b")),
+		},
+		"dependent later": {given: returnsFirst(completing(), first, scheduledAfter("b", "a"))},
+		"condition, met": {
+			given: returnsFirst(completing(), first, when("b", answers("a", "r\x00"))),
+		},
+		"condition, unmet": {
+			given: returnsFirst(completing(), first, when("b", answers("a", "x"))),
+		},
 		"condition on end": {given: returnsFirst(aborting(), first,
-			when("b", ended("a", stint.StateAborted)), when("c", ended("a", stint.StateCompleted)))},
+			when("b", ended("a", stint.StateAborted)),
+			when("c", ended("a", stint.StateCompleted)))},
 		"first of several": {given: returnsFirst(completing(), first, after("z"),
 			whenAny("b", ended("a", stint.StateCompleted), ended("z", stint.StateCompleted)))},
 		"fail fast": {given: returnsFirst(aborting(), first, after("b"), failFast("c", "a", "b"))},
@@ -140,6 +151,11 @@ func finishedTries() map[string]finishedCase {
 		t.Helper()
 		ownOne(t, store)
 	}
+	gone := func(t *testing.T, store *stint.Store) {
+		t.Helper()
+		err := errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a"}))
+		wantErr(t, "DeleteTasks", err, nil)
+	}
 	return map[string]finishedCase{
 		"again":          {given: returnsFirst(pending, after("a"), after("b", "a"))},
 		"again, later":   {given: returnsFirst(later, after("a"), after("b", "a"))},
@@ -150,18 +166,23 @@ func finishedTries() map[string]finishedCase {
 		"late, and last": {
 			given: returnsLate(stint.StatusCompleted, 1, nothing), want: []string{"invalid"},
 		},
-		"taken over": {given: returnsLate(stint.StatusCompleted, 2, taken), want: []string{"invalid"}},
-		"deleted": {given: returnsLate(stint.StatusCompleted, 2, func(t *testing.T, store *stint.Store) {
-			t.Helper()
-			err := errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a"}))
-			wantErr(t, "DeleteTasks", err, nil)
-		}), want: []string{"invalid"}},
-		"aborted":      {given: returnsEnded(aborts("a")), want: []string{"invalid"}},
-		"repeated":     {given: returnsTwice(completing(), completing()), want: []string{"", "again"}},
+		"taken over": {
+			given: returnsLate(stint.StatusCompleted, 2, taken),
+			want:  []string{"invalid"},
+		},
+		"deleted": {given: returnsLate(stint.StatusCompleted, 2, gone), want: []string{"invalid"}},
+		"aborted": {given: returnsEnded(aborts("a")), want: []string{"invalid"}},
+		"repeated": {
+			given: returnsTwice(completing(), completing()),
+			want:  []string{"", "again"},
+		},
 		"pending, too": {given: returnsTwice(pending, pending), want: []string{"", "again"}},
-		"otherwise":    {given: returnsTwice(completing(), aborting()), want: []string{"", "invalid"}},
+		"otherwise": {
+			given: returnsTwice(completing(), aborting()),
+			want:  []string{"", "invalid"},
+		},
 		"other token": {given: func(
-			t *testing.T, store *stint.Store, pool *pgxpool.Pool,
+			t *testing.T, store *stint.Store, _ *pgxpool.Pool,
 		) []stint.Return {
 			t.Helper()
 			insert(t, store, after("a"), after("b"))
@@ -245,7 +266,8 @@ func TestFinishTask_DoesWhatReturnTasksDoes(t *testing.T) {
 					want = slices.Repeat([]string{""}, len(kinds[0]))
 				}
 				if !slices.Equal(kinds[0], want) || !slices.Equal(kinds[1], want) {
-					t.Errorf("ReturnTasks = %q, finish_task = %q, want %q", kinds[0], kinds[1], want)
+					t.Errorf("ReturnTasks = %q, finish_task = %q, want %q", kinds[0], kinds[1],
+						want)
 				}
 				lacks(t, "finish_task", rows[0], rows[1])
 				lacks(t, "ReturnTasks", rows[1], rows[0])

@@ -254,7 +254,8 @@ func TestPrune_TellsHowFarItIsMeanwhile(t *testing.T) {
 	exec(t, pool, `CREATE TABLE public.told (behind interval);
 		CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN INSERT INTO public.told VALUES (new.behind); RETURN NULL; END';
-		CREATE TRIGGER tell AFTER UPDATE OF behind ON stint.pruning FOR EACH ROW EXECUTE FUNCTION tell();
+		CREATE TRIGGER tell AFTER UPDATE OF behind ON stint.pruning
+			FOR EACH ROW EXECUTE FUNCTION tell();
 		CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN PERFORM pg_sleep(1.1); RETURN NULL; END';
 		CREATE TRIGGER linger AFTER DELETE ON stint.tasks EXECUTE FUNCTION linger()`)

@@ -222,8 +222,8 @@ func TestMaintain_EndsNothingThatIsDueNoMore(t *testing.T) {
 			if try.before != nil {
 				try.before(t, store, owned)
 			}
-			args := yields[string](t, pool, "SELECT '1, 1, array[' || key || '], 3' FROM stint.tasks "+
-				"WHERE id = 'a'")
+			args := yields[string](t, pool,
+				"SELECT '1, 1, array[' || key || '], 3' FROM stint.tasks WHERE id = 'a'")
 			pausedAt(t, pool, "end_due_tasks", "named", args, func() {
 				if try.meanwhile != nil {
 					try.meanwhile(t, store, owned)

@@ -19,7 +19,7 @@ func TestDatabaseURL_IsReadFromAFile(t *testing.T) {
 	for env, want := range map[string]string{
 		file(" \n"):                                           " is empty",
 		file("mysql://me:secret@db/app"):                      "must have the form postgres://",
-		"STINT_DATABASE_URL_FILE=/nowhere":                    "STINT_DATABASE_URL_FILE: open /nowhere",
+		"STINT_DATABASE_URL_FILE=/nowhere":                    "_FILE: open /nowhere",
 		"STINT_DATABASE_URL=" + nowhere + " " + file(nowhere): "are both set",
 	} {
 		r := run(t, strings.Fields(env), "", "ls").wantExit(t, 2, want)

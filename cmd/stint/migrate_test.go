@@ -42,7 +42,8 @@ func TestMigrate_MakesTheFunction(t *testing.T) {
 		db.run(t, "", args...).wantExit(t, 5, "stint migrate")
 		db.run(t, "", "migrate", "--schema", schema).wantExit(t, 0)
 		for range 2 {
-			db.run(t, "", args...).wantExit(t, 0).wantOutput(t, "has the functions add_task and finish_task")
+			db.run(t, "", args...).wantExit(t, 0).wantOutput(t,
+				"has the functions add_task and finish_task")
 		}
 		db.run(t, "", append(args, "--json")...).wantExit(t, 0).wantOutput(t, `{"schema":`)
 		db.exec(t, "SELECT "+quoted+".add_task('act', 'body', id => 'from SQL')")

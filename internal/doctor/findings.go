@@ -482,8 +482,8 @@ func copyFindings(why string) []Finding {
 		return nil
 	}
 	return []Finding{found(SeverityWarning, "copy", "the database is a copy, so no task is handed "+
-		"out and no schedule fires: %s. Abort or delete what is not to be performed here, too, and "+
-		"then run: stint adopt", why)}
+		"out and no schedule fires: %s. Abort or delete what is not to be performed here, too, "+
+		"and then run: stint adopt", why)}
 }
 
 // An unserved action is one that nobody asks for.

@@ -50,7 +50,8 @@ func wantNoActs(tb testing.TB, pool *pgxpool.Pool, options stint.Options, why st
 	ctx := tb.Context()
 	before := yields[int64](tb, pool, counted)
 	log := &lockedBuffer{}
-	options.Maintenance, options.Logger = stint.MaintainAlways, slog.New(slog.NewTextHandler(log, nil))
+	options.Maintenance = stint.MaintainAlways
+	options.Logger = slog.New(slog.NewTextHandler(log, nil))
 	store, err := stint.New(pool, options)
 	wantErr(tb, "New", err, nil)
 	defer func() { wantErr(tb, "Close", store.Close(context.WithoutCancel(ctx)), nil) }()

@@ -38,9 +38,13 @@ func write(root *cobra.Command, version, date, dir string) error {
 		return err
 	}
 	for name, generate := range map[string]func(io.Writer) error{
-		"completions/stint.bash": func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+		"completions/stint.bash": func(w io.Writer) error {
+			return root.GenBashCompletionV2(w, true)
+		},
 		"completions/_stint":     root.GenZshCompletion,
-		"completions/stint.fish": func(w io.Writer) error { return root.GenFishCompletion(w, true) },
+		"completions/stint.fish": func(w io.Writer) error {
+			return root.GenFishCompletion(w, true)
+		},
 	} {
 		if err := writeFile(filepath.Join(dir, name), generate); err != nil {
 			return err
@@ -70,10 +74,11 @@ func writePages(cmd *cobra.Command, header doc.GenManHeader, dir string) error {
 }
 
 func writeFile(path string, generate func(io.Writer) error) error {
+	//nolint:gosec // the caller has named the directory
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	file, err := os.Create(path) //nolint:gosec // the caller has named the directory
+	file, err := os.Create(path) //nolint:gosec // as above
 	if err != nil {
 		return err
 	}

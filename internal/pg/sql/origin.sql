@@ -25,6 +25,6 @@ WHERE pg_database.datname = current_database()
 
 -- name: forget_origin
 --
--- Forgets where the tasks belong. LOCK TABLE would need more privileges; a store that writes at this
--- moment says the same.
+-- Forgets where the tasks belong. LOCK TABLE would need more privileges; a store that writes at
+-- this moment says the same.
 DELETE FROM stint.origin

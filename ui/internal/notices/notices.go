@@ -96,8 +96,8 @@ func Of(
 	if stats.Copy != "" {
 		all = append(all, Notice{
 			Bad: true, Key: "copy",
-			What: show.Say("No task is handed out and no schedule fires until somebody runs stint " +
-				"adopt: the database is a copy: " + display.Text(stats.Copy) + "."),
+			What: show.Say("No task is handed out and no schedule fires until somebody runs " +
+				"stint adopt: the database is a copy: " + display.Text(stats.Copy) + "."),
 		})
 	}
 	if stats.PruningBehind > pruningLong {

@@ -88,6 +88,7 @@ func (p *program) makeFunctions(ctx context.Context) error {
 		if p.json {
 			return p.printJSON(functionsJSON{Schema: p.schema})
 		}
-		return p.printf("schema %q has the functions add_task and finish_task of this release\n", p.schema)
+		return p.printf("schema %q has the functions add_task and finish_task of this release\n",
+			p.schema)
 	})
 }
