@@ -48,7 +48,8 @@ ALTER TABLE {{.schema}}.settling ADD verdict smallint,
 ALTER TABLE {{.schema}}.leased ADD limited_action text COLLATE "C";
 
 -- pruned_to is when the youngest of the tasks ended that were pruned so far: somebody who follows
--- the ends, and has not come as far, may have missed some. behind is null where nobody tells any more.
+-- the ends, and has not come as far, may have missed some. behind is null where nobody tells any
+-- more.
 ALTER TABLE {{.schema}}.pruning ADD pruned_to timestamptz,
     ALTER behind DROP NOT NULL;
 
@@ -304,9 +305,9 @@ CREATE INDEX calls_order ON {{.schema}}.calls (answered_at);
 -- Where the tasks belong, by which a copy is told from the original
 -- (docs/design/adr/0040-a-copy-never-acts.md). Stores write rows here, each in a transaction of its
 -- own, and never update them: written_by is the transaction that wrote the row, which is its xmin
--- as long as nothing but PostgreSQL's own files is copied, and database_id is the pg_database.oid. One
--- row might have the same xmin in a copy by chance. Two cannot: COPY gives all rows of a table the
--- same. There is no key, so that nothing that writes tables anew by their keys takes this one.
+-- as long as nothing but PostgreSQL's own files is copied, and database_id is the pg_database.oid.
+-- One row might have the same xmin in a copy by chance. Two cannot: COPY gives all rows of a table
+-- the same. There is no key, so that nothing that writes tables anew by their keys takes this one.
 -- environment is what a store has called the environment of the database.
 CREATE TABLE {{.schema}}.origin (
     written_by  xid  NOT NULL,

@@ -41,7 +41,7 @@ func write(root *cobra.Command, version, date, dir string) error {
 		"completions/stint.bash": func(w io.Writer) error {
 			return root.GenBashCompletionV2(w, true)
 		},
-		"completions/_stint":     root.GenZshCompletion,
+		"completions/_stint": root.GenZshCompletion,
 		"completions/stint.fish": func(w io.Writer) error {
 			return root.GenFishCompletion(w, true)
 		},
