@@ -30,8 +30,8 @@ var licences = map[string][]string{
 		"TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION",
 	},
 	"ISC": {
-		"Permission to use, copy, modify, and/or distribute this software for any purpose with or " +
-			"without fee is hereby granted",
+		"Permission to use, copy, modify, and/or distribute this software for any purpose with " +
+			"or without fee is hereby granted",
 	},
 	"MPL-2.0":       {"Mozilla Public License Version 2.0"},
 	"Unlicense":     {"This is free and unencumbered software released into the public domain"},
