@@ -351,7 +351,8 @@ func TestVerbs_RefuseADatabaseInAnotherEncoding(t *testing.T) {
 			config.ConnConfig.Database = other
 		})
 		exec(t, pool, "CREATE SCHEMA stint; CREATE TABLE stint.stint_schema_version AS "+
-			"SELECT 2 AS version; CREATE VIEW stint.supported AS SELECT 1 AS since")
+			"SELECT 2 AS version; CREATE VIEW stint.supported AS SELECT 1 AS since; "+
+			"CREATE TABLE stint.origin (written_by xid, database_id oid, environment text)")
 		store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 		for verb, call := range verbs(store) {
 			err := call(t.Context())

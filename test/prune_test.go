@@ -277,7 +277,8 @@ func TestMigrate_LetsVacuumFollow(t *testing.T) {
 		WHERE relnamespace = 'stint'::regnamespace AND relkind = 'r'
 		  AND coalesce(NOT reloptions @> '{autovacuum_vacuum_cost_delay=0}', true)`)
 	small := []string{
-		"action_stats", "actors", "dependency_lock", "limited_keys", "pruning", "sessions",
+		"action_stats", "actors", "dependency_lock", "limited_keys", "origin", "pruning",
+		"sessions",
 		"stint_schema_version", "supported", "taskstore_reserved",
 	}
 	if !slices.Equal(got, small) {

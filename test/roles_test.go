@@ -381,7 +381,7 @@ func TestRoles_OwnerMigratesAndAppliesTheRolesAgain(t *testing.T) {
 	}
 	wantErr(t, "Migrate as owner", migrate(owning), nil)
 	exec(t, owning, `DO $$ DECLARE object text; BEGIN
-		DROP SEQUENCE stint.blocks, stint.positions, stint.taskstore_ids CASCADE;
+		DROP SEQUENCE stint.blocks, stint.fences, stint.positions, stint.taskstore_ids CASCADE;
 		FOR object IN SELECT tablename FROM pg_tables WHERE schemaname = 'stint' LOOP
 			EXECUTE 'DROP TABLE stint.' || object || ' CASCADE';
 		END LOOP; END $$`)

@@ -179,6 +179,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"import", "gue", "--yes"},
 		{"import", "graphile-worker", "--yes"},
 		{"check"},
+		{"adopt", "--yes"},
 		{"demo"},
 		{"serve", "--listen", "127.0.0.1:0"},
 		{"ui", "--listen", "127.0.0.1:0"},

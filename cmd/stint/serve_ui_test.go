@@ -182,6 +182,7 @@ reader: [{verbs: [read], actions: ["*"]}]`)
 		}
 		form.Set("at", strconv.FormatInt(time.Now().UnixMicro(), 10))
 		form.Set("states", "ready")
+		form.Set("others", "0")
 		form.Set("reason", "")
 		got, text = send(mailer, "change", form)
 		if got != 200 || !strings.Contains(text, part) {

@@ -104,7 +104,7 @@ func TestServer_AFlagBeatsTheEnvironment(t *testing.T) {
 func linesOnService(t *testing.T) (lines [][]string) {
 	t.Helper()
 	for _, args := range linesOnDatabase(t) {
-		if !slices.Contains([]string{"migrate", "import", "demo", "serve"}, args[0]) {
+		if !slices.Contains([]string{"migrate", "adopt", "import", "demo", "serve"}, args[0]) {
 			lines = append(lines, args)
 		}
 	}

@@ -160,6 +160,7 @@ func TestUI_ChangesIfAllowed(t *testing.T) {
 	}
 	form.Set("at", at[1])
 	form.Set("states", "ready")
+	form.Set("others", "0")
 	form.Set("reason", "no longer needed")
 	if told := webForm(t, address+"change", form); !strings.Contains(told, "Aborted 1 task.") {
 		t.Errorf("the change is\n%s", told)
@@ -193,6 +194,8 @@ func TestUI_ChangesShards(t *testing.T) {
 	}
 	form.Set("at", at[1])
 	form.Set("states", "ready,blocked")
+	form.Set("others", regexp.MustCompile(`name="others" value="([^"]*)"`).
+		FindStringSubmatch(preview)[1])
 	form.Set("reason", "")
 	if told := webForm(t, address+"change", form); !strings.Contains(told, "Aborted 2 tasks") {
 		t.Errorf("the change is\n%s", told)
