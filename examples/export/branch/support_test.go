@@ -48,7 +48,9 @@ func newStory(t *testing.T) *story {
 
 func newExporter(t *testing.T, pool *pgxpool.Pool, dir string) *Exporter {
 	t.Helper()
-	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	store, err := stint.New(pool, stint.Options{
+		Maintenance: stint.MaintainNever, MaxLosses: stint.UnlimitedLosses, // owners die on purpose
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
