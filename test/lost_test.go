@@ -83,6 +83,48 @@ func TestMaxLosses_AbortTaskWithCauseOfItsOwn(t *testing.T) {
 // Proves G330.
 func TestMaxLosses_CountInARow(t *testing.T) {
 	t.Parallel()
+	for name, test := range lossesInARow() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newStoreAndPool(t, test.options)
+			test.task.ID, test.task.Action = "a", "act"
+			insert(t, store, test.task)
+			for range cmp.Or(test.first, 2) {
+				lose(t, store, pool)
+			}
+			if test.cause != "" {
+				if got := info(t, store, "a").AbortCause; got != test.cause {
+					t.Errorf("the cause is %q, want %q", got, test.cause)
+				}
+				return
+			}
+			if test.meantime != nil {
+				test.meantime(t, store, pool)
+			}
+			losses := 0
+			for ; losses < 6 && info(t, store, "a").State == stint.StateReady; losses++ {
+				lose(t, store, pool)
+			}
+			got := info(t, store, "a").AbortCause
+			if test.more == 0 && got != "" || test.more > 0 &&
+				(losses != test.more || got != stint.CauseLost) {
+				t.Errorf("aborted (%q) after %d losses more, want %d", got, losses, test.more)
+			}
+		})
+	}
+}
+
+// A lossCase is a task that owners lose.
+type lossCase struct {
+	options  stint.Options
+	task     stint.Task
+	first    int // losses before that, if not two
+	meantime func(*testing.T, *stint.Store, *pgxpool.Pool)
+	more     int // losses after that, until the task is aborted; 0: never
+	cause    stint.AbortCause
+}
+
+func lossesInARow() map[string]lossCase {
 	returns := func(r stint.Return) func(*testing.T, *stint.Store, *pgxpool.Pool) {
 		return func(t *testing.T, store *stint.Store, _ *pgxpool.Pool) {
 			t.Helper()
@@ -90,14 +132,7 @@ func TestMaxLosses_CountInARow(t *testing.T) {
 			returnWith(t, store, ownOne(t, store), r)
 		}
 	}
-	for name, test := range map[string]struct {
-		options  stint.Options
-		task     stint.Task
-		first    int // losses before that, if not two
-		meantime func(*testing.T, *stint.Store, *pgxpool.Pool)
-		more     int // losses after that, until the task is aborted; 0: never
-		cause    stint.AbortCause
-	}{
+	return map[string]lossCase{
 		"failed":   {meantime: returns(stint.Return{}), more: 3},
 		"released": {meantime: returns(stint.Return{Release: true}), more: 1},
 		"snoozed": {
@@ -159,34 +194,6 @@ func TestMaxLosses_CountInARow(t *testing.T) {
 		"few tries":   {task: stint.Task{MaxTries: 2}, more: 0, cause: stint.CauseTries},
 		"three tries": {task: stint.Task{MaxTries: 3}, more: 1},
 		"endless":     {task: stint.Task{MaxTries: stint.UnlimitedTries}, more: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, pool := newStoreAndPool(t, test.options)
-			test.task.ID, test.task.Action = "a", "act"
-			insert(t, store, test.task)
-			for range cmp.Or(test.first, 2) {
-				lose(t, store, pool)
-			}
-			if test.cause != "" {
-				if got := info(t, store, "a").AbortCause; got != test.cause {
-					t.Errorf("the cause is %q, want %q", got, test.cause)
-				}
-				return
-			}
-			if test.meantime != nil {
-				test.meantime(t, store, pool)
-			}
-			losses := 0
-			for ; losses < 6 && info(t, store, "a").State == stint.StateReady; losses++ {
-				lose(t, store, pool)
-			}
-			got := info(t, store, "a").AbortCause
-			if test.more == 0 && got != "" || test.more > 0 &&
-				(losses != test.more || got != stint.CauseLost) {
-				t.Errorf("aborted (%q) after %d losses more, want %d", got, losses, test.more)
-			}
-		})
 	}
 }
 
