@@ -87,8 +87,9 @@ var (
 	ErrRefused = errors.New("the service refuses the call")
 
 	// ErrCopy reports that the database is a copy, such as a restored dump: nothing is handed out
-	// or maintained there until somebody calls [Adopt] (stint adopt). All other verbs work. Copies
-	// of files are told by [Options.Environment].
+	// or maintained there until somebody calls [Adopt] (stint adopt). All other verbs work; of
+	// ReturnAndOwnTasks the returns are refused, too. Copies of files are told by
+	// [Options.Environment].
 	ErrCopy = pg.ErrCopy
 
 	// ErrClosed reports that the store was closed.

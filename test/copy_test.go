@@ -109,18 +109,55 @@ func TestEnvironment_IsThatOfTheFirstStoreThatNamesOne(t *testing.T) {
 	own(unnamed, nil)
 	wantErr(t, "Adopt", stint.Adopt(t.Context(), named("staging")), nil)
 	own(named("staging"), nil)
+
+	// Two that name it at once do not stop each other.
+	exec(t, pool, `INSERT INTO stint.origin (written_by, database_id, environment)
+		SELECT pg_current_xact_id()::xid, oid, 'production'
+		FROM pg_database WHERE datname = current_database()`)
+	own(named("staging"), nil)
+	own(named("production"), nil)
+	own(named("test"), stint.ErrCopy)
 	_, err := stint.New(pool, stint.Options{Environment: strings.Repeat("x", 256)})
 	wantErr(t, "New", err, stint.ErrTooLarge)
 }
 
-// Two rows say where the tasks belong, and each connection is asked once: a fetch costs no more.
+// Two rows say where the tasks belong, and each connection is asked once: a fetch costs no more,
+// nor does one in the caller's transaction. As long as there are no rows, such a one asks once.
 func TestCopy_IsAskedOnceAConnection(t *testing.T) {
 	t.Parallel()
-	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	_, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	spied, spy := spyOn(t, pool, 1)
+	opened := func() *stint.Store {
+		return openStore(t, spied, stint.Options{Maintenance: stint.MaintainNever})
+	}
+	store := opened()
+	inTx := func(store *stint.Store) {
+		t.Helper()
+		err := pgx.BeginFunc(t.Context(), spied, func(tx pgx.Tx) error {
+			_, err := fetchOne(t.Context(), store.WithTx(tx))
+			return err
+		})
+		wantErr(t, "OwnTasks", err, nil)
+	}
+	asked := func(want int) {
+		t.Helper()
+		if got := spy.count("read_origin"); got != want {
+			t.Errorf("the database was asked %d times, want %d", got, want)
+		}
+	}
+	inTx(store)
+	inTx(store)
+	asked(2)
 	for range 10 {
 		_, err := fetchOne(t.Context(), store)
 		wantErr(t, "OwnTasks", err, nil)
 	}
+	inTx(store)
+	asked(3)
+	store = opened() // which asks anew
+	inTx(store)
+	inTx(store)
+	asked(4)
 	if n := yields[int64](t, pool, "SELECT count(*) FROM stint.origin"); n != 2 {
 		t.Errorf("origin has %d rows", n)
 	}

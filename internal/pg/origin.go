@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-tasks/stint/internal/advice"
 )
 
 // ErrCopy is what calls of a DB that acts return in a copy of a database.
@@ -33,7 +35,7 @@ type Origin struct {
 // copy: they hand out, or change something that nobody has asked for.
 func (db *DB) Acting() *DB {
 	within := *db
-	within.acts = true
+	within.acts, within.judged = true, new(bool)
 	return &within
 }
 
@@ -54,15 +56,15 @@ func ReadOrigin(found func(Origin)) Step {
 // CopyOf says why the database is a copy, as a part of a sentence; "" if it is none, or if the DB
 // acts in copies.
 func (db *DB) CopyOf(origin Origin) string {
-	isOther := func(named string) bool { return named != db.Environment }
 	switch {
 	case db.ActInCopies:
 		return ""
 	case origin.rewritten:
-		return "its rows were restored or replicated from another database"
+		return "its rows were restored or replicated from another database, or written anew"
 	case origin.elsewhere:
 		return "it was made from another database, as by CREATE DATABASE ... TEMPLATE"
-	case db.Environment != "" && slices.ContainsFunc(origin.environments, isOther):
+	case db.Environment != "" && len(origin.environments) > 0 &&
+		!slices.Contains(origin.environments, db.Environment): // two may have named it at once
 		return fmt.Sprintf("its environment is %q, and that of this store is %q",
 			origin.environments[0], db.Environment)
 	}
@@ -111,7 +113,8 @@ func (db *DB) checkOrigin(ctx context.Context, conn *pgx.Conn) error {
 
 // checkOriginInTx is checkOrigin in the caller's transaction, which the database is not told in.
 func (db *DB) checkOriginInTx(ctx context.Context) error {
-	if !db.acts || db.ActInCopies || db.tx.Conn() != nil && db.wasAsked(db.tx.Conn()) {
+	conn := db.tx.Conn()
+	if !db.acts || db.ActInCopies || *db.judged || conn != nil && db.wasAsked(conn) {
 		return nil
 	}
 	var origin Origin
@@ -120,7 +123,14 @@ func (db *DB) checkOriginInTx(ctx context.Context) error {
 	if err := within.Run(ctx, ReadOrigin(func(of Origin) { origin = of })); err != nil {
 		return err
 	}
-	return db.refuseCopy(ctx, origin)
+	if err := db.refuseCopy(ctx, origin); err != nil {
+		return err
+	}
+	*db.judged = true
+	if conn != nil && !db.lacks(origin) {
+		conn.PgConn().CustomData()[db.asked] = time.Now() //nolint:forbidigo // of this process
+	}
+	return nil
 }
 
 // wasAsked reports whether a connection was found to lead to no copy a moment ago.
@@ -129,20 +139,20 @@ func (db *DB) wasAsked(conn *pgx.Conn) bool {
 	return ok && time.Since(at) < originEvery
 }
 
-// runApart executes a step on a connection, in a transaction of its own.
-func (db *DB) runApart(ctx context.Context, conn *pgx.Conn, step Step) error {
-	err := db.sendAlone(ctx, conn, conn, nil, []Step{step})
+// runApart executes steps on a connection, in a transaction of their own and in no savepoint.
+func (db *DB) runApart(ctx context.Context, conn *pgx.Conn, steps ...Step) error {
+	err := db.sendAlone(ctx, conn, conn, nil, steps)
 	if !isUnprepared(err) {
 		return err
 	}
 	mode := pgx.ReadOnly
-	if step.Read == nil {
+	if steps[0].Read == nil {
 		mode = pgx.ReadWrite
 	}
 	options := pgx.TxOptions{BeginQuery: db.beginQuery(pgx.ReadCommitted, mode)}
 	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
-		db.queueSteps(batch, []Step{step})
+		db.queueSteps(batch, steps)
 		return tx.SendBatch(ctx, batch).Close()
 	})
 }
@@ -157,14 +167,29 @@ func (db *DB) writeOrigin() Step {
 
 // Adopt says that the tasks belong to this database. It works outside transactions only.
 func (db *DB) Adopt(ctx context.Context) error {
-	err := db.Run(ctx, Step{Name: "forget_origin", NoPlanner: true}, db.writeOrigin())
-	for range originRows - 1 {
-		if err == nil {
-			err = db.Run(ctx, db.writeOrigin())
-		}
+	err := db.CheckUsable(ctx)
+	if err == nil {
+		err = elsewhere(func() (again bool, err error) {
+			err = db.withConn(ctx, func(ctx context.Context, conn *pgx.Conn, _ func()) error {
+				err := db.writeAnew(ctx, conn)
+				again = db.giveUp(ctx, conn, err) && db.conn == nil
+				return err
+			})
+			return again, err
+		})
 	}
 	if err != nil {
-		return fmt.Errorf("adopt: %w", err)
+		return fmt.Errorf("adopt: %w", advice.On(err))
 	}
 	return nil
+}
+
+// writeAnew replaces what the table says.
+func (db *DB) writeAnew(ctx context.Context, conn *pgx.Conn) error {
+	write := db.writeOrigin()
+	err := db.runApart(ctx, conn, Step{Name: "forget_origin", NoPlanner: true}, write)
+	for n := 1; n < originRows && err == nil; n++ {
+		err = db.runApart(ctx, conn, write)
+	}
+	return err
 }

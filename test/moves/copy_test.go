@@ -4,6 +4,7 @@ package moves_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -24,19 +25,24 @@ import (
 const counted = `SELECT count(*) FROM stint.task_states
 	WHERE actor LIKE 'copy%' OR starts_with(id, 'each second')`
 
-// fillOriginal inserts a task that is ready, one that is due and a schedule, and has one handed
-// out, so that the database knows where its tasks belong.
+// fillOriginal inserts tasks that are ready, enough for all who act, one that is due and a
+// schedule, and has one handed out, so that the database knows where its tasks belong.
 func fillOriginal(tb testing.TB, store *stint.Store) {
 	tb.Helper()
 	ctx := tb.Context()
-	wantErr(tb, "InsertTasks", store.InsertTasks(ctx, []stint.Task{
+	tasks := []stint.Task{
 		{ID: "performed", Action: "mail"},
-		{ID: "to perform", Action: "mail"},
 		{ID: "due", Action: "mail", NotBefore: time.Now().Add(-time.Hour)},
-	}), nil)
-	tasks, err := store.OwnTasks(ctx, "original", 1, []string{"mail"}, time.Hour)
-	if err != nil || len(tasks) != 1 {
-		tb.Fatalf("OwnTasks = %v, %v", tasks, err)
+	}
+	for i := range 20 {
+		tasks = append(tasks, stint.Task{
+			ID: stint.TaskID(fmt.Sprint("to perform/", i)), Action: "mail",
+		})
+	}
+	wantErr(tb, "InsertTasks", store.InsertTasks(ctx, tasks), nil)
+	owned, err := store.OwnTasks(ctx, "original", 1, []string{"mail"}, time.Hour)
+	if err != nil || len(owned) != 1 {
+		tb.Fatalf("OwnTasks = %v, %v", owned, err)
 	}
 	wantErr(tb, "EnsureSchedules", store.EnsureSchedules(ctx, []stint.Schedule{{
 		Name: "each second", Spec: "every 1s", Tasks: []stint.Task{{Action: "mail"}},

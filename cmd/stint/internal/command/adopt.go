@@ -74,6 +74,10 @@ func (p *program) adopt(
 		return err
 	}
 	a.Environment, a.Would = environment, dryRun
+	if a.Copy == "" && environment == "" {
+		return said(errInput, "the database is no copy, for a store without an environment: "+
+			"there is nothing to adopt; to name its environment, give --environment")
+	}
 	now, err := db.now(ctx)
 	if err != nil {
 		return err
@@ -140,11 +144,11 @@ func (a *adoption) text(would string, now time.Time) string {
 			a.Environment)
 		return text.String()
 	}
-	fmt.Fprintf(&text, "%shand out %s%s, and %s when they are due and %s when their owners are "+
+	fmt.Fprintf(&text, "stores %shand out %s%s, and %s when they are due and %s when their owners are "+
 		"gone", would, a.about, display.Count(a.Ready, "ready task"), display.Number(a.Scheduled),
 		display.Number(a.InProgress))
 	if a.Schedules > 0 {
-		fmt.Fprintf(&text, "; %sfire %s, first %s, due %s", would,
+		fmt.Fprintf(&text, "; they %sfire %s, first %s, due %s", would,
 			display.Count(a.Schedules, "schedule"), display.Text(a.next),
 			display.Relative(a.nextAt, now))
 	}
