@@ -90,8 +90,8 @@ type DB struct {
 	answers bool
 	// primary says that calls only make sense at a primary, even if their steps only read.
 	primary bool
-	// acts says that calls are refused in a copy; judged, that the caller's transaction was found to
-	// be in none.
+	// acts says that calls are refused in a copy; judged, that the caller's transaction was found
+	// to be in none.
 	acts   bool
 	judged *bool
 	// unhurried says that calls rather wait a little than have the pool open a connection.
