@@ -27,7 +27,7 @@ func main() {
 	flag.StringVar(&version, "version", "",
 		"the `version`, such as v0.1.0 (default: the commit's tag)")
 	flag.StringVar(&commit, "commit", "HEAD", "the `commit` to build")
-	flag.StringVar(&out, "out", "", "the `directory` for the files, which must not exist")
+	flag.StringVar(&out, "out", "", "the `directory` for the files, which must not exist; absolute if go run has -C")
 	flag.StringVar(&chosen, "targets", strings.Join(targets(), ","),
 		"the `systems` and processors to build the command for")
 	flag.Parse()
@@ -67,10 +67,6 @@ func run(
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(out, 0o755); err != nil {
-		return err
-	}
-	r.out = out
 	for _, name := range chosen {
 		if !slices.Contains(targets(), name) {
 			return fmt.Errorf("no target %q: there are %q", name, targets())
@@ -78,6 +74,10 @@ func run(
 		system, processor, _ := strings.Cut(name, "/")
 		r.targets = append(r.targets, target{system, processor})
 	}
+	if err := os.Mkdir(out, 0o755); err != nil {
+		return err
+	}
+	r.out = out
 	for _, step := range []struct {
 		name string
 		make func(context.Context) error
@@ -155,7 +155,7 @@ func (r *release) run(
 
 func (r *release) environment() []string {
 	return append(os.Environ(), fmt.Sprint("SOURCE_DATE_EPOCH=", r.time.Unix()),
-		"GOFLAGS=-trimpath", "GOWORK=off")
+		"GOFLAGS=-trimpath", "GOWORK=off", "GOENV=off", "GOAMD64=v1", "GOARM64=v8.0")
 }
 
 // output returns what a program prints.

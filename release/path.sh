@@ -47,8 +47,9 @@ start stint-worker@.service first
 worker=$!
 export STINT_SERVER=http://127.0.0.1:7331
 eventually stint stats
-! tr '\0' ' ' <"/proc/$serve/cmdline" | grep ostrich
-! tr '\0' ' ' <"/proc/$serve/environ" | grep ostrich
+for told in cmdline environ; do
+	if tr '\0' ' ' <"/proc/$serve/$told" | grep ostrich; then exit 1; fi
+done
 id=$(echo '{"action": "greet", "body": "world"}' | stint insert)
 stint wait "$id" --timeout 2m
 

@@ -21,7 +21,7 @@ func refusedNow(t *testing.T, h http.Handler, page, why string) {
 	}
 }
 
-// Nobody changes more than he was told: tasks that depend on others since are not taken with them.
+// Nobody changes more than they were told: tasks that depend on others since are not taken with them.
 func TestChange_TakesNoMoreWithItThanWasSaid(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -74,7 +74,7 @@ func TestChange_IsOfWhatWasSeen(t *testing.T) {
 		wantParts(t, seen, "It was paused", ">by ann</a>", "(“moving”)")
 		wantNil(t, pause.resume())
 		wantNil(t, pause.pause())
-		refusedNow(t, h, seen, "It was resumed and paused again")
+		refusedNow(t, h, seen, "It was paused anew")
 		agree(t, h, previewOf(t, h, formWith(t, text(t, ui.New(store, open()), page), "resume")))
 	}
 	seen := previewOf(t, h, formWith(t, text(t, ui.New(store, open()), "/schedules"), "trigger"))

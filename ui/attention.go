@@ -27,18 +27,20 @@ func (h *Handler) attention(
 			notices.OfShards(each, actors, h.answersFrom())...)
 	} else {
 		all = notices.Of(stats, found.Problems, actors, h.answersFrom(), r.partly)
-		all = notices.Instead(all, h.pauseNotices(r, stats))
+		all = notices.WithPauses(all, h.notedPauses(r, stats), r.now)
 		var schedules []stint.ScheduleInfo
 		if h.asked.Schedules != nil {
 			schedules, _ = h.asked.Schedules.Get(ctx) // their page says why there are none
 		}
-		all = append(all, notices.OfMaintenance(
-			found.Strays, found.Problems, schedules, r.now)...)
+		if stats.Copy == "" { // where all is late, and the notice of the copy says why
+			all = append(all, notices.OfMaintenance(
+				found.Strays, found.Problems, schedules, r.now)...)
+		}
 		all = append(all, notices.OfUnwatched(found.Problems, r.now)...)
 		all = append(all, notices.OfFar(found.Strays, r.now)...)
 	}
 	all = append(all, notices.OfHidden(found.Hidden(stats))...)
-	all = notices.Instead(all, notices.OfCascades(h.asked.Cascades(ctx, stats, found)))
+	all = append(all, notices.OfCascades(h.asked.Cascades(ctx, stats, found))...)
 	for _, n := range notices.WorstFirst(all) {
 		row := noticeRow{Notice: n}
 		if m := n.Mend; m.Do != "" {
@@ -50,11 +52,11 @@ func (h *Handler) attention(
 	return rows, nil
 }
 
-// pauseNotices say what is paused, by whom and why.
-func (h *Handler) pauseNotices(r *request, stats stint.Stats) []notices.Notice {
+// notedPauses are what is paused; of those that are named, by whom and why too.
+func (h *Handler) notedPauses(r *request, stats stint.Stats) []ask.Pause {
 	pauses := h.asked.Pauses(r.Context(), stats)
 	for i := range pauses[:min(len(pauses), notices.Most+1)] {
 		h.asked.NotePause(r.Context(), &pauses[i])
 	}
-	return notices.OfPauses(pauses, r.now)
+	return pauses
 }

@@ -117,8 +117,8 @@ func TestOverview_NamesWhatWaitsInSilence(t *testing.T) {
 	got := strings.Join(attentionOf(t, page), "\n")
 	for _, want := range []string{
 		"1 task is scheduled for more than a year from now: far starts in 10y.",
-		"mail: 90 tasks were aborted because others were, on which they depend.",
-		"1 task is owned by processes that nobody watches: if they are gone, the last lease " +
+		"mail: 90 tasks were aborted since tasks that they depend on were.",
+		"1 task is owned by processes that nobody watches: if these are gone, the last lease " +
 			"expires in 9d.",
 	} {
 		if !strings.Contains(got, want) {
@@ -151,8 +151,8 @@ func wantNobodyMaintains(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 		WHERE deadline < now() + interval '1 hour'`)
 	wantNil(t, err)
 	got := strings.Join(attentionOf(t, text(t, ui.New(store, open()), "/")), "\n")
-	if want := "Nobody maintains the store, it seems, since 3h00m ago: a scheduled task has not " +
-		"become ready, a lease has expired and is held."; !strings.Contains(got, want) {
+	if want := "Nobody maintains the store, it seems, or something holds that up, since 3h00m ago: " +
+		"a scheduled task has not become ready, a lease has expired and is held."; !strings.Contains(got, want) {
 		t.Errorf("the overview lacks %q:\n%s", want, got)
 	}
 }

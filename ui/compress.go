@@ -11,17 +11,17 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/filters"
 )
 
-// shortest is how long an answer is at least that is compressed: shorter ones fit into a packet.
+// shortest is the length below which answers are not compressed: they fit into a packet.
 const shortest = 1400
 
 // maySqueeze reports whether a page is compressed. The length of a compressed answer tells whoever
-// sees the traffic whether a text that he chose is like another one of the page (the attack named
+// sees the traffic whether a text that they chose is like another one of the page (the attack named
 // BREACH). Pages hold no tokens, but what tasks hold may be secret. So pages with bodies are not
 // compressed, nor what a link or a form of another site has a browser ask for, nor what comes
 // from browsers that do not say which site asks.
 func maySqueeze(r *request) bool {
 	from := r.Header.Get("Sec-Fetch-Site")
-	hasBodies := []string{"task", "value", "layout"}
+	hasBodies := []string{"task", "value", "layout", "network"}
 	return r.Method == http.MethodGet && (from == "same-origin" || from == "none") &&
 		!slices.Contains(hasBodies, r.page.name) && !r.URL.Query().Has(filters.WithBody)
 }

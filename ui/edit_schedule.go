@@ -92,8 +92,8 @@ func (h *Handler) previewSchedule(r *request) (data previewData, err error) {
 	page := func(values url.Values, problem string) previewData {
 		return previewData{
 			Heading: "Edit " + t.name(), Button: "Show what it would do", Next: "preview",
-			Sentence: show.Say("What it inserts stays as it is: your program or the command " +
-				"changes that, too."),
+			Sentence: show.Say("The tasks that it inserts stay as they are. Your program and the " +
+				"command can change these too."),
 			Fields: append(t.fields(), field{"seen", microsOf(now.ChangedAt)}),
 			Timing: timingFormOf(values, problem),
 		}

@@ -95,7 +95,11 @@ func (h *Handler) previewInsert(r *request) (data previewData, err error) {
 	if source != nil {
 		data.Heading = "Insert a copy of " + show.Text(source.ID)
 		data.Sentence = show.Say("It is inserted as it is here. A deadline, conditions, a key of " +
-			"the answer, and what the task waits for are not copied.")
+			"the answer, what the task waits for and what waits for it are not copied.")
+		if source.Hidden {
+			data.Details = append(data.Details,
+				show.Say("You may not read its body: the copy has the one that you type."))
+		}
 		data.Fields = []field{{"task", bulk.Pack(bulk.NewTask(source))}}
 	}
 	return data, nil
@@ -124,7 +128,7 @@ func (h *Handler) sourceOf(r *request) (*stint.TaskInfo, error) {
 		return nil, refuse.ErrCopied
 	}
 	if !r.may(ReadBodies) {
-		found[0].Body = nil
+		found[0].Body, found[0].Hidden = nil, true
 	}
 	return &found[0], nil
 }
@@ -222,10 +226,17 @@ func (h *Handler) readTask(r *request, source *stint.TaskInfo) (task newTask, pr
 	return task, cmp.Or(problem, h.missingFor(r.Context(), &task.Task))
 }
 
+// waitedMost is for how many others a task that is inserted by the form can wait.
+const waitedMost = 100
+
 // missingFor says that a task is there already, or that one is not that it is to wait for.
 func (h *Handler) missingFor(ctx context.Context, task *stint.Task) (problem string) {
 	ids := slices.Clone(task.After)
-	found, err := h.asked.GetTasks(ctx, append(ids, task.ID))
+	if len(ids) > waitedMost {
+		return "A task that is inserted here can wait for at most " +
+			strconv.Itoa(waitedMost) + " others."
+	}
+	found, err := h.asked.GetShortTasks(ctx, append(ids, task.ID))
 	var named *stint.TaskError
 	missing := map[stint.TaskID]bool{}
 	switch {

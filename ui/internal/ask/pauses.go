@@ -91,6 +91,9 @@ func (a *Store) NotePause(ctx context.Context, p *Pause) {
 			return
 		}
 		note = noteOf(page.Changes, p)
+		if note.Verb == "" && a.Clock.Now(ctx).Sub(p.Since) < time.Minute {
+			return // the list may be older than the note
+		}
 		a.pauses.mutex.Lock()
 		if a.pauses.known == nil || len(a.pauses.known) >= pauseNotesMax {
 			a.pauses.known = map[Pause]stint.Change{}
@@ -110,14 +113,15 @@ func noteOf(changes []stint.Change, p *Pause) stint.Change {
 	case p.Key != "":
 		verb, name = "PauseKeys", p.Key
 	}
-	i := slices.IndexFunc(changes, func(c stint.Change) bool {
-		isNamed := name == "" || c.Items > len(c.Names) ||
-			slices.Contains(c.Names, name)
-		return c.Verb == verb && c.Action == p.Action && isNamed &&
-			c.At.Sub(p.Since).Abs() < notedWithin
-	})
-	if i < 0 {
-		return stint.Change{}
+	var nearest stint.Change
+	away := notedWithin
+	for i := range changes {
+		c := &changes[i]
+		isNamed := name == "" || c.Items > len(c.Names) || slices.Contains(c.Names, name)
+		by := c.At.Sub(p.Since).Abs()
+		if c.Verb == verb && c.Action == p.Action && isNamed && by < away {
+			nearest, away = *c, by
+		}
 	}
-	return changes[i]
+	return nearest
 }

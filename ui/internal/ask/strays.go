@@ -24,6 +24,7 @@ const (
 type Strays struct {
 	Due     *stint.TaskInfo  // that was to start first; nil if there is none
 	Far     []stint.TaskInfo // that are to start in more than a year, the nearest first
+	FarMore bool             // there are more than these
 	FarLink string           // to them
 }
 
@@ -45,7 +46,7 @@ func (a *Store) askStrays(ctx context.Context) (s Strays) {
 	far, err := a.ListTasks(ctx, filter)
 	if err == nil && len(far.Tasks) > 0 {
 		shorten(far.Tasks)
-		s.Far = far.Tasks
+		s.Far, s.FarMore = far.Tasks, far.Next != ""
 		s.FarLink = show.Link("tasks", "state", string(stint.StateScheduled), "after", after)
 	}
 	return s
@@ -79,7 +80,7 @@ func (a *Store) Cascades(
 			Limit: straysMax,
 		})
 		if err != nil { // the rest of the page is worth showing
-			return all
+			continue
 		}
 		c := Cascade{Action: more[i].Action, OrMore: page.Next != ""}
 		for k := range page.Tasks {

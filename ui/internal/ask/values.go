@@ -61,6 +61,21 @@ type keptValue struct {
 // A remoter has the verbs that services ask a store by, some of which are bounded.
 type remoter interface{ Remote() *stint.Remote }
 
+// GetShortTasks gets tasks without the most of their bodies and results, where the store can leave
+// these out; otherwise it waits until it may read them.
+func (a *Store) GetShortTasks(ctx context.Context, ids []stint.TaskID) ([]stint.TaskInfo, error) {
+	if local, ok := a.Reader.(remoter); ok {
+		found, _, err := local.Remote().GetSmallTasks(ctx, ids, beginningMax)
+		return found, err
+	}
+	done, err := AwaitReading(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return a.GetTasks(ctx, ids)
+}
+
 // smallTasks returns a function that reads a task, without its body or result if they are large,
 // where the store can leave them out. Otherwise they are read, and left out then.
 func smallTasks(

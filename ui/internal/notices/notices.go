@@ -52,7 +52,7 @@ func Of(
 	}
 	var all []Notice
 	all = append(all, OfErrors(found)...)
-	var stuck, paused []Notice
+	var stuck, paused, answers []Notice
 	for i := range stats.Actions {
 		a := &stats.Actions[i]
 		waits := display.Count(a.Ready, "task")
@@ -64,7 +64,7 @@ func Of(
 			if a.Ready == 1 {
 				verb = " waits"
 			}
-			paused = append(paused, Notice{
+			answers = append(answers, Notice{
 				What: show.Say(waits + verb + " for an answer " + answersFrom +
 					", the oldest for " + display.Span(a.OldestReady) + "."),
 				Where: page, Key: "answers",
@@ -92,12 +92,13 @@ func Of(
 	}
 	slices.SortStableFunc(stuck, func(a, b Notice) int { return cmp.Compare(b.age, a.age) })
 	all = append(all, atMost(stuck, "actions wait", "actions")...)
-	all = append(all, atMost(paused, "actions are paused", "actions")...)
+	all = append(all, atMost(paused, morePaused, "actions")...)
+	all = append(all, answers...)
 	if stats.Copy != "" {
 		all = append(all, Notice{
 			Bad: true, Key: "copy",
-			What: show.Say("No task is handed out and no schedule fires until somebody runs " +
-				"stint adopt: the database is a copy: " + display.Text(stats.Copy) + "."),
+			What: show.Say("The database is a copy (" + display.Text(stats.Copy) + "): no task is " +
+				"handed out and no schedule fires until somebody runs stint adopt."),
 		})
 	}
 	if stats.PruningBehind > pruningLong {
@@ -148,6 +149,9 @@ func WorstFirst(all []Notice) []Notice {
 	})
 	return all
 }
+
+// morePaused is the kind of notices of paused actions that are not named.
+const morePaused = "actions are paused"
 
 // atMost names some notices, and says how many more there are, if it is more than one.
 func atMost(all []Notice, kind, where string) []Notice {

@@ -13,8 +13,8 @@ import (
 // pausedLong is for how long something may be paused before that may be a mistake.
 const pausedLong = 24 * time.Hour
 
-// OfPauses says what is paused since when, by whom and why. It names the first ones.
-func OfPauses(pauses []ask.Pause, now time.Time) []Notice {
+// ofPauses says what is paused since when, by whom and why. It names the first ones.
+func ofPauses(pauses []ask.Pause, now time.Time) []Notice {
 	var all []Notice
 	for i := range pauses {
 		p := &pauses[i]
@@ -27,7 +27,13 @@ func OfPauses(pauses []ask.Pause, now time.Time) []Notice {
 			What: ofPause(p, now), Mend: Mend{"resume", p.Action, p.Key, p.Schedule},
 		})
 	}
-	return atMost(all, "pauses", "limits")
+	rest := "limits"
+	if len(pauses) > Most && slices.IndexFunc(pauses[Most:], func(p ask.Pause) bool {
+		return p.Schedule == ""
+	}) < 0 {
+		rest = "schedules"
+	}
+	return atMost(all, "pauses", rest)
 }
 
 func pauseKey(p *ask.Pause) string {
@@ -74,12 +80,16 @@ func Noted(action, by, reason string) (said []any) {
 	return said
 }
 
-// Instead are notices with those in the place of others that tell of the same, and more of it.
-func Instead(all, better []Notice) []Notice {
+// WithPauses are notices with those of pauses, which tell more, in the place of the ones that the
+// counts of actions gave.
+func WithPauses(all []Notice, pauses []ask.Pause, now time.Time) []Notice {
 	told := map[string]bool{}
-	for i := range better {
-		told[better[i].Key] = true
+	for i := range pauses {
+		told[pauseKey(&pauses[i])] = true
+	}
+	if slices.ContainsFunc(pauses, func(p ask.Pause) bool { return p.Key+p.Schedule == "" }) {
+		told["more "+morePaused] = true
 	}
 	all = slices.DeleteFunc(all, func(n Notice) bool { return told[n.Key] })
-	return append(all, better...)
+	return append(all, ofPauses(pauses, now)...)
 }

@@ -25,14 +25,13 @@ func OfCascades(cascades []ask.Cascade) (all []Notice) {
 		if c.OrMore {
 			number = "at least " + number
 		}
-		verb := " were"
-		if c.Tasks == 1 {
-			verb = " was"
+		said := ": " + number + " were aborted since tasks that they depend on were."
+		if c.Tasks == 1 && !c.OrMore {
+			said = ": " + number + " was aborted since a task that it depends on was."
 		}
 		all = append(all, Notice{
-			Bad: true, Where: show.Link("task", "id", string(c.Example)), Key: "hidden " + c.Action,
-			What: show.Say(show.Action(c.Action), ": "+number+verb+
-				" aborted because others were, on which they depend."),
+			Bad: true, Where: show.Link("task", "id", string(c.Example)), Key: "cascade " + c.Action,
+			What: show.Say(show.Action(c.Action), said),
 		})
 	}
 	return all
@@ -47,6 +46,9 @@ func OfFar(strays ask.Strays, now time.Time) []Notice {
 	verb, what := " are", display.Count(int64(n), "task")
 	if n == 1 {
 		verb = " is"
+	}
+	if strays.FarMore {
+		what = "At least " + what
 	}
 	last := &strays.Far[n-1]
 	return []Notice{{
@@ -70,10 +72,14 @@ func OfUnwatched(found stint.Problems, now time.Time) []Notice {
 	if len(long) == 1 {
 		verb = " is"
 	}
-	said := []any{display.Number(int64(len(long))) + " task" + verb + " owned by processes that " +
-		"nobody watches: if they are gone, "}
+	number := display.Number(int64(len(long)))
+	if len(found.Unwatched) >= ask.ProblemsMax {
+		number = "At least " + number
+	}
+	said := []any{number + " task" + verb + " owned by processes that " +
+		"nobody watches: if these are gone, "}
 	if first := long[0].LeaseUntil; first.IsZero() {
-		said = append(said, "they keep them for ever.")
+		said = append(said, "tasks without an expiry stay with them until somebody aborts these.")
 	} else {
 		said = append(said, "the last lease expires ", show.NewMoment(first, now), ".")
 	}
@@ -130,7 +136,8 @@ func OfMaintenance(
 	}
 	return []Notice{{
 		Bad: true, Key: "maintenance",
-		What: show.Say("Nobody maintains the store, it seems, since ", show.NewMoment(first, now),
-			": "+strings.Join(what, ", ")+". A program with a store does, such as a worker."),
+		What: show.Say("Nobody maintains the store, it seems, or something holds that up, since ",
+			show.NewMoment(first, now), ": "+strings.Join(what, ", ")+". A program with a store "+
+				"does, such as a worker, and its log says what fails."),
 	}}
 }

@@ -100,7 +100,7 @@ var (
 			"than you were told. Nothing was changed. Go back, and look again.",
 	}
 	ErrPausedAnew = &PageError{
-		http.StatusConflict, "Too late", "It was resumed and paused again since you saw it. " +
+		http.StatusConflict, "Too late", "It was paused anew since you saw it. " +
 			"Nothing was changed. Go back, and look who has paused it.",
 	}
 	ErrHiddenBodies = &PageError{
