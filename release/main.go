@@ -27,7 +27,8 @@ func main() {
 	flag.StringVar(&version, "version", "",
 		"the `version`, such as v0.1.0 (default: the commit's tag)")
 	flag.StringVar(&commit, "commit", "HEAD", "the `commit` to build")
-	flag.StringVar(&out, "out", "", "the `directory` for the files, which must not exist; absolute if go run has -C")
+	flag.StringVar(&out, "out", "", "the `directory` for the files, which must "+
+		"not exist; absolute if go run has -C")
 	flag.StringVar(&chosen, "targets", strings.Join(targets(), ","),
 		"the `systems` and processors to build the command for")
 	flag.Parse()

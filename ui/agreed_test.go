@@ -21,7 +21,8 @@ func refusedNow(t *testing.T, h http.Handler, page, why string) {
 	}
 }
 
-// Nobody changes more than they were told: tasks that depend on others since are not taken with them.
+// Nobody changes more than they were told: tasks that depend on others since are not taken with
+// these.
 func TestChange_TakesNoMoreWithItThanWasSaid(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -97,8 +97,8 @@ func Of(
 	if stats.Copy != "" {
 		all = append(all, Notice{
 			Bad: true, Key: "copy",
-			What: show.Say("The database is a copy (" + display.Text(stats.Copy) + "): no task is " +
-				"handed out and no schedule fires until somebody runs stint adopt."),
+			What: show.Say("The database is a copy (" + display.Text(stats.Copy) + "): no task " +
+				"is handed out and no schedule fires until somebody runs stint adopt."),
 		})
 	}
 	if stats.PruningBehind > pruningLong {

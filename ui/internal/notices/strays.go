@@ -30,8 +30,8 @@ func OfCascades(cascades []ask.Cascade) (all []Notice) {
 			said = ": " + number + " was aborted since a task that it depends on was."
 		}
 		all = append(all, Notice{
-			Bad: true, Where: show.Link("task", "id", string(c.Example)), Key: "cascade " + c.Action,
-			What: show.Say(show.Action(c.Action), said),
+			Bad: true, Where: show.Link("task", "id", string(c.Example)),
+			Key: "cascade " + c.Action, What: show.Say(show.Action(c.Action), said),
 		})
 	}
 	return all
