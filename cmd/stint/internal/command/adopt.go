@@ -144,8 +144,9 @@ func (a *adoption) text(would string, now time.Time) string {
 			a.Environment)
 		return text.String()
 	}
+	ready := display.Count(a.Ready, "ready task")
 	fmt.Fprintf(&text, "stores %shand out %s%s, and %s when they are due and %s when their owners "+
-		"are gone", would, a.about, display.Count(a.Ready, "ready task"), display.Number(a.Scheduled),
+		"are gone", would, a.about, ready, display.Number(a.Scheduled),
 		display.Number(a.InProgress))
 	if a.Schedules > 0 {
 		fmt.Fprintf(&text, "; they %sfire %s, first %s, due %s", would,
