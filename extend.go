@@ -210,8 +210,12 @@ func (s *Store) setStatus(
 // One number does for all that an owner writes; another call draws a greater one. It is positive,
 // and below 2^53 until the year 2255, so that a number of JSON holds it. A task with the same ID
 // that is inserted later, and a database that is restored or replicated into a new schema, go on
-// with greater numbers. A failover that loses commits, or a crash with [Opportunistic], may draw
-// those numbers again that were drawn in the moments that are lost.
+// with greater numbers. Numbers whose commit is lost may be drawn again: by a failover that loses
+// commits, by a crash with [Opportunistic] or before the caller's transaction commits, and by a
+// backup that takes the database back. Before tasks are performed behind such a loss, let the
+// numbers begin behind all of these:
+//
+//	SELECT setval('stint.fences', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 //
 // If the token is not the one of the task's last owner, the error is [ErrInvalidToken], in a
 // [*TaskError], and nothing is drawn. The call may be repeated after any failure. In the caller's

@@ -69,7 +69,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 // [Store.RetryTasks] is under way, nor in a transaction that is stricter than READ COMMITTED, which
 // may overlook who asks. If ctx ends or the connection breaks, it returns the error and how many
 // tasks are certainly gone; the call may be repeated, and be made concurrently. In the caller's
-// transaction it is undone if that rolls back.
+// transaction it is undone if that rolls back, and other stores prune nothing until it ends.
 func (s *Store) Prune(ctx context.Context) (int64, error) {
 	const quiet = true // the retention may be for this once
 	pruned, _, err := prune.New(s.db, s.keep, quiet).All(ctx)

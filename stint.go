@@ -127,7 +127,7 @@ type Options struct {
 	// its lease expires or the process of its owner dies, unless that owner extends or returns it
 	// after all (R13). A try that was returned ends the row; one that was given back, as
 	// [Return.Release] says, does not count. A process that dies loses all tasks that it owns. The
-	// store that takes a task back goes by its own option, so give all stores the same: between 2
+	// store that takes a task back goes by its own option, so give all stores the same: between 3
 	// and 1,000, or [UnlimitedLosses]. Default: 3.
 	MaxLosses int
 
@@ -228,7 +228,10 @@ const UnlimitedLosses = -1
 
 const (
 	lossesDefault = 3
-	lossesMax     = 1000
+	// A worker prefetches tasks up to their second try: a loss of what it had not begun then ends
+	// no task.
+	lossesLeast = 3
+	lossesMax   = 1000
 
 	graceDefault        = 500 * time.Millisecond
 	pollIntervalDefault = time.Second
@@ -325,8 +328,8 @@ func (o Options) withDefaults() (Options, Retention, error) {
 	switch {
 	case o.Grace < 0 || o.Grace > leaseMax:
 		return refuse("Grace", "must be between 0 and ten years")
-	case o.MaxLosses != UnlimitedLosses && (o.MaxLosses < 2 || o.MaxLosses > lossesMax):
-		return refuse("MaxLosses", "must be between 2 and 1,000, or UnlimitedLosses")
+	case o.MaxLosses != UnlimitedLosses && (o.MaxLosses < lossesLeast || o.MaxLosses > lossesMax):
+		return refuse("MaxLosses", "must be between 3 and 1,000, or UnlimitedLosses")
 	case o.PollInterval < time.Millisecond:
 		return refuse("PollInterval", "must be at least a millisecond")
 	case o.Durability != Strict && o.Durability != Opportunistic:

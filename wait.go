@@ -300,8 +300,10 @@ type EndPage struct {
 // A page has 1,000 tasks at most, and about 4 MiB of results and texts. An end is told when no
 // transaction can commit an earlier one any more. So while a transaction is open that has ended a
 // task, such as one of [Store.WithTx], Ends tells nothing that ended since it began to;
-// [EndPage.Until] says how far it is behind. Otherwise it takes some milliseconds for tasks with
-// PostResult, and up to twice [Options.PollInterval] for others, of which nobody is notified.
+// [EndPage.Until] says how far it is behind. Prepared transactions of
+// that kind cannot be told apart: it tells nothing until there is none for a moment. Otherwise it
+// takes some milliseconds for tasks with PostResult, and up to twice [Options.PollInterval] for
+// others, of which nobody is notified.
 //
 // Ends tells what is in the store. If tasks that ended behind the cursor have been pruned, perhaps
 // of other actions, the error is [ErrEndsPruned]: begin with an empty cursor, and look after what

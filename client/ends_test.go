@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -38,4 +39,33 @@ func TestEnds_AreToldOverAService(t *testing.T) {
 	wantErr(t, "Exec", err, nil)
 	_, err = r.Ends(ctx, nil, page.Next, 0)
 	wantErr(t, "Ends", err, stint.ErrEndsPruned)
+}
+
+// A call gets on past the ends of other actions, however long it may wait, while a transaction
+// keeps later ones back.
+// Proves G332.
+func TestEnds_GetOnWhileATransactionIsOpen(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	ctx := t.Context()
+	wantErr(t, "InsertTasks", r.InsertTasks(ctx, []stint.Task{
+		{ID: "a", Action: "act"}, {ID: "b", Action: "other"}, {ID: "c", Action: "other"},
+	}), nil)
+	_, err := r.AbortTasks(ctx, []stint.TaskID{"b"}, "off")
+	wantErr(t, "AbortTasks", err, nil)
+	before, err := r.Ends(ctx, []string{"other"}, "", time.Hour)
+	if err != nil || len(before.Tasks) != 1 {
+		t.Fatalf("Ends = %+v, %v", before, err)
+	}
+	tx, err := r.pool.Begin(ctx)
+	wantErr(t, "Begin", err, nil)
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is to be kept
+	_, err = r.store.WithTx(tx).AbortTasks(ctx, []stint.TaskID{"a"}, "off")
+	wantErr(t, "AbortTasks", err, nil)
+	_, err = r.store.AbortTasks(ctx, []stint.TaskID{"c"}, "off")
+	wantErr(t, "AbortTasks", err, nil)
+	page, err := r.Ends(ctx, []string{"act"}, "", 0)
+	if err != nil || page.Next == "" || page.Until.Before(before.Tasks[0].FinishedAt) {
+		t.Errorf("Ends = %+v, %v, and has not come to %v", page, err, before.Tasks[0].FinishedAt)
+	}
 }

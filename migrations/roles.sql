@@ -92,7 +92,7 @@ GRANT SELECT (claim, part, actor, spans) ON stint.leases TO stint_producer; -- L
 
 -- To own, extend, return, hand on, end and prune.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.leases, stint.action_stats TO stint_worker;
-GRANT SELECT, INSERT, UPDATE ON stint.pruning TO stint_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON stint.pruning TO stint_worker; -- DELETE: version 1
 GRANT UPDATE ON stint.deadlines TO stint_worker;
 GRANT UPDATE, DELETE ON stint.finished TO stint_worker;
 GRANT DELETE ON stint.joined TO stint_worker;

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
@@ -17,12 +18,19 @@ func (a *asking) mayFollow(r *stintv1.GetEndsRequest) error {
 	return err
 }
 
+const (
+	// endsLookMax is how long a call may look in all likelihood besides its wait: the store gives
+	// those who are writing a second.
+	endsLookMax = 2 * time.Second
+	endsWaitMax = waitMax - endsLookMax
+)
+
 // GetEnds returns what has ended. The cursor of a caller who must not learn of some tasks is
 // sealed, since it may be the place of one of these.
 func (t *taskService) GetEnds(
 	ctx context.Context, r *stintv1.GetEndsRequest,
 ) (*stintv1.GetEndsResponse, error) {
-	wait, err := waitOf(r.GetWait(), waitMax)
+	wait, err := waitOf(r.GetWait(), endsWaitMax)
 	if err != nil {
 		return nil, err
 	}
@@ -33,15 +41,16 @@ func (t *taskService) GetEnds(
 			return nil, err
 		}
 	}
-	// The store waits no longer, so that its answer says how far it has come. It is given more
-	// time, to look, than it may wait.
-	wait = min(wait, waitMax)
+	// The store is given more time than it may wait: its answer says how far it has come.
+	wait = min(wait, endsWaitMax)
 	var page stint.EndPage
-	over, err := t.waiting(ctx, wait+briefWait, func(ctx context.Context) (err error) {
+	over, err := t.waiting(ctx, wait+endsLookMax, func(ctx context.Context) (err error) {
 		page, err = t.store.Ends(ctx, r.GetActions(), from, wait)
 		return err
 	})
 	switch {
+	case over && from == stint.EndsNow:
+		return nil, stint.ErrClosed // the client asks another service
 	case over: // the service drains, or the store is slow
 		return &stintv1.GetEndsResponse{Next: r.GetFrom()}, nil
 	case err != nil:

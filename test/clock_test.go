@@ -298,11 +298,15 @@ func TestMaintain_LeavesAloneWhatCallersChose(t *testing.T) {
 			|| (SELECT string_agg(deadline::text, ' ') FROM stint.deadlines)`)
 	}
 	was := instants()
+	exec(t, pool, "INSERT INTO stint.pruning (told_at, behind) VALUES (now() + interval '1 h', '0')")
 	fromTheFuture(t, pool, "tasks", "inserted_at")
 	fromTheFuture(t, pool, "action_stats", "asked_at")
 	wantErr(t, "Maintain", store.Maintain(ctx), nil)
 	if got := instants(); got != was {
 		t.Errorf("the tasks have the instants %s, want %s", got, was)
+	}
+	if yields[int](t, pool, "SELECT count(pruned_to) FROM stint.pruning") > 0 {
+		t.Error("tasks are said to be pruned, though none were")
 	}
 }
 

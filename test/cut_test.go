@@ -72,9 +72,12 @@ func TestVerbs_DoNothingIfARequestIsLostAndSucceedAgain(t *testing.T) {
 					return false // of the notifier, behind the call
 				}
 				seen++
-				cutThere = cutThere || seen == nth && verb.at(r)
-				done = done || seen < nth && verb.at(r)
-				return seen == nth
+				// On a connection that has prepared statements already, a call makes fewer
+				// requests: so the one that takes effect is lost when it is first seen.
+				lost := seen == nth || verb.at(r) && !cutThere
+				cutThere = cutThere || verb.at(r)
+				done = done || !lost && verb.at(r)
+				return lost
 			})
 			err := call(t.Context())
 			mutex.Lock()

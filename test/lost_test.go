@@ -211,6 +211,52 @@ func TestMaxLosses_AreForgottenWithTheTask(t *testing.T) {
 	if n := yields[int](t, pool, "SELECT count(*) FROM stint.losses"); n != 1 {
 		t.Errorf("the losses of %d tasks are kept, want those of one", n)
 	}
+	exec(t, pool, `INSERT INTO stint.losses (key, tries, losses)
+		SELECT key + 1e12, 1, 1 FROM generate_series(1, 2500) AS key`)
+	maintain(t, store)
+	if n := yields[int](t, pool, "SELECT count(*) FROM stint.losses"); n != 1 {
+		t.Errorf("the losses of %d tasks are kept after a pass, want those of one", n)
+	}
+}
+
+// Nobody is told that a task was lost that has ended otherwise since, even if the process that
+// retried it was of a release that forgets no losses; and a loss from the time when the clock was
+// ahead is mended with its end.
+func TestMaxLosses_AreToldOfTasksThatEndedByThem(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	for range 3 {
+		lose(t, store, pool)
+	}
+	fromTheFuture(t, pool, "losses", "ended_at")
+	fromTheFuture(t, pool, "finished", "finished_at")
+	maintain(t, store)
+	if yields[bool](t, pool, "SELECT bool_or(ended_at > now()) FROM stint.losses") {
+		t.Error("the task is to be lost in the future")
+	}
+	failed := func() int {
+		t.Helper()
+		problems, err := store.Problems(t.Context(), 10)
+		wantErr(t, "Problems", err, nil)
+		return len(problems.Failed)
+	}
+	if failed() != 1 {
+		t.Errorf("%d tasks failed, want one", failed())
+	}
+	exec(t, pool, "CREATE TABLE lost AS TABLE stint.losses")
+	retry(t, store, "a")
+	exec(t, pool, "INSERT INTO stint.losses SELECT * FROM lost")
+	lose(t, store, pool)
+	if yields[int](t, pool, "SELECT count(ended_at) FROM stint.losses") != 0 {
+		t.Error("the task that is ready has ended")
+	}
+	exec(t, pool, "UPDATE stint.losses SET ended_at = now()")
+	_, err := store.AbortTasks(t.Context(), []stint.TaskID{"a"}, "off")
+	wantErr(t, "AbortTasks", err, nil)
+	if failed() != 0 {
+		t.Error("the task failed, though somebody has aborted it")
+	}
 }
 
 // An option that nobody can mean is refused.
@@ -219,7 +265,7 @@ func TestMaxLosses_AreForgottenWithTheTask(t *testing.T) {
 func TestNew_RefusesMaxLossesOutOfRange(t *testing.T) {
 	t.Parallel()
 	_, pool := newStoreAndPool(t, stint.Options{})
-	for _, losses := range []int{-2, 1, 1001} {
+	for _, losses := range []int{-2, 1, 2, 1001} {
 		_, err := stint.New(pool, stint.Options{MaxLosses: losses})
 		var refused *stint.ArgumentError
 		if !errors.As(err, &refused) {

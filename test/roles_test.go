@@ -482,7 +482,8 @@ func TestRoles_HaveWhatTheirStatementsNeedAndNoMore(t *testing.T) {
 			WHERE grantee = $1 AND table_name NOT LIKE 'taskstore%'`, role)
 		for _, privilege := range privileges {
 			run("REVOKE " + privilege + " FROM " + role)
-			if !refused(likelyFirst(texts, names, privilege)) {
+			ofBefore := privilege == "DELETE ON stint.pruning" // see roles.sql
+			if !ofBefore && !refused(likelyFirst(texts, names, privilege)) {
 				t.Errorf("%s does not need %s", role, privilege)
 			}
 			run("GRANT " + privilege + " TO " + role)

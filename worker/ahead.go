@@ -36,7 +36,7 @@ func (g *slotGroup) extra(asks time.Duration) int {
 	return most - waiting
 }
 
-// lossesLeast is the default of stint.Options.MaxLosses: on an earlier try no task ends by a loss.
+// lossesLeast is the least stint.Options.MaxLosses: on an earlier try no task ends by a loss.
 const lossesLeast = 3
 
 // onLastTry reports whether a task ends, or may end, if its owner dies.

@@ -3589,7 +3589,7 @@ type GetEndsRequest struct {
 	Actions []string `protobuf:"bytes,1,rep,name=actions,proto3" json:"actions,omitempty"`
 	// The next of a page. Empty: before all ends that are still in the store; "now": behind them.
 	From string `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
-	// How long to wait if there are none. Default and most: 25 s. With 0s the call looks once.
+	// How long to wait if there are none. Default and most: 23 s.
 	Wait          *durationpb.Duration `protobuf:"bytes,3,opt,name=wait,proto3" json:"wait,omitempty"`
 	Text          bool                 `protobuf:"varint,4,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -114,7 +114,7 @@ func TestWorker_RefusesToKeepTooManyTries(t *testing.T) {
 		"--keep-tries=-1":       "invalid --keep-tries -1",
 		"--keep-tries-for=0":    "invalid --keep-tries-for 0",
 		"--keep-tries-for=soon": "must be an age",
-		"--max-losses=1":        "invalid --max-losses 1: must be 2 to 1000, or -1",
+		"--max-losses=2":        "invalid --max-losses 2: must be 3 to 1000, or -1",
 	} {
 		for _, verb := range [][]string{{"worker", "--dir", t.TempDir()}, serve} {
 			run(t, nil, "", append(verb, flag)...).wantExit(t, 2, want)

@@ -128,8 +128,6 @@ type Pruner struct {
 	spans int64
 	// freed are the predecessors of tasks that are gone.
 	freed []int64
-	// lost is the last task of whose losses it has looked whether they are to stay.
-	lost int64
 	// begun is when the walks last began with the oldest tasks. took is how long they have since
 	// looked at tasks that stay, until they came to the end, which ended says. told is when the
 	// others were last told how far pruning is behind. These times measure pauses of this process;
@@ -204,13 +202,19 @@ func (p *Pruner) Some(ctx context.Context) error {
 // finished tasks.
 func (p *Pruner) All(ctx context.Context) (pruned int64, done bool, err error) {
 	began := time.Now() //nolint:forbidigo // a pause of this process
-	steps := []pg.Step{{Name: "forget_asked"}, {Name: "forget_unattended"}, p.dropLosses()}
+	lost := int64(0)
+	steps := []pg.Step{{Name: "forget_asked"}, {Name: "forget_unattended"}, dropLosses(&lost)}
 	old := int64(0)
 	if p.keep.Changes != nil {
 		steps = append(steps, changes.Drop(*p.keep.Changes, &old))
 	}
 	if err := p.db.Run(ctx, steps...); err != nil {
 		return 0, false, err
+	}
+	for lost > 0 {
+		if err := p.db.Run(ctx, dropLosses(&lost)); err != nil {
+			return 0, false, err
+		}
 	}
 	for old > 0 {
 		if err := p.db.Run(ctx, steps[len(steps)-1]); err != nil {
@@ -258,18 +262,19 @@ func (p *Pruner) tell(ctx context.Context, behind time.Duration) error {
 	return p.db.Run(ctx, pg.Step{Name: "note_pruning", Args: []any{behind}})
 }
 
-// dropLosses deletes losses of tasks that are gone, of some tasks at each pass.
-func (p *Pruner) dropLosses() pg.Step {
-	after := p.lost
+// dropLosses deletes losses of tasks that are gone. It looks at some of them, and moves last to the
+// last one; to 0 if it has come to the end.
+func dropLosses(last *int64) pg.Step {
+	after := *last
 	return pg.Step{
 		Name: "drop_losses", Args: []any{after, keysMax},
 		Read: func(rows pgx.Rows) error {
 			var looked int64
-			var last *int64
-			p.lost = 0
-			_, err := pgx.ForEachRow(rows, []any{&looked, &last}, func() error {
+			var reached *int64
+			*last = 0
+			_, err := pgx.ForEachRow(rows, []any{&looked, &reached}, func() error {
 				if looked == keysMax {
-					p.lost = *last
+					*last = *reached
 				}
 				return nil
 			})

@@ -36,7 +36,7 @@ WITH RECURSIVE above (key, cause, finished_at) AS (
     FROM above
     WHERE above.cause NOT IN (0 /* completed */, 3 /* a predecessor */, 5 /* replaced */,
                               8 /* skipped */)
-    ORDER BY above.cause NOT IN (1 /* returned */, 2 /* tries */, 6 /* expired */),
+    ORDER BY above.cause NOT IN (1 /* returned */, 2 /* tries */, 6 /* expired */, 9 /* lost */),
              above.finished_at, above.key
     LIMIT 1
 ), unfinished AS MATERIALIZED (

@@ -158,7 +158,7 @@ WITH last AS MATERIALIZED (
     WHERE $5::integer > 0 AND task.again
     ON CONFLICT (key) DO UPDATE
     SET losses = CASE WHEN losses.tries = excluded.tries - 1 THEN losses.losses + 1 ELSE 1 END,
-        tries = excluded.tries
+        tries = excluded.tries, ended_at = NULL
 ), emptied AS (
     -- A lease goes when it holds nothing any more.
     DELETE FROM stint.leases

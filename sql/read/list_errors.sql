@@ -29,9 +29,12 @@ WITH said AS MATERIALIZED (
     (SELECT losses.key, finished.status, losses.ended_at
      FROM stint.losses
      CROSS JOIN LATERAL (
-         SELECT finished.status FROM stint.finished WHERE finished.lo = losses.key OFFSET 0
+         SELECT finished.status, finished.cause
+         FROM stint.finished
+         WHERE finished.lo = losses.key
+         OFFSET 0
      ) AS finished
-     WHERE losses.ended_at IS NOT NULL
+     WHERE losses.ended_at IS NOT NULL AND finished.cause = 9 /* lost */
      ORDER BY losses.ended_at DESC
      LIMIT $1::integer)
 ), line AS MATERIALIZED (

@@ -49,6 +49,9 @@ WITH slow AS MATERIALIZED (
         (SELECT losses.key, losses.key, losses.ended_at
          FROM stint.losses
          WHERE losses.ended_at IS NOT NULL
+           AND (SELECT finished.cause
+                FROM stint.finished
+                WHERE finished.lo = losses.key) = 9 /* lost */
          ORDER BY losses.ended_at DESC
          LIMIT $1::integer)
     ) AS finished

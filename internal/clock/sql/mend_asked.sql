@@ -18,7 +18,10 @@ WITH ahead AS MATERIALIZED (
 ), told AS (
     UPDATE stint.pruning
     SET told_at = least(pruning.told_at, statement_timestamp()),
-        pruned_to = least(pruning.pruned_to, statement_timestamp())
+        pruned_to = CASE
+            WHEN pruning.pruned_to > statement_timestamp() THEN statement_timestamp()
+            ELSE pruning.pruned_to
+        END
     WHERE greatest(pruning.told_at, pruning.pruned_to) > statement_timestamp() + interval '1 s'
     RETURNING pruning.single
 )

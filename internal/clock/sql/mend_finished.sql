@@ -27,6 +27,10 @@ WITH ahead AS MATERIALIZED (
     UPDATE stint.finished
     SET finished_at = clock_timestamp()
     WHERE finished.lo = ANY (ARRAY(SELECT ahead.lo FROM ahead))
+), lost AS (
+    UPDATE stint.losses
+    SET ended_at = clock_timestamp()
+    WHERE losses.key = ANY (ARRAY(SELECT ahead.lo FROM ahead)) AND losses.ended_at IS NOT NULL
 )
 SELECT count(*) AS rows, max(ahead.finished_at) - statement_timestamp() AS ahead
 FROM ahead

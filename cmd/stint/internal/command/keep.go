@@ -40,12 +40,12 @@ func (k *keepFlags) add(cmd *cobra.Command) {
 		"keep tries for this `age`, such as 90m, 36h, 7d, or "+forever+
 			", which is as long as the task")
 	flags.IntVar(&k.losses, "max-losses", 3, //nolint:mnd // as of stint.Options
-		"abort a task that `n` owners in a row have lost, 2 to 1000, or -1: never")
+		"abort a task that `n` owners in a row have lost, 3 to 1000, or -1: never")
 }
 
 // options are those of a store that keeps what the flags say.
 func (k *keepFlags) options() (stint.Options, error) {
-	const most = 1000
+	const least, most = 3, 1000
 	switch {
 	case k.tries < 0, k.tries > most:
 		return stint.Options{}, said(errInput, "invalid --keep-tries %d: must be 0 to %d", k.tries,
@@ -53,9 +53,9 @@ func (k *keepFlags) options() (stint.Options, error) {
 	case k.triesFor.retention == stint.KeepNone:
 		return stint.Options{}, said(errInput,
 			"invalid --keep-tries-for 0: to keep none, leave --keep-tries out")
-	case k.losses != stint.UnlimitedLosses && (k.losses < 2 || k.losses > most):
+	case k.losses != stint.UnlimitedLosses && (k.losses < least || k.losses > most):
 		return stint.Options{}, said(errInput,
-			"invalid --max-losses %d: must be 2 to %d, or -1 for any number", k.losses, most)
+			"invalid --max-losses %d: must be %d to %d, or -1 for any number", k.losses, least, most)
 	}
 	options := stint.Options{
 		Retention: stint.Retention{
