@@ -166,6 +166,9 @@ func isReason(w *truth, task *taskTruth, said []string) bool {
 	other := w.byID[said[1]]
 	return other != nil && slices.ContainsFunc(task.before, func(edge edgeTruth) bool {
 		ended := w.isFinal(other.key)
+		if task.state == stint.StateCompleted && task.isAny() {
+			return false // another predecessor let it start
+		}
 		return edge.after == other.key && (!ended && task.state == stint.StateBlocked ||
 			ended && w.isFinal(task.key) && !edge.isMet(task, other))
 	})
