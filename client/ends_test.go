@@ -59,7 +59,7 @@ func TestEnds_GetOnWhileATransactionIsOpen(t *testing.T) {
 	}
 	tx, err := r.pool.Begin(ctx)
 	wantErr(t, "Begin", err, nil)
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is to be kept
+	defer tx.Rollback(context.WithoutCancel(ctx))
 	_, err = r.store.WithTx(tx).AbortTasks(ctx, []stint.TaskID{"a"}, "off")
 	wantErr(t, "AbortTasks", err, nil)
 	_, err = r.store.AbortTasks(ctx, []stint.TaskID{"c"}, "off")

@@ -298,7 +298,8 @@ func TestMaintain_LeavesAloneWhatCallersChose(t *testing.T) {
 			|| (SELECT string_agg(deadline::text, ' ') FROM stint.deadlines)`)
 	}
 	was := instants()
-	exec(t, pool, "INSERT INTO stint.pruning (told_at, behind) VALUES (now() + interval '1 h', '0')")
+	exec(t, pool, `INSERT INTO stint.pruning (told_at, behind)
+		VALUES (now() + interval '1 h', '0')`)
 	fromTheFuture(t, pool, "tasks", "inserted_at")
 	fromTheFuture(t, pool, "action_stats", "asked_at")
 	wantErr(t, "Maintain", store.Maintain(ctx), nil)

@@ -55,7 +55,8 @@ func (k *keepFlags) options() (stint.Options, error) {
 			"invalid --keep-tries-for 0: to keep none, leave --keep-tries out")
 	case k.losses != stint.UnlimitedLosses && (k.losses < least || k.losses > most):
 		return stint.Options{}, said(errInput,
-			"invalid --max-losses %d: must be %d to %d, or -1 for any number", k.losses, least, most)
+			"invalid --max-losses %d: must be %d to %d, or -1 for any number", k.losses, least,
+			most)
 	}
 	options := stint.Options{
 		Retention: stint.Retention{
