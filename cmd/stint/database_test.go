@@ -149,6 +149,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"ls"},
 		{"show", "a"},
 		{"changes"},
+		{"ends"},
 		{"explain", "a"},
 		{"graph", "a"},
 		{"wait", "a"},

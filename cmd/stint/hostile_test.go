@@ -144,6 +144,7 @@ func hostileEnds() [][]string {
 		{"errors"},
 		{"retry", hostileText + "4", "--dry-run"},
 		{"changes"},
+		{"ends"}, {"ends", "--action", hostileText}, {"ends", "--from", hostileText},
 		{"changes", "--id", hostileText},
 		{"delete", hostileText + "2"},
 		{"top", "--once"},

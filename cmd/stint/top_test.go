@@ -273,16 +273,10 @@ func TestTop_GoesOnWhenTheDatabaseIsBack(t *testing.T) {
 	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "greet/world", Action: "greet"})
-	proxy := pgcut.New(t, db.pool)
-	config := proxy.Pool(t, 1).Config().ConnConfig
-	env := []string{fmt.Sprintf(
-		"STINT_DATABASE_URL=host=%s port=%d user=%s password='%s' dbname=%s sslmode=disable",
-		config.Host, config.Port, config.User, config.Password, config.Database)}
+	proxy, env := db.throughProxy(t)
 	x := startOnTerminal(t, env, "top", "--interval", "100ms")
 	x.waitFor(t, "greet")
-	proxy.Refuse(true)
-	db.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name = 'stint'`)
+	db.goAway(t, proxy)
 	x.waitFor(t, "database away")
 	x.waitFor(t, "greet") // as it was
 	db.insert(t, stint.Task{ID: "hail/moon", Action: "hail"})
@@ -290,6 +284,24 @@ func TestTop_GoesOnWhenTheDatabaseIsBack(t *testing.T) {
 	x.waitFor(t, "hail")
 	x.press(t, "q")
 	x.wantExit(t, 0)
+}
+
+// throughProxy returns an environment in which the command reaches the database through a proxy.
+func (d *database) throughProxy(t *testing.T) (proxy *pgcut.Proxy, env []string) {
+	t.Helper()
+	proxy = pgcut.New(t, d.pool)
+	config := proxy.Pool(t, 1).Config().ConnConfig
+	return proxy, []string{fmt.Sprintf(
+		"STINT_DATABASE_URL=host=%s port=%d user=%s password='%s' dbname=%s sslmode=disable",
+		config.Host, config.Port, config.User, config.Password, config.Database)}
+}
+
+// goAway ends the connections of commands, and lets no new ones in.
+func (d *database) goAway(t *testing.T, proxy *pgcut.Proxy) {
+	t.Helper()
+	proxy.Refuse(true)
+	d.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'stint'`)
 }
 
 // Proves G122.

@@ -10,6 +10,7 @@ import (
 // allVerbs are those that sub-commands need, of a store or of a client of a service.
 type allVerbs interface {
 	verbs.All
+	verbs.Follower
 	worker.Queue
 	Close(ctx context.Context) error
 }
