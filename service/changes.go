@@ -49,7 +49,7 @@ func (t *taskService) ListChanges(
 func (t *taskService) listHiddenChanges(
 	ctx context.Context, filter stint.ChangeFilter,
 ) (page stint.ChangePage, err error) {
-	if filter.After, err = t.seal.opened(ctx, filter.After); err != nil {
+	if filter.After, err = t.seal.opened(ctx, "after", filter.After); err != nil {
 		return page, err
 	}
 	by, id, most := callerOf(ctx).principal, string(filter.ID), filter.Limit

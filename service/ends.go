@@ -37,7 +37,7 @@ func (t *taskService) GetEnds(
 	from := stint.Cursor(r.GetFrom())
 	sealed := !callerOf(ctx).principal.MayAll(access.Read)
 	if sealed && from != stint.EndsNow {
-		if from, err = t.seal.opened(ctx, from); err != nil {
+		if from, err = t.seal.opened(ctx, "from", from); err != nil {
 			return nil, err
 		}
 	}

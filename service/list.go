@@ -31,7 +31,7 @@ func (s *Service) listHidden(ctx context.Context, filter stint.Filter) (stint.Ta
 	byID := !filter.NewestFirst &&
 		(filter.IDPrefix != "" || len(filter.States) == 0 && filter.Actor == "")
 	if !byID || isSealed(filter.After) { // else it is an ID
-		if filter.After, err = s.seal.opened(ctx, filter.After); err != nil {
+		if filter.After, err = s.seal.opened(ctx, "after", filter.After); err != nil {
 			return stint.TaskPage{}, err
 		}
 	}

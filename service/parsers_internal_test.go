@@ -27,7 +27,7 @@ func FuzzOpened(f *testing.F) {
 	f.Add(sealMark + "AAAA")
 	f.Fuzz(func(t *testing.T, text string) {
 		cursor := stint.Cursor(text)
-		switch opened, err := s.opened(ctx, cursor); {
+		switch opened, err := s.opened(ctx, "after", cursor); {
 		case err != nil || cursor == "":
 		case opened != "0/1/2/3":
 			t.Errorf("%q is opened as %q", text, opened)

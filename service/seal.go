@@ -99,8 +99,10 @@ func (s *seal) sealed(ctx context.Context, cursor stint.Cursor) (stint.Cursor, e
 
 func isSealed(cursor stint.Cursor) bool { return strings.HasPrefix(string(cursor), sealMark) }
 
-// opened undoes sealed. It refuses what the caller was not given.
-func (s *seal) opened(ctx context.Context, cursor stint.Cursor) (stint.Cursor, error) {
+// opened undoes sealed. It refuses an argument that the caller was not given.
+func (s *seal) opened(
+	ctx context.Context, argument string, cursor stint.Cursor,
+) (stint.Cursor, error) {
 	if cursor == "" {
 		return "", nil
 	}
@@ -111,18 +113,18 @@ func (s *seal) opened(ctx context.Context, cursor stint.Cursor) (stint.Cursor, e
 	text, marked := strings.CutPrefix(string(cursor), sealMark)
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if !marked || err != nil || len(data) < box.NonceSize() {
-		return "", errCursor()
+		return "", errCursor(argument)
 	}
 	plain, err := box.Open(nil, data[:box.NonceSize()], data[box.NonceSize():], whose)
 	if err != nil {
-		return "", errCursor()
+		return "", errCursor(argument)
 	}
 	return stint.Cursor(strings.TrimRight(string(plain), "\x00")), nil
 }
 
-func errCursor() error {
+func errCursor(argument string) error {
 	return &stint.ArgumentError{
-		Argument: "after", Index: -1, Err: stint.ErrInvalidArgument,
+		Argument: argument, Index: -1, Err: stint.ErrInvalidArgument,
 		Problem: "must be the next of a page that the caller was given",
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -98,7 +100,8 @@ func TestEnds_FollowUntilInterruptedAndWaitForTheDatabase(t *testing.T) {
 		if _, err := db.store.AbortTasks(t.Context(), []stint.TaskID{id}, ""); err != nil {
 			t.Fatal(err)
 		}
-		if ids, next := endedIDs(t, output, 2); len(ids) != 1 || ids[0] != string(id) || next == "" {
+		ids, next := endedIDs(t, output, 2)
+		if len(ids) != 1 || ids[0] != string(id) || next == "" {
 			t.Errorf("it told %q, and then %q", ids, next)
 		}
 		if id == "a" {
@@ -117,4 +120,76 @@ func TestEnds_FollowUntilInterruptedAndWaitForTheDatabase(t *testing.T) {
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
 		t.Errorf("interrupted it ends with %v", err)
 	}
+}
+
+// A stream of events has the ends of tasks that its caller may read, and goes on behind the last
+// ID that he has got; whoever may not ask is told so before it begins.
+//
+// Proves G332.
+func TestServe_StreamsWhatEnds(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db, dir := newDatabase(t), t.TempDir()
+	tokens, grants := filepath.Join(dir, "tokens"), filepath.Join(dir, "grants")
+	write(t, grants, `mailer: [{verbs: [read], actions: [mail], ids: ["*"]}]`)
+	token := db.newToken(t, tokens, "mailer")
+	s := db.serve(t, "--tokens", tokens, "--grants", grants)
+	s.wantCall(t, 401, "needs a token", get, "/ends", "")
+	s.token = token
+	s.wantCall(t, 403, "may not list", get, "/ends?actions=scan", "")
+	s.wantCall(t, 400, "parameters", get, "/ends?action=mail", "")
+	s.wantCall(t, 400, "from: must be", get, "/ends?from=nowhere", "")
+	s.wantCall(t, 405, "GET", post, "/ends", "")
+	db.insert(t, stint.Task{ID: "scan/1", Action: "scan"}, stint.Task{ID: "mail/1", Action: "mail"},
+		stint.Task{ID: "mail/2", Action: "mail"})
+	last := ""
+	for _, id := range []stint.TaskID{"mail/1", "mail/2"} {
+		events := s.stream(t, "/ends?actions=mail", last)
+		for _, id := range []stint.TaskID{"scan/1", id} {
+			if _, err := db.store.AbortTasks(t.Context(), []stint.TaskID{id}, "off"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told := 0
+		for (told == 0 || last == "") && events.Scan() {
+			name, value, _ := strings.Cut(events.Text(), ": ")
+			switch {
+			case name == "id" && told > 0:
+				last = value
+			case name == "data":
+				told++
+				if last = ""; !strings.Contains(value, string(id)) {
+					t.Errorf("behind %q it told %s", last, value)
+				}
+			case name != "" && name != "id":
+				t.Errorf("it told %s", events.Text())
+			}
+		}
+		if told != 1 || last == "" {
+			t.Errorf("it told %d ends, and then %q", told, last)
+		}
+	}
+	s.stop(t)
+}
+
+// stream asks for events behind the last one, and returns their lines.
+func (s *server) stream(t *testing.T, path, last string) *bufio.Scanner {
+	t.Helper()
+	request, err := http.NewRequestWithContext(testContext(t), get, s.address+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.token)
+	if last != "" {
+		request.Header.Set("Last-Event-ID", last)
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { answer.Body.Close() })
+	if got := answer.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("the answer is %s, %q", answer.Status, got)
+	}
+	return bufio.NewScanner(answer.Body)
 }

@@ -20,8 +20,8 @@ func (p *program) endsCommand() *cobra.Command {
 		Use:        "ends",
 		SuggestFor: []string{"tail", "events", "finished"},
 		Short:      "List or follow the ends of tasks, in their order",
-		Long: `List the tasks that completed, were aborted or were skipped, in the order of their ends, as
-far as they are kept. With --follow, go on with those that end from now on, until
+		Long: `List the tasks that completed, were aborted or were skipped, in the order of their
+ends, as far as they are kept. With --follow, go on with those that end from now on, until
 interrupted; while the database cannot be reached, wait for it. A task that ended while
 another transaction was open that ends tasks is listed when that is over.
 

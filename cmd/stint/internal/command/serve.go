@@ -58,6 +58,7 @@ stand before one database; when one stops or dies, workers go on with another.
   /stint.v1.TaskService/...    insert tasks, wait for them, look at them, control them
   /stint.v1.WorkerService/...  own tasks and return them
   /openapi.json                all of these, described
+  /ends?actions=ACTION         tasks that have ended, as server-sent events
   /groups /task /tasks /group /update /claim   the task store (package taskstore)
   /ui/                         pages for a browser (see: stint help ui); where the service asks who
                                calls, the password is the token, and the user any

@@ -24,7 +24,7 @@ func routes(
 	registry.MustRegister(collectors...)
 	metrics := of.Guard(access.Metrics, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	stored := of.Guard(access.TaskStore, taskstore.Handler(groups))
-	described := openapi.Handler()
+	described, ends := openapi.Handler(), of.EndEvents()
 	// No ServeMux: it redirects paths that have two slashes in a row, as names of groups may.
 	all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
@@ -34,6 +34,8 @@ func routes(
 			probes.ServeHTTP(w, r)
 		case isUIPath(path):
 			pages.ServeHTTP(w, r)
+		case path == "/ends":
+			ends.ServeHTTP(w, r)
 		case path == "/openapi.json":
 			described.ServeHTTP(w, r)
 		case path == "/metrics":
