@@ -26,9 +26,35 @@ type orderJudge struct {
 	// ends counts, for each task of each key, the calls that may have ended it.
 	ends [randomKeys][randomTasks]int
 	// owners are those who perform a task of each key, by the task, unless it may have ended.
-	owners   [randomKeys]map[int]stint.Token
-	wrong    []string
+	owners   [randomKeys]map[int]stint.OwnedTask
+	last     [randomKeys][randomTasks]stint.OwnedTask // the fetches on the last try
+	doubts   []orderDoubt
 	finished int
+}
+
+// An orderDoubt is a fetch that should not have been, unless an earlier one, on the last try, of
+// which its caller came to know later, had expired by then.
+type orderDoubt struct {
+	what           string
+	key, n         int // of the earlier one
+	earlier, later stint.OwnedTask
+}
+
+// orderLease is the lease of all fetches.
+const orderLease = 30 * time.Millisecond
+
+func (j *orderJudge) wrong() (wrong []string) {
+	for _, doubt := range j.doubts {
+		earlier := doubt.earlier
+		if earlier.ID == "" {
+			earlier = j.last[doubt.key][doubt.n]
+		}
+		began := doubt.later.LeaseUntil.Add(-orderLease)
+		if earlier.ID == "" || earlier.Try != earlier.MaxTries || earlier.LeaseUntil.After(began) {
+			wrong = append(wrong, doubt.what)
+		}
+	}
+	return wrong
 }
 
 func randomID(key, n int) stint.TaskID { return stint.TaskID(fmt.Sprintf("%d/%d", key, n)) }
@@ -45,20 +71,27 @@ func (j *orderJudge) begin(task stint.OwnedTask) {
 	key, n := placeOf(task.ID)
 	for before := range n {
 		if j.ends[key][before] == 0 {
-			j.wrong = append(j.wrong, fmt.Sprintf("%s began ahead of %d", task.ID, before))
+			j.doubts = append(j.doubts, orderDoubt{
+				what: fmt.Sprintf("%s began ahead of %d", task.ID, before),
+				key:  key, n: before, later: task,
+			})
 		}
 	}
-	for other := range j.owners[key] {
+	for other, owned := range j.owners[key] {
 		if other != n && j.ends[key][other] == 0 {
-			j.wrong = append(j.wrong, fmt.Sprintf("%s began beside %d", task.ID, other))
+			j.doubts = append(j.doubts, orderDoubt{
+				what:    fmt.Sprintf("%s began beside %d", task.ID, other),
+				earlier: task, later: owned,
+			})
 		}
 	}
 	if j.owners[key] == nil {
-		j.owners[key] = map[int]stint.Token{}
+		j.owners[key] = map[int]stint.OwnedTask{}
 	}
-	j.owners[key][n] = task.Token
+	j.owners[key][n] = task
 	if task.Try == task.MaxTries { // its end may be that of the lease
 		j.ends[key][n]++
+		j.last[key][n] = task
 	}
 }
 
@@ -90,9 +123,8 @@ func (j *orderJudge) done() bool {
 
 // perform owns tasks, and does with each what owners do: ends it, fails, gives it back, or dies.
 func (j *orderJudge) perform(ctx context.Context, store *stint.Store, r *rand.Rand) error {
-	const lease = 30 * time.Millisecond
 	actor := stint.ActorID(fmt.Sprint("actor ", r.IntN(3)))
-	owned, err := store.OwnTasks(ctx, actor, 1+r.IntN(4), []string{"act"}, lease)
+	owned, err := store.OwnTasks(ctx, actor, 1+r.IntN(4), []string{"act"}, orderLease)
 	if err != nil {
 		return err
 	}
@@ -284,7 +316,7 @@ func playInOrder(t *testing.T, seed uint64) {
 	play(200, func() bool { return !judge.done() || left() > randomTasks },
 		func(r *rand.Rand) error { return judge.disturb(t.Context(), stores[1], pool, r) })
 	parts.Wait()
-	for _, wrong := range judge.wrong {
+	for _, wrong := range judge.wrong() {
 		t.Error(wrong)
 	}
 }
