@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 )
@@ -37,6 +38,8 @@ func (s *Service) EndEvents() http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
+		// Of HTTP/1.1, the deadline is the connection's, which another request may use.
+		defer func() { _ = stream.control.SetWriteDeadline(time.Time{}) }()
 		for more := true; more && s.draining.Err() == nil; {
 			more = stream.next(r)
 		}
