@@ -108,8 +108,8 @@ func newLogs(logger *slog.Logger) logs {
 }
 
 // Failed reports whether background work has failed, and logs the failure if it is time to. It logs
-// no error that comes from the closing of the DB, nor that it leads to a copy, of which the DB has a
-// log of its own.
+// no error that comes from the closing of the DB, nor that it leads to a copy, which has a log of
+// its own.
 func Failed(ctx context.Context, outages *outage.Log, err error) bool {
 	switch {
 	case err == nil:
