@@ -173,7 +173,7 @@ func newShell(t *testing.T, d *database) *shell {
 // begin; those that ask somebody, or draw; and those that work on the schema itself.
 var (
 	goesOn = regexp.MustCompile(
-		`^stint (worker|serve|ui|demo|top|submit (.* )?--wait|check --follow)\b`)
+		`^stint (worker|serve|ui|demo|top|submit (.* )?--wait|(check|ends) (.* )?--follow)\b`)
 	atScreen = regexp.MustCompile(
 		`^stint (top|delete --|retry --|abort --|migrate .*--down|prune|import)`)
 	ofSchema = regexp.MustCompile(`^stint (migrate|import)\b|stint migrate`)
@@ -184,7 +184,8 @@ var (
 var excused = []string{
 	"fsync is off", "address already in use", "there is no token", "no such token",
 	"--tls-cert", "no jobs", "has no", "does not exist", "no tables of",
-	"There are no", "there are no", "/etc/enq/worker.d: no such file", "which needs wal_level",
+	"There are no", "there are no", "there is nothing to adopt",
+	"/etc/enq/worker.d: no such file", "which needs wal_level",
 }
 
 // run runs a command line. One that goes on is stopped after a while, and has not failed before.

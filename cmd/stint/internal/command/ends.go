@@ -56,6 +56,7 @@ type endings struct {
 	actions []string
 	place   stint.Cursor
 	follow  bool
+	listed  bool      // the place is one that the store has named
 	away    bool      // the database could not be reached when last asked
 	told    time.Time // how far the place was when it was last printed
 }
@@ -70,7 +71,7 @@ func (p *program) ends(ctx context.Context, e *endings) error {
 			p.warn(unknownActions(ctx, db, false, e.actions...))
 		}
 		err = e.list(ctx, db, began)
-		if e.place != "" && !p.json {
+		if e.listed && e.place != "" && !p.json {
 			fmt.Fprintf(p.stderr, "go on: --from %s\n", e.place)
 		}
 		return err
@@ -105,7 +106,7 @@ func (e *endings) list(ctx context.Context, db *database, until time.Time) error
 			fmt.Fprintln(e.stderr, "it is back")
 		}
 		stays := page.Next == e.place
-		e.away, e.place = false, page.Next
+		e.away, e.listed, e.place = false, true, page.Next
 		if err := e.print(&page); err != nil {
 			return err
 		}
