@@ -41,29 +41,34 @@ func within(dir, prefix string) (files []file, err error) {
 	return files, err
 }
 
-// writeTar writes an archive that depends on the names, the texts and the time only.
+// writeTar writes a packed archive that depends on the names, the texts and the time only.
 func writeTar(path string, when time.Time, files []file) error {
 	return create(path, func(w io.Writer) error {
 		packed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 		if err != nil {
 			return err
 		}
-		archive := tar.NewWriter(packed)
-		for _, f := range files {
-			info, err := os.Stat(f.from)
-			if err != nil {
-				return err
-			}
-			err = archive.WriteHeader(&tar.Header{
-				Typeflag: tar.TypeReg, Name: f.name, Size: info.Size(), Mode: f.mode(),
-				ModTime: when, Format: tar.FormatUSTAR,
-			})
-			if err := cmp.Or(err, copyFile(archive, f.from)); err != nil {
-				return err
-			}
-		}
-		return cmp.Or(archive.Close(), packed.Close())
+		return cmp.Or(writeFiles(packed, when, files), packed.Close())
 	})
+}
+
+// writeFiles writes an archive that is not packed.
+func writeFiles(w io.Writer, when time.Time, files []file) error {
+	archive := tar.NewWriter(w)
+	for _, f := range files {
+		info, err := os.Stat(f.from)
+		if err != nil {
+			return err
+		}
+		err = archive.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeReg, Name: f.name, Size: info.Size(), Mode: f.mode(),
+			ModTime: when, Format: tar.FormatUSTAR,
+		})
+		if err := cmp.Or(err, copyFile(archive, f.from)); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
 }
 
 // writeZip is writeTar for systems that have no tar.

@@ -43,6 +43,7 @@ func main() {
 // A release is one that is being made.
 type release struct {
 	version string    // without the v
+	commit  string    // its hash
 	time    time.Time // of the commit, and of all files
 	source  string    // a clone of the commit
 	work    string    // for what is no file of the release
@@ -88,6 +89,7 @@ func run(
 		{"archives", r.archives},
 		{"lists of modules", r.modules},
 		{"Debian packages", r.debian},
+		{"image", r.image},
 		{"Python", r.python},
 		{"npm", r.npm},
 		{"checksums", r.checksums},
@@ -117,7 +119,7 @@ func open(ctx context.Context, version, commit, work string) (*release, error) {
 	if !regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9a-z.]+)?$`).MatchString(version) {
 		return nil, fmt.Errorf("invalid version %q: must be like v0.1.0 or v0.1.0-rc.1", version)
 	}
-	r.version = version[1:]
+	r.version, r.commit = version[1:], at
 	root, err := r.output(ctx, ".", "git", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, err
