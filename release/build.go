@@ -70,6 +70,7 @@ func (r *release) archives(context.Context) error {
 		files := []file{
 			{name: t.name(), from: r.binary(t), executable: true},
 			{name: "LICENSE", from: filepath.Join(r.source, "LICENSE")},
+			{name: "NOTICE.txt", from: r.noticed()},
 			{name: "README.md", from: filepath.Join(r.source, "README.md")},
 		}
 		described, err := within(r.described(), "")

@@ -35,7 +35,8 @@ func (r *release) debianFor(ctx context.Context, t target, version string) error
 	if err != nil {
 		return err
 	}
-	files = append(append(files, completions...), file{name: "stint", from: r.binary(t)})
+	files = append(append(files, completions...), file{name: "stint", from: r.binary(t)},
+		file{name: "NOTICE.txt", from: r.noticed()})
 	for _, f := range files {
 		if err := link(f.from, filepath.Join(dir, f.name)); err != nil {
 			return err

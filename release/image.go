@@ -81,6 +81,7 @@ func (r *release) imageFor(t target) (v1.Image, error) {
 	packed := filepath.Join(dir, t.processor+".tar.gz")
 	err = writeTar(packed, r.time, []file{
 		{name: "LICENSE", from: filepath.Join(r.source, "LICENSE")},
+		{name: "NOTICE.txt", from: r.noticed()},
 		{name: "etc/passwd", from: passwd},
 		{name: "etc/ssl/certs/ca-certificates.crt", from: roots},
 		{name: "stint", from: r.binary(t), executable: true},

@@ -113,6 +113,9 @@ func TestImage_HasTheCommandForAnOrdinaryUser(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if err := os.WriteFile(r.noticed(), []byte("of others"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if err := r.image(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +127,7 @@ func TestImage_HasTheCommandForAnOrdinaryUser(t *testing.T) {
 		for processor, image := range images {
 			checkConfig(t, image, processor, r.version)
 			files := filesOf(t, image)
-			if len(files) != 4 || files["stint"] != "for "+processor ||
+			if len(files) != 5 || files["stint"] != "for "+processor ||
 				!strings.Contains(files["etc/passwd"], imageUser) ||
 				!strings.Contains(files["LICENSE"], "Apache License") {
 				t.Errorf("the image for %s has %q", processor, files)

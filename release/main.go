@@ -86,6 +86,7 @@ func run(
 	}{
 		{"binaries", r.binaries},
 		{"man pages and completions", r.manual},
+		{"licences", r.notices},
 		{"archives", r.archives},
 		{"lists of modules", r.modules},
 		{"Debian packages", r.debian},

@@ -147,6 +147,24 @@ func TestBinaries_NeedNothingElse(t *testing.T) {
 	}
 }
 
+// Licences want to be with each copy of what they are for.
+func TestArchives_HaveTheLicencesOfOthers(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	command(t, root, "tar", "--strip-components=1", "-xzf", one(t, "stint_*_linux_amd64.tar.gz"))
+	text, err := os.ReadFile(filepath.Join(root, "NOTICE.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\n== Go: LICENSE\n", "\n== github.com/jackc/pgx/v5 v5.", "Copyright (c) 2013-",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("NOTICE.txt lacks %q", want)
+		}
+	}
+}
+
 func TestModules_AreListedWithTheirVersions(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(one(t, "stint_*_linux_amd64.cdx.json"))
