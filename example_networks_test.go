@@ -467,3 +467,18 @@ func ExampleStore_AnswerTasks() {
 	// task has finished: "order/7/approve"
 	// order/7/ship
 }
+
+func ExampleStore_Minutes() {
+	ctx := context.Background()
+	store, drop := exampleStore(stint.Task{ID: "copy", Action: "copy"})
+	defer drop()
+
+	if err := store.Maintain(ctx); err != nil { // otherwise in the background
+		panic(err)
+	}
+	minutes, err := store.Minutes(ctx, "copy")
+	for _, m := range minutes[:1] {
+		fmt.Println(m.Completed, "completed,", m.Failed, "failed,", m.Ready, "ready", err)
+	}
+	// Output: 0 completed, 0 failed, 1 ready <nil>
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint/internal/clock"
+	"github.com/stint-tasks/stint/internal/counts"
 	"github.com/stint-tasks/stint/internal/duty"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/pg"
@@ -28,7 +29,7 @@ const (
 // whose time has come (R14), hands on the tasks of expired leases and of processes that are gone
 // (R15), aborts tasks that have no tries left (R13), whose Deadline has passed (R6), or that only
 // aborted tasks need ([Task.FailFast]), inserts the tasks of schedules that are due, and prunes
-// finished tasks past their retention (R18). It puts right what a server's clock has left in the
+// finished tasks past their retention (R18), and notes what [Store.Minutes] tells. It puts right what a server's clock has left in the
 // tables that was ahead for a while.
 //
 // A store does this in the background unless [Options.Maintenance] says otherwise, so few callers
@@ -107,7 +108,7 @@ func (s *Store) upkeeps() []upkeep {
 		return err
 	}
 	kept := func(found duty.Found) *time.Duration { return duty.Now(found.Kept) }
-	return []upkeep{
+	all := []upkeep{
 		{mender.All, duty.Duty{
 			Name: "clock", Work: "put right what a clock that was ahead has left",
 			Every: sweepEvery, Do: mender.Some,
@@ -147,6 +148,13 @@ func (s *Store) upkeeps() []upkeep {
 			In: func(found duty.Found) *time.Duration { return found.Schedule }, Do: fire,
 		}},
 	}
+	if s.withoutMinutes { // others do not rely on it
+		return all
+	}
+	return append(all, upkeep{s.noteMinute, duty.Duty{
+		Name: "minutes", Work: "note what happens in each minute", Every: counts.MinutesEvery,
+		Do: s.noteMinute,
+	}})
 }
 
 // sweep drops leases without a deadline whose tasks have all been returned.

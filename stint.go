@@ -29,8 +29,8 @@
 //   - for tasks that change: ReplaceTasks, Debounce, DeleteTasks, RetryTasks;
 //   - for owners: SetStatus, Fence, HoldOwnership, Inputs, RecordStep, Steps, OwnershipContext;
 //   - for processes: RegisterActor;
-//   - for looking at tasks: Stats, Explain, Graph, Problems, History, ListActors, ListChanges,
-//     Ends;
+//   - for looking at tasks: Stats, Minutes, Explain, Graph, Problems, History, ListActors,
+//     ListChanges, Ends;
 //   - for operators: Maintain, Prune, Check, and the function Adopt;
 //   - for schedules: PutSchedules, EnsureSchedules, ListSchedules and others of that name;
 //   - for limits: SetLimits, ListLimits, SetWeights, Pause, Resume, PauseKeys, ResumeKeys;
@@ -121,6 +121,10 @@ type Options struct {
 
 	// History says which ended tries of tasks are kept, for [Store.History].
 	History HistoryOptions
+
+	// WithoutMinutes keeps the store, where it maintains, from noting what happens in each minute,
+	// for [Store.Minutes].
+	WithoutMinutes bool
 
 	// MaxLosses is how many owners in a row may lose a task. The last loss aborts it with
 	// [CauseLost], however many tries are left: it seems to kill who performs it. A task is lost if
@@ -278,7 +282,8 @@ func New(pool *pgxpool.Pool, opts Options) (*Store, error) {
 		fetchBytes: bodies.MostDefault, pieceBytes: bodies.PieceDefault, headers: opts.Headers,
 		maxLosses: max(opts.MaxLosses, 0),
 		keep:      keep.toEngine(), triesKept: opts.History.Tries, triesAge: opts.History.Age,
-		poll: opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
+		withoutMinutes: opts.WithoutMinutes,
+		poll:           opts.PollInterval, logger: opts.Logger, logs: newFailureLogs(opts.Logger),
 		goingOn: make(chan struct{}, 1), givenUp: make(chan struct{}),
 	}}
 	store.stats = counts.NewNotes(db)

@@ -59,9 +59,11 @@ type core struct {
 	// triesKept is how many ended tries of a task are kept, and triesAge for how long.
 	triesKept int
 	triesAge  time.Duration
-	poll      time.Duration
-	logger    *slog.Logger
-	logs      failureLogs
+	// withoutMinutes keeps it from noting what happens in each minute.
+	withoutMinutes bool
+	poll           time.Duration
+	logger         *slog.Logger
+	logs           failureLogs
 	// owning starts the maintenance that begins with the first tasks that are owned.
 	owning func()
 	// session is nil if the store polls only.

@@ -132,6 +132,7 @@ GRANT DELETE ON stint.changes, stint.changed_tasks TO stint_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.calls TO stint_producer, stint_worker;
 -- Whoever hands out or maintains looks whether this is a copy, and says where the tasks belong.
 GRANT SELECT, INSERT ON stint.origin TO stint_worker;
+GRANT SELECT, INSERT, DELETE ON stint.minutes TO stint_worker; -- what happens by the minute
 -- And to abort what nothing needs any more.
 GRANT SELECT, INSERT, UPDATE, DELETE ON stint.fail_fast TO stint_worker;
 
@@ -142,7 +143,7 @@ GRANT SELECT
        stint.action_stats, stint.sessions, stint.actors, stint.pruning, stint.limits,
        stint.limited_keys, stint.slots, stint.turns, stint.key_rates, stint.schedules,
        stint.steps, stint.tries, stint.losses, stint.changes, stint.changed_tasks, stint.calls,
-       stint.origin
+       stint.origin, stint.minutes
     TO stint_monitor;
 
 -- The task store of the package taskstore. An update of tasks may add, delete and lock them, so

@@ -491,7 +491,7 @@ func rowsOf(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
 	tables := yields[[]string](t, pool, `SELECT array_agg(relname::text ORDER BY relname)
 		FROM pg_class WHERE relnamespace = 'stint'::regnamespace AND relkind = 'r'
-		AND relname NOT IN ('sessions', 'actors', 'action_stats', 'origin')`)
+		AND relname NOT IN ('sessions', 'actors', 'action_stats', 'origin', 'minutes')`)
 	var all []string
 	for _, table := range tables {
 		rows := yields[[]string](t, pool, fmt.Sprintf(`

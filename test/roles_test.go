@@ -50,7 +50,8 @@ var (
 		"limited_actions",
 		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",
 		"list_changes", "list_errors", "list_limited_keys", "task_changes",
-		"list_limits", "list_newest", "list_owned", "list_problems", "list_queue", "list_ready",
+		"list_limits", "list_minutes", "list_newest", "list_owned", "list_problems", "list_queue",
+		"list_ready",
 		"list_scheduled", "list_schedules", "list_tasks", "list_tries", "list_unwatched",
 		"pruning_behind", "read_origin",
 		"sample_tasks",
@@ -274,6 +275,9 @@ func watchesTasks(t *testing.T, store *stint.Store, id stint.TaskID) {
 	}
 	if _, err := store.Stats(ctx); err != nil {
 		t.Errorf("Stats = %v", err)
+	}
+	if _, err := store.Minutes(ctx, ""); err != nil {
+		t.Errorf("Minutes = %v", err)
 	}
 	if _, err := store.ListActors(ctx); err != nil {
 		t.Errorf("ListActors = %v", err)

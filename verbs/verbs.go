@@ -82,6 +82,11 @@ type Auditor interface {
 	ListChanges(ctx context.Context, filter stint.ChangeFilter) (stint.ChangePage, error)
 }
 
+// A Recorder tells what has happened by the minute.
+type Recorder interface {
+	Minutes(ctx context.Context, action string) ([]stint.Minute, error)
+}
+
 // A Limiter limits and pauses actions and keys.
 type Limiter interface {
 	SetLimits(ctx context.Context, action string, limits stint.Limits) error
@@ -117,6 +122,7 @@ type All interface {
 }
 
 var (
-	_ All     = (*stint.Store)(nil)
-	_ Changer = (*stint.DryRun)(nil)
+	_ All      = (*stint.Store)(nil)
+	_ Recorder = (*stint.Store)(nil)
+	_ Changer  = (*stint.DryRun)(nil)
 )

@@ -203,7 +203,12 @@ func (p *Pruner) Some(ctx context.Context) error {
 func (p *Pruner) All(ctx context.Context) (pruned int64, done bool, err error) {
 	began := time.Now() //nolint:forbidigo // a pause of this process
 	lost := int64(0)
-	steps := []pg.Step{{Name: "forget_asked"}, {Name: "forget_unattended"}, dropLosses(&lost)}
+	steps := []pg.Step{
+		{Name: "forget_asked"},
+		{Name: "forget_minutes"},
+		{Name: "forget_unattended"},
+		dropLosses(&lost),
+	}
 	old := int64(0)
 	if p.keep.Changes != nil {
 		steps = append(steps, changes.Drop(*p.keep.Changes, &old))

@@ -1,6 +1,6 @@
 -- Limits of actions and of their keys, which the statements that hand out obey, schedules, steps,
--- the history of tries, losses, tasks that fail fast, who has changed what, and calls that are
--- repeated.
+-- the history of tries, losses, tasks that fail fast, who has changed what, calls that are
+-- repeated, and what has happened in each minute.
 -- limits.md, schedules.md, steps.md, history.md and changes.md in docs/guides describe them.
 
 -- Nothing here rewrites a table, or reads all of tasks, since others wait meanwhile: columns are
@@ -302,6 +302,31 @@ CREATE TABLE {{.schema}}.calls (
 );
 CREATE INDEX calls_order ON {{.schema}}.calls (answered_at);
 
+-- What has happened in each minute of the last day, from since until until, of an action, and of all
+-- together in the row whose action is empty. tries and retries are null where they are not known;
+-- all_tries and all_retries are what action_stats held at the end, for the next row. completed and
+-- failed are tasks that have ended, ready those that waited at the end. median and p95 are of the
+-- times from insertion to completion. Rows are never updated; whoever prunes deletes old ones.
+CREATE TABLE {{.schema}}.minutes (
+    minute      timestamptz NOT NULL,
+    since       timestamptz NOT NULL,
+    until       timestamptz NOT NULL,
+    all_tries   bigint      NOT NULL,
+    all_retries bigint      NOT NULL,
+    tries       bigint,
+    retries     bigint,
+    completed   bigint      NOT NULL,
+    failed      bigint      NOT NULL,
+    ready       bigint      NOT NULL,
+    oldest      interval,
+    median      interval,
+    p95         interval,
+    estimated   boolean     NOT NULL,
+    action      text        COLLATE "C" NOT NULL,
+
+    CONSTRAINT minutes_pkey PRIMARY KEY (minute, action)
+);
+
 -- Where the tasks belong, by which a copy is told from the original
 -- (docs/design/adr/0040-a-copy-never-acts.md). Stores write rows here, each in a transaction of its
 -- own, and never update them: written_by is the transaction that wrote the row, which is its xmin
@@ -426,6 +451,8 @@ ALTER TABLE {{.schema}}.changed_tasks SET (autovacuum_vacuum_scale_factor = 0.05
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.calls SET (autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.minutes SET (autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 ---- create above / drop below ----
 
@@ -455,7 +482,7 @@ DELETE FROM {{.schema}}.pruning WHERE behind IS NULL;
 ALTER TABLE {{.schema}}.pruning DROP COLUMN pruned_to, ALTER behind SET NOT NULL;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.origin, {{.schema}}.calls, {{.schema}}.changed_tasks, {{.schema}}.changes,
+DROP TABLE {{.schema}}.origin, {{.schema}}.minutes, {{.schema}}.calls, {{.schema}}.changed_tasks, {{.schema}}.changes,
     {{.schema}}.fail_fast, {{.schema}}.losses, {{.schema}}.tries,
     {{.schema}}.answer_keys, {{.schema}}.steps,
     {{.schema}}.schedules,

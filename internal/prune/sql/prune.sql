@@ -4,6 +4,20 @@
 DELETE FROM stint.action_stats
 WHERE action_stats.asked_at < statement_timestamp() - interval '7 days'
 
+-- name: forget_minutes
+--
+-- Deletes what was noted of minutes more than a day ago, and what a clock has left that was ahead.
+DELETE FROM stint.minutes
+WHERE minutes.ctid = ANY (ARRAY(
+    SELECT minutes.ctid
+    FROM stint.minutes
+    WHERE minutes.minute < statement_timestamp() - interval '1 day'
+    UNION ALL
+    SELECT minutes.ctid
+    FROM stint.minutes
+    WHERE minutes.minute > statement_timestamp() + interval '1 minute'
+))
+
 -- name: forget_pruning
 --
 -- Drops the note how far pruning is behind if nobody has pruned for a day. A store that keeps
