@@ -19,7 +19,8 @@ type actionData struct {
 	Unknown names.Unknown // what was looked at, if it is not known
 	Row     actionRow
 	Spark   charts.Spark
-	Limits  *limitRow // nil if there are none
+	Day     *charts.Day // nil if nothing is noted
+	Limits  *limitRow   // nil if there are none
 	Errors  []stint.ErrorGroup
 	Slow    []stint.TaskInfo
 	Failing []stint.TaskInfo
@@ -89,7 +90,9 @@ func actionPage(h *Handler, r *request) (view, error) {
 		none := stint.Stats{Actions: []stint.ActionStats{{Action: data.Name}}}
 		data.Row = actionRows(none, &h.asked.Rates)[0]
 	}
-	data.Known = len(unknown) == 0
+	if data.Known = len(unknown) == 0; data.Known {
+		data.Day = h.asked.Day(ctx, data.Name, r.now)
+	}
 	return view{name: "action", title: show.Text(data.Name), data: data}, nil
 }
 

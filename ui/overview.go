@@ -18,6 +18,7 @@ type overviewData struct {
 	States    []show.Tally
 	All       int64
 	Spark     charts.Spark
+	Day       *charts.Day // nil if nothing is noted
 	Notices   []noticeRow
 	LastCheck *checkSaid // nil if nobody can have the store checked
 	Actions   []actionRow
@@ -50,6 +51,9 @@ func overviewPage(h *Handler, r *request) (view, error) {
 		data.All += state.Tasks
 	}
 	data.Empty = data.All == 0 && len(stats.Actions) == 0
+	if !data.Partly {
+		data.Day = h.asked.Day(ctx, "", r.now)
+	}
 	data.Actions = actionRows(stats, &h.asked.Rates)
 	if len(data.Actions) > overviewActions {
 		data.Actions, data.More = data.Actions[:overviewActions],

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/ui/internal/charts"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/ui/internal/why"
 )
@@ -101,6 +103,14 @@ func functions() template.FuncMap {
 		"span":    show.Span,
 		"old":     show.Old,
 		"rate":    show.PerSecond,
+		"exact":   show.Exact,
+		"clock":   func(t time.Time) string { return t.UTC().Format("15:04") },
+		"most": func(c charts.Curve) string {
+			if c.Unit == charts.Seconds {
+				return show.Span(time.Duration(c.Most * float64(time.Second)))
+			}
+			return display.Number(int64(math.Ceil(c.Most))) + " " + string(c.Unit)
+		},
 		"percent": func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
 		"join":    strings.Join,
 		"states":  show.States,

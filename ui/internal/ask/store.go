@@ -27,6 +27,7 @@ type Store struct {
 	tasks       kept.Answers[*TaskAnswer]
 	lists       kept.Answers[stint.TaskPage]
 	changes     kept.Answers[stint.ChangePage]
+	days        kept.Answers[[]stint.Minute]
 	pauses      pauseNotes
 	Values      Values
 	Rates       charts.Rates

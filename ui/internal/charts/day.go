@@ -1,0 +1,168 @@
+package charts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A Day is a day by the minute, as curves and as a table.
+type Day struct {
+	Curves []Curve
+	Hours  []Hour // the newest first
+	Marks  []Mark // the oldest first
+}
+
+// A Curve is one of its numbers in the course of the day: a path of an SVG picture of dayWidth x
+// sparkHeight, where the right edge is now.
+type Curve struct {
+	Name string
+	Line string
+	Most float64
+	Unit Unit
+}
+
+// A Unit says what a curve counts: tasks a minute, tasks, or seconds.
+type Unit string
+
+// The units.
+const (
+	PerMinute Unit = "a minute"
+	Tasks     Unit = "tasks"
+	Seconds   Unit = "seconds"
+)
+
+// An Hour is the sum of its minutes, and the worst of what was at their ends. Tries and Retries
+// miss the minutes in which they are not known.
+type Hour struct {
+	At                                time.Time
+	Tries, Retries, Completed, Failed int64
+	Ready                             int64
+	Oldest, Median, P95               time.Duration
+	Estimated                         bool
+}
+
+// A Mark is something that was changed.
+type Mark struct {
+	At   time.Time
+	X    float64
+	Text string
+}
+
+const (
+	dayLong  = 24 * time.Hour
+	dayWidth = 288 // one unit is a point of a curve: five minutes
+	pointOf  = dayLong / dayWidth
+)
+
+// NewDay draws the last day. The minutes are those of an action or of all together, the oldest
+// first; marks need no X.
+func NewDay(minutes []stint.Minute, marks []Mark, now time.Time) Day {
+	var day Day
+	if len(minutes) == 0 {
+		return day
+	}
+	begin := now.Add(-dayLong)
+	perMinute := func(tasks int64, m *stint.Minute) float64 {
+		return float64(tasks) / max(m.Until.Sub(m.Since).Minutes(), 1.0/60)
+	}
+	for _, curve := range []struct {
+		name string
+		unit Unit
+		of   func(*stint.Minute) (value float64, known bool)
+	}{
+		{"Fetched", PerMinute, func(m *stint.Minute) (float64, bool) {
+			return perMinute(m.Tries, m), m.Tries >= 0
+		}},
+		{"Completed", PerMinute, func(m *stint.Minute) (float64, bool) {
+			return perMinute(m.Completed, m), true
+		}},
+		{"Failed", PerMinute, func(m *stint.Minute) (float64, bool) {
+			return perMinute(m.Failed, m), true
+		}},
+		{"Ready", Tasks, func(m *stint.Minute) (float64, bool) { return float64(m.Ready), true }},
+		{
+			"From insertion to completion, 95 % within", Seconds,
+			func(m *stint.Minute) (float64, bool) { return m.P95.Seconds(), m.Completed > 0 },
+		},
+	} {
+		c := Curve{Name: curve.name, Unit: curve.unit}
+		c.draw(minutes, begin, curve.of)
+		day.Curves = append(day.Curves, c)
+	}
+	for _, mark := range marks {
+		if x := placeOf(mark.At, begin); x >= 0 {
+			mark.X = x
+			day.Marks = append(day.Marks, mark)
+		}
+	}
+	day.Hours = hoursOf(minutes)
+	return day
+}
+
+func placeOf(at, begin time.Time) float64 {
+	return float64(at.Sub(begin)) / float64(pointOf)
+}
+
+// draw draws a curve of the means of the minutes of a point. It has gaps where nothing is known.
+func (c *Curve) draw(
+	minutes []stint.Minute, begin time.Time, of func(*stint.Minute) (float64, bool),
+) {
+	var sums [dayWidth + 1]float64
+	var counts [dayWidth + 1]int
+	for i := range minutes {
+		m := &minutes[i]
+		value, known := of(m)
+		if !known {
+			continue
+		}
+		from := max(int(placeOf(m.Since.Add(time.Second), begin)), 0)
+		for point := from; point <= min(int(placeOf(m.Until, begin)), dayWidth); point++ {
+			sums[point] += value
+			counts[point]++
+		}
+	}
+	for i := range sums {
+		sums[i] /= float64(max(counts[i], 1))
+		c.Most = max(c.Most, sums[i])
+	}
+	var line strings.Builder
+	command := "M"
+	for i, value := range sums {
+		if counts[i] == 0 {
+			command = "M"
+			continue
+		}
+		y := sparkHeight - 1 - (sparkHeight-2)*value/cmp.Or(c.Most, 1)
+		fmt.Fprintf(&line, "%s%d %.1f", command, i, y)
+		if command == "M" { // a single point is seen, too
+			line.WriteString("h.5")
+		}
+		command = "L"
+	}
+	c.Line = line.String()
+}
+
+// hoursOf adds minutes up.
+func hoursOf(minutes []stint.Minute) (hours []Hour) {
+	for i := range minutes {
+		m := &minutes[i]
+		at := m.Until.UTC().Truncate(time.Hour)
+		if len(hours) == 0 || !hours[len(hours)-1].At.Equal(at) {
+			hours = append(hours, Hour{At: at})
+		}
+		h := &hours[len(hours)-1]
+		h.Tries += max(m.Tries, 0)
+		h.Retries += max(m.Retries, 0)
+		h.Completed, h.Failed = h.Completed+m.Completed, h.Failed+m.Failed
+		h.Ready, h.Oldest = max(h.Ready, m.Ready), max(h.Oldest, m.OldestReady)
+		h.Median, h.P95 = max(h.Median, m.Median), max(h.P95, m.P95)
+		h.Estimated = h.Estimated || m.Estimated
+	}
+	slices.Reverse(hours)
+	return hours
+}

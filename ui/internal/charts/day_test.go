@@ -1,0 +1,54 @@
+package charts_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/ui/internal/charts"
+)
+
+// A day has a curve for each number, with a gap where nothing was noted or is known, a row for each
+// hour, and the marks of the last day.
+func TestDay_ShowsWhatWasNoted(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(100*3600, 0)
+	var minutes []stint.Minute
+	for i := 120; i > 0; i-- {
+		m := stint.Minute{
+			Since: now.Add(-time.Duration(i) * time.Minute), Tries: 10, Retries: 1, Completed: 9,
+			P95: time.Second, Ready: int64(i),
+		}
+		m.Until = m.Since.Add(time.Minute)
+		switch {
+		case i == 120:
+			m.Tries, m.Retries = -1, -1
+		case i > 50 && i <= 70:
+			continue
+		}
+		minutes = append(minutes, m)
+	}
+	day := charts.NewDay(minutes, []charts.Mark{
+		{At: now.Add(-48 * time.Hour), Text: "early"}, {At: now.Add(-12 * time.Hour), Text: "noon"},
+	}, now)
+	if len(day.Curves) != 5 || day.Curves[0].Most != 10 || day.Curves[3].Most < 100 {
+		t.Fatalf("the curves are %+v", day.Curves)
+	}
+	if parts := strings.Count(day.Curves[0].Line, "M"); parts != 2 {
+		t.Errorf("the curve has %d parts: %s", parts, day.Curves[0].Line)
+	}
+	if len(day.Marks) != 1 || day.Marks[0].Text != "noon" || day.Marks[0].X != 144 {
+		t.Errorf("the marks are %+v", day.Marks)
+	}
+	var tries, completed int64
+	for _, h := range day.Hours {
+		tries, completed = tries+h.Tries, completed+h.Completed
+	}
+	if len(day.Hours) < 2 || tries != 99*10 || completed != 100*9 {
+		t.Errorf("the hours are %+v", day.Hours)
+	}
+	if none := charts.NewDay(nil, nil, now); none.Curves != nil {
+		t.Errorf("of nothing: %+v", none)
+	}
+}
