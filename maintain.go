@@ -29,8 +29,9 @@ const (
 // whose time has come (R14), hands on the tasks of expired leases and of processes that are gone
 // (R15), aborts tasks that have no tries left (R13), whose Deadline has passed (R6), or that only
 // aborted tasks need ([Task.FailFast]), inserts the tasks of schedules that are due, and prunes
-// finished tasks past their retention (R18), and notes what [Store.Minutes] tells. It puts right what a server's clock has left in the
-// tables that was ahead for a while.
+// finished tasks past their retention (R18). Outside the caller's transactions it notes what
+// [Store.Minutes] tells. It puts right what a server's clock has left in the tables that was ahead
+// for a while.
 //
 // A store does this in the background unless [Options.Maintenance] says otherwise, so few callers
 // need this. Any number of processes may call it at once. The call may be repeated after any

@@ -40,8 +40,8 @@ type Minute struct {
 // Minutes returns what has happened in each minute of the last day with the tasks of an action, or
 // of all actions together if it is empty, the oldest minute first; an action without notes has
 // none. The stores that maintain note it, one for all, unless [Options.WithoutMinutes] says
-// otherwise: each minute of all actions together, and of up to 100 actions, which are those of which
-// most tasks are ready or have ended. Up to 20,000 rows of completed tasks, and as many of aborted
+// otherwise: each minute of all actions together, and of up to 100 actions, which are those of
+// which most tasks are ready or have ended. Up to 20,000 rows of completed tasks, and as many of aborted
 // ones, are counted in a minute, and of about 2,000 the action and the times are looked up; what is
 // beyond that is estimated. Fetches are counted as [ActionStats] says. How long a task waited for
 // its fetch, and how long it was performed, is not noted: what is kept of a finished task does not

@@ -25,9 +25,12 @@ const (
 )
 
 // NoteMinute notes for this minute how many tasks wait, and what has happened since the last one,
-// unless somebody has. The tasks of the action apart wait for no worker: they are left out of what
-// is noted of all actions together.
+// unless somebody has. In a transaction of the caller it notes nothing. The tasks of the action
+// apart wait for no worker: they are left out of what is noted of all actions together.
 func (c *Counter) NoteMinute(ctx context.Context, db *pg.DB, apart string) error {
+	if db.InTx() { // the row would keep others waiting until that ends
+		return nil
+	}
 	isDue := false
 	err := db.Run(ctx, pg.Step{Name: "minute_due", Read: func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&isDue}, func() error { return nil })

@@ -302,8 +302,8 @@ CREATE TABLE {{.schema}}.calls (
 );
 CREATE INDEX calls_order ON {{.schema}}.calls (answered_at);
 
--- What has happened in each minute of the last day, from since until until, of an action, and of all
--- together in the row whose action is empty. tries and retries are null where they are not known;
+-- What has happened in each minute of the last day, from since until until, of an action, and of
+-- all together in the row whose action is empty. tries and retries are null where they are not known;
 -- all_tries and all_retries are what action_stats held at the end, for the next row. completed and
 -- failed are tasks that have ended, ready those that waited at the end. median and p95 are of the
 -- times from insertion to completion. Rows are never updated; whoever prunes deletes old ones.
@@ -482,7 +482,8 @@ DELETE FROM {{.schema}}.pruning WHERE behind IS NULL;
 ALTER TABLE {{.schema}}.pruning DROP COLUMN pruned_to, ALTER behind SET NOT NULL;
 DROP INDEX {{.schema}}.leased_limited;
 ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
-DROP TABLE {{.schema}}.origin, {{.schema}}.minutes, {{.schema}}.calls, {{.schema}}.changed_tasks, {{.schema}}.changes,
+DROP TABLE {{.schema}}.origin, {{.schema}}.minutes, {{.schema}}.calls, {{.schema}}.changed_tasks,
+    {{.schema}}.changes,
     {{.schema}}.fail_fast, {{.schema}}.losses, {{.schema}}.tries,
     {{.schema}}.answer_keys, {{.schema}}.steps,
     {{.schema}}.schedules,
