@@ -165,7 +165,7 @@ func TestImage_SaysItsVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := command(t, root, "chroot", "--userspec="+imageUser, root, "/stint", "version")
-		if !strings.HasPrefix(said, "stint v"+version+" ") {
+		if !strings.HasPrefix(said, "stint v"+version+"\n") {
 			t.Errorf("the image says %q", said)
 		}
 	}
