@@ -47,8 +47,8 @@ func TestDay_IsShownToThoseWhoMaySeeIt(t *testing.T) {
 	for _, hides := range []bool{false, true} {
 		h := ui.New(recorded{aFake{stats: stats}, hides}, ui.Options{})
 		all := text(t, h, "/")
-		if shown := strings.Contains(all, "4,711") && strings.Contains(all, "The last day"); shown ==
-			hides {
+		shown := strings.Contains(all, "4,711") && strings.Contains(all, "The last day")
+		if shown == hides {
 			t.Errorf("with hidden tasks: %t; the overview shows the day: %t", hides, shown)
 		}
 		one := text(t, h, "/action?name=mail")
