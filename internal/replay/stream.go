@@ -115,11 +115,13 @@ func (h *History) readFor(ctx context.Context, until uint64) error {
 }
 
 // reconnect opens again what a restart of the server has closed.
-func (h *History) reconnect(ctx context.Context) (err error) {
+func (h *History) reconnect(ctx context.Context) error {
 	if h.asking.IsClosed() {
-		if h.asking, err = h.connect(ctx, false); err != nil {
+		asking, err := h.connect(ctx, false)
+		if err != nil {
 			return err
 		}
+		h.asking = asking
 	}
 	if !h.stream.IsClosed() {
 		return nil
@@ -128,9 +130,11 @@ func (h *History) reconnect(ctx context.Context) (err error) {
 		return errors.New("the slot went with its connection: begin anew")
 	}
 	return untilFree(ctx, func() error {
-		if h.stream, err = h.connect(ctx, true); err != nil {
+		stream, err := h.connect(ctx, true)
+		if err != nil {
 			return err
 		}
+		h.stream = stream
 		return h.startStream(ctx)
 	})
 }

@@ -303,10 +303,11 @@ CREATE TABLE {{.schema}}.calls (
 CREATE INDEX calls_order ON {{.schema}}.calls (answered_at);
 
 -- What has happened in each minute of the last day, from since until until, of an action, and of
--- all together in the row whose action is empty. tries and retries are null where they are not known;
--- all_tries and all_retries are what action_stats held at the end, for the next row. completed and
--- failed are tasks that have ended, ready those that waited at the end. median and p95 are of the
--- times from insertion to completion. Rows are never updated; whoever prunes deletes old ones.
+-- all together in the row whose action is empty. tries and retries are null where they are not
+-- known; all_tries and all_retries are what action_stats held at the end, for the next row.
+-- completed and failed are tasks that have ended, ready those that waited at the end. median and
+-- p95 are of the times from insertion to completion. Rows are never updated; whoever prunes deletes
+-- old ones.
 CREATE TABLE {{.schema}}.minutes (
     minute      timestamptz NOT NULL,
     since       timestamptz NOT NULL,
