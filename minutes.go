@@ -43,9 +43,9 @@ type Minute struct {
 // otherwise: each minute of all actions together, and of up to 100 actions, which are those of
 // which most tasks are ready or have ended. Up to 20,000 rows of completed tasks, and as many of
 // aborted ones, are counted in a minute, and of about 2,000 the action and the times are looked up;
-// what is beyond that is estimated. Fetches are counted as [ActionStats] says. How long a task waited for
-// its fetch, and how long it was performed, is not noted: what is kept of a finished task does not
-// tell. An action that no task can have is refused with an [*ArgumentError].
+// what is beyond that is estimated. Fetches are counted as [ActionStats] says. How long a task
+// waited for its fetch, and how long it was performed, is not noted: what is kept of a finished
+// task does not tell. An action that no task can have is refused with an [*ArgumentError].
 func (s *Store) Minutes(ctx context.Context, action string) ([]Minute, error) {
 	if action != "" {
 		if err := checkText("action", action, actionBytesMax); err != nil {
