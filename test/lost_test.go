@@ -164,9 +164,8 @@ func lossesInARow() map[string]lossCase {
 			first: 1,
 			meantime: func(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 				t.Helper()
-				returnWith(t, store, lose(t, store, pool), stint.Return{
-					Code: stint.StatusPending,
-				})
+				owned := lose(t, store, pool)
+				returnWith(t, store, owned, stint.Return{Code: stint.StatusPending})
 			},
 			more: 3,
 		},

@@ -242,6 +242,23 @@ func TestMinutes_CostNothingWhereTheyAreNotWanted(t *testing.T) {
 	checkStore(t, pool)
 }
 
+// In the caller's transaction no minute is noted: its row would keep others waiting.
+// Proves G334.
+func TestMinutes_AreNotNotedInTheCallersTransaction(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	tx := begin(t, pool)
+	wantErr(t, "Maintain", store.WithTx(tx).Maintain(t.Context()), nil)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	if rows := yields[int](t, pool, "SELECT count(*) FROM stint.minutes"); rows > 0 {
+		t.Errorf("%d rows are noted", rows)
+	}
+	maintain(t, store)
+	if rows := yields[int](t, pool, "SELECT count(*) FROM stint.minutes"); rows == 0 {
+		t.Error("no minute is noted outside it")
+	}
+}
+
 // A store that maintains notes minutes in the background, however many others do not want it.
 // Proves G334.
 func TestMinutes_AreNotedInTheBackground(t *testing.T) {

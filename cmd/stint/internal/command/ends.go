@@ -106,10 +106,11 @@ func (e *endings) list(ctx context.Context, db *database, until time.Time) error
 			fmt.Fprintln(e.stderr, "it is back")
 		}
 		stays := page.Next == e.place
-		e.away, e.listed, e.place = false, true, page.Next
+		e.away = false
 		if err := e.print(&page); err != nil {
 			return err
 		}
+		e.listed, e.place = true, page.Next
 		if !e.follow && len(page.Tasks) == 0 && (stays || !page.Until.Before(until)) {
 			return nil
 		}
