@@ -1,8 +1,11 @@
 package names_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/names"
 )
 
@@ -71,4 +74,40 @@ func TestNear_FindsTheNameThatWasMeant(t *testing.T) {
 	if near := names.Near("mai", []string{"max", "mat"}); near != "mat" {
 		t.Errorf("of two that are as near it is %q", near)
 	}
+}
+
+// A key that only the second of several stores has is known, and found near a slip.
+func TestUnknownKeys_AreLookedForInAllStores(t *testing.T) {
+	t.Parallel()
+	several := names.Several{keyed{keys: []string{"other"}}, keyed{keys: []string{"customer"}}}
+	for key, want := range map[string][]names.Unknown{
+		"customer": nil, "other": nil,
+		"custommer": {{Name: "custommer", Of: "mail", Near: "customer"}},
+	} {
+		got, err := names.UnknownKeys(t.Context(), several, "mail", key)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v; want %v", key, got, err, want)
+		}
+	}
+}
+
+// A keyed store has a task of each key, and nothing else that keys are looked for in.
+type keyed struct {
+	names.Store
+	keys []string
+}
+
+func (k keyed) ListTasks(context.Context, stint.Filter) (page stint.TaskPage, _ error) {
+	for _, key := range k.keys {
+		page.Tasks = append(page.Tasks, stint.TaskInfo{Key: key})
+	}
+	return page, nil
+}
+
+func (keyed) ListLimits(context.Context, ...string) (none []stint.ActionLimits, _ error) {
+	return none, nil
+}
+
+func (keyed) ListSchedules(context.Context, ...string) (none []stint.ScheduleInfo, _ error) {
+	return none, nil
 }

@@ -22,16 +22,16 @@ func (s Several) Stats(ctx context.Context) (all stint.Stats, err error) {
 	return all, nil
 }
 
-// ListTasks is a page of the first store that has any. There may be more if one has not looked at
-// all of its tasks.
+// ListTasks is a page of each store, together. There are more if one of them has more.
 func (s Several) ListTasks(
 	ctx context.Context, filter stint.Filter,
 ) (all stint.TaskPage, err error) {
 	for _, store := range s {
 		page, err := store.ListTasks(ctx, filter)
-		if err != nil || len(page.Tasks) > 0 {
-			return page, err
+		if err != nil {
+			return all, err
 		}
+		all.Tasks = append(all.Tasks, page.Tasks...)
 		all.Looked += page.Looked
 		all.Next = max(all.Next, page.Next)
 	}

@@ -94,6 +94,7 @@ func typedNames() []typedName {
 		},
 		{place: "worker --action", line: "worker --action NAME", fresh: true},
 		{place: "changes --action", line: "changes --action NAME", kept: true},
+		{place: "ends --action", line: "ends --action NAME", kept: true},
 		{place: "ls --action", line: "ls --action NAME", kept: true, onShards: true},
 		{
 			place: "ls --key", line: "ls --action keyed --key NAME", kept: true, key: true,
