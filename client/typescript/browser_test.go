@@ -3,7 +3,7 @@ package typescript_test
 import (
 	"io"
 	"net/http"
-	process "os/exec"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -29,9 +29,10 @@ try {
 func TestPackage_WorksInABrowser(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	chromium, err := process.LookPath("chromium")
+	browser, err := testrun.Browser()
 	if err != nil {
-		testrun.Missing(t, "there is no browser here: apt-get install chromium")
+		testrun.Missing(t, "there is no browser here: apt-get install "+
+			"chromium-headless-shell")
 	}
 	r := newRemote(t)
 	said := make(chan string, 1)
@@ -51,7 +52,7 @@ func TestPackage_WorksInABrowser(t *testing.T) {
 		return mux
 	}
 	address, _ := testservice.StartBehind(t, r.pool, r.store, service.Options{}, front)
-	cmd := process.CommandContext(t.Context(), chromium, "--headless", "--no-sandbox",
+	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox",
 		"--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), address+"/page")
 	var errors strings.Builder
 	cmd.Stderr = &errors

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 func TestMain(m *testing.M) {
@@ -41,10 +41,11 @@ const needed = "STINT_TEST_PROGRAMS"
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
 	browser.once.Do(func() {
-		if _, browser.err = exec.LookPath("chromium"); browser.err != nil {
+		var path string
+		if path, browser.err = testrun.Browser(); browser.err != nil {
 			return
 		}
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"),
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 			chromedp.NoSandbox, chromedp.Flag("hide-scrollbars", true))
 		allocated, release := chromedp.NewExecAllocator(context.Background(), options...)
 		ctx, end := chromedp.NewContext(allocated)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 )
@@ -100,6 +101,15 @@ func Long(tb testing.TB) {
 	if testing.Short() {
 		tb.Skip("takes long; run without -short")
 	}
+}
+
+// Browser returns the path of the browser that pages are tested with. That without windows does the
+// same in half the processor time.
+func Browser() (path string, err error) {
+	if path, err = exec.LookPath("chromium-headless-shell"); err != nil {
+		path, err = exec.LookPath("chromium")
+	}
+	return path, err
 }
 
 // Missing ends a test whose program is not here. It fails where all programs have to be: if
