@@ -34,10 +34,7 @@ func TestConditions_AnAbortWinsOverASkip(t *testing.T) {
 			// One way is longer than the other.
 			after(id("a1"), a), after(id("a2"), id("a1")), both(id("far abort"), id("a2"), b),
 			when(id("b1"), answers(b, "yes")), after(id("b2"), id("b1")),
-			func() stint.Task {
-				task := after(id("far skip"), id("b2"), a, "open")
-				return task
-			}(),
+			after(id("far skip"), id("b2"), a, "open"),
 			// None of several ends as it must, which shows later.
 			whenAny(id("any"), ended(a), answers(b, "yes")), both(id("after any"), id("any"), b),
 			after(id("behind any"), id("any")), both(id("after that"), id("behind any"), b),

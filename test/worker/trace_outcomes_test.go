@@ -33,6 +33,9 @@ type traced struct {
 	text, class string
 }
 
+// plain is the class of an error that errors.New has made.
+const plain = "*errors.errorString"
+
 // waysToEnd are the ways by the names of their actions. A handler that hangs does so until the
 // test ends.
 func waysToEnd(store *stint.Store, over <-chan struct{}) map[string]traced {
@@ -52,7 +55,6 @@ func waysToEnd(store *stint.Store, over <-chan struct{}) map[string]traced {
 			return errors.Join(err, says)
 		}
 	}
-	const plain = "*errors.errorString"
 	return map[string]traced{
 		"complete": {perform: fails(nil), outcome: worker.OutcomeCompleted},
 		"snooze": {
