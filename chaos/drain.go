@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"time"
@@ -25,6 +26,11 @@ const (
 	// longest lease, which is the minute of relays between shards.
 	stuckAfter = 100 * time.Second
 	drainMax   = 10 * time.Minute
+
+	// lostAfter is how long no task may end before it is asked which wait for tasks of another shard
+	// that were lost.
+	lostAfter = 10 * time.Second
+
 	drainLook  = 250 * time.Millisecond
 	lookMax    = 20 * time.Second
 	namedMax   = 5
@@ -46,6 +52,9 @@ func (r *round) drain(ctx context.Context) error {
 		}
 		if time.Since(moved) > stuckAfter || time.Since(began) > drainMax {
 			break
+		}
+		if r.fault.Loses && time.Since(moved) > lostAfter {
+			err = errors.Join(err, r.answerLost(ctx))
 		}
 		if !work.Pause(ctx, drainLook) {
 			return ctx.Err()
@@ -161,6 +170,34 @@ func (r *round) startLate(ctx context.Context, store *stint.Store) error {
 	_, err = store.ChangeTasks(ctx, ids, stint.TaskChanges{StartNow: true})
 	if errors.Is(err, stint.ErrTaskStarted) || errors.Is(err, stint.ErrTaskNotFound) {
 		return nil // the next look finds the others
+	}
+	return err
+}
+
+// answerLost answers for tasks that were lost those of the other shard that wait for them, as
+// docs/operations/shards.md advises for a shard that was restored.
+func (r *round) answerLost(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookMax)
+	defer cancel()
+	cluster, err := work.Cluster(r.server.Address(), r.other.Address(),
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer cluster.Close(ctx) //nolint:errcheck // it has no session
+	found, err := cluster.Check(ctx)
+	for _, one := range found {
+		if one.Rule != "a placeholder is answered" {
+			continue
+		}
+		store, opened := cluster.Store(ctx, one.Shard)
+		if opened != nil {
+			return errors.Join(err, opened)
+		}
+		_, failed := store.AnswerTasks(ctx, "the end of a round", []stint.Answer{
+			{ID: one.ID, Code: stint.StatusCompleted},
+		})
+		err = errors.Join(err, failed)
 	}
 	return err
 }

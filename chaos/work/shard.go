@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"log/slog"
 	"net/url"
 	"time"
 
@@ -21,27 +22,31 @@ const (
 	thereShard = "there"
 )
 
-// shard inserts networks over two shards, performs them, and relays ends from one to the other.
-func (p *process) shard(ctx context.Context) error {
-	here, err := url.Parse(p.URL)
+// Cluster returns the two shards: in the schema [ShardSchema] of the database here, and in that
+// there.
+func Cluster(here, there string, logger *slog.Logger) (*shards.Cluster, error) {
+	address, err := url.Parse(here)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	query := here.Query()
+	query := address.Query()
 	query.Set("stint_schema", ShardSchema)
 	const conns = "8"
 	query.Set("pool_max_conns", conns)
-	here.RawQuery = query.Encode()
+	address.RawQuery = query.Encode()
 	topology, err := shards.Static(map[string]string{
-		hereShard: here.String(), thereShard: p.Shard + "&pool_max_conns=" + conns,
+		hereShard: address.String(), thereShard: there + "&pool_max_conns=" + conns,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	const decideWithin = 5 * time.Second
-	cluster, err := shards.New(topology, shards.Options{
-		DecideWithin: decideWithin, Logger: p.logger,
-	})
+	return shards.New(topology, shards.Options{DecideWithin: decideWithin, Logger: logger})
+}
+
+// shard inserts networks over two shards, performs them, and relays ends from one to the other.
+func (p *process) shard(ctx context.Context) error {
+	cluster, err := Cluster(p.URL, p.Shard, p.logger)
 	if err != nil {
 		return err
 	}
