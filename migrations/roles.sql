@@ -143,7 +143,7 @@ GRANT SELECT
        stint.action_stats, stint.sessions, stint.actors, stint.pruning, stint.limits,
        stint.limited_keys, stint.slots, stint.turns, stint.key_rates, stint.schedules,
        stint.steps, stint.tries, stint.losses, stint.changes, stint.changed_tasks, stint.calls,
-       stint.origin, stint.minutes
+       stint.origin, stint.minutes, stint.fail_fast -- the last for stint export
     TO stint_monitor;
 
 -- The task store of the package taskstore. An update of tasks may add, delete and lock them, so

@@ -179,6 +179,7 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"import", "river", "--yes"},
 		{"import", "gue", "--yes"},
 		{"import", "graphile-worker", "--yes"},
+		{"export"},
 		{"check"},
 		{"adopt", "--yes"},
 		{"demo"},

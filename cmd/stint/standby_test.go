@@ -25,6 +25,7 @@ func TestLooks_WorkOnAHotStandby(t *testing.T) {
 		{"actors"},
 		{"errors"},
 		{"changes"},
+		{"export"},
 		{"check"}, // a replica is no fault, so it may be checked each hour
 	} {
 		run(t, env, "", args...).wantExit(t, 0)

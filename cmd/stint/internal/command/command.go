@@ -116,8 +116,8 @@ code 4.`,
 		p.serveCommand(), p.uiCommand(), p.tokenCommand(), p.pruneCommand(), p.checkCommand(),
 		p.adoptCommand(), p.topCommand(), p.limitsCommand(), noted(p.limitCommand()),
 		noted(p.weightCommand()), noted(p.pauseCommand()), noted(p.resumeCommand()),
-		p.scheduleCommand(), p.importCommand(), p.versionCommand(), p.statementsCommand(),
-		exitCodesTopic(), jsonTopic(),
+		p.scheduleCommand(), p.importCommand(), p.exportCommand(), p.versionCommand(),
+		p.statementsCommand(), exitCodesTopic(), jsonTopic(),
 	)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))

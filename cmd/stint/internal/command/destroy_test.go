@@ -18,7 +18,7 @@ const (
 // destroys says of each sub-command what it can take away.
 var destroys = map[string]string{
 	"actors": nothing, "changes": nothing, "check": nothing, "ends": nothing, "errors": nothing,
-	"exit-codes": nothing, "explain": nothing, "graph": nothing, "json": nothing,
+	"exit-codes": nothing, "export": nothing, "explain": nothing, "graph": nothing, "json": nothing,
 	"limits": nothing, "ls": nothing, "show": nothing, "stats": nothing, "statements": nothing,
 	"top": nothing, "ui": nothing, "version": nothing, "wait": nothing, "help": nothing,
 	"completion": nothing, "schedule": nothing, "schedule ls": nothing, "schedule next": nothing,

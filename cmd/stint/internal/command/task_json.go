@@ -20,9 +20,9 @@ func jsonTopic() *cobra.Command {
 		Use:   "json",
 		Short: "What --json prints",
 		Long: `Under --json, ls, ends, actors, errors, changes, schedule ls and demo print JSON
-lines, an object for each task, actor, group, change, schedule or event; worker logs JSON
-lines on standard error; top refuses; all others print one JSON document, described by
-their help.
+lines, an object for each task, actor, group, change, schedule or event; export always
+does; worker logs JSON lines on standard error; top refuses; all others print one JSON
+document, described by their help.
 
 A task has these fields. Times are in RFC 3339 format, in UTC. Fields that do not apply
 to a task are left out.
