@@ -177,8 +177,6 @@ func linesOnDatabase(t *testing.T) [][]string {
 		{"schedule", "rm", "s"},
 		{"prune", "--completed-after", "1d", "--yes"},
 		{"import", "river", "--yes"},
-		{"import", "gue", "--yes"},
-		{"import", "graphile-worker", "--yes"},
 		{"export"},
 		{"check"},
 		{"adopt", "--yes"},

@@ -68,11 +68,12 @@ var parts embed.FS
 //
 //	-- include span_of_key: table=ready; key=named.key; columns=ready.lo, ready.hi
 //
-// The list goes on in the next line behind a semicolon that ends one.
-var includePattern = regexp.MustCompile(`(?m)^( *)-- include (\w+)(?:: ((?:.+;\n *--)*.+))?$`)
+// The list goes on in the next line behind a semicolon or an AND that ends one.
+var includePattern = regexp.MustCompile(
+	`(?m)^( *)-- include (\w+)(?:: ((?:.+(?:;| AND)\n *--)*.+))?$`)
 
 // goesOnPattern finds where a list of words goes on in the next line.
-var goesOnPattern = regexp.MustCompile(`;\n *-- *`)
+var goesOnPattern = regexp.MustCompile(`(;| AND)\n *-- *`)
 
 // Whole puts the parts that a file includes into its text, as far in as the comments that stand for
 // them. A part may include others.
@@ -102,7 +103,7 @@ func readPart(name, words string) (string, error) {
 		}
 	}
 	part := strings.TrimSuffix(strings.Join(body, ""), "\n")
-	words = goesOnPattern.ReplaceAllString(words, "; ")
+	words = goesOnPattern.ReplaceAllString(words, "$1 ")
 	for given := range strings.SplitSeq(words, "; ") {
 		if word, is, ok := strings.Cut(given, "="); ok {
 			part = strings.ReplaceAll(part, "{"+word+"}", is)

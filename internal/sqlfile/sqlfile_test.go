@@ -45,6 +45,10 @@ FROM (
 	if got, err := sqlfile.Whole(file); got != want || err != nil {
 		t.Errorf("Whole = %q, %v, want %q", got, err, want)
 	}
+	broken, err := sqlfile.Whole("-- include span_of_key: table=ready; key=1; columns=a AND\n-- b")
+	if err != nil || !strings.HasPrefix(broken, "SELECT a AND b\n") {
+		t.Errorf("Whole = %q, %v", broken, err)
+	}
 	for _, wrong := range []string{
 		"-- include span_of_key: table=ready", "-- include nothing",
 	} {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stint-tasks/stint/cmd/stint/internal/jobimport"
 )
 
 // What a sub-command can take away.
@@ -30,7 +32,6 @@ var destroys = map[string]string{
 	"schedule trigger": nothing, "schedule rm": named, "token new": nothing, "token rm": named,
 	"abort": asked, "delete": asked, "retry": asked, "change": asked,
 	"prune": asked, "migrate": asked, "adopt": asked,
-	"import river": moved, "import gue": moved, "import graphile-worker": moved,
 	"demo": ownOnly, demoWorkerName: nothing,
 }
 
@@ -38,6 +39,9 @@ var destroys = map[string]string{
 // Proves G298.
 func TestCommands_AskBeforeTheyDestroy(t *testing.T) {
 	t.Parallel()
+	for _, source := range jobimport.Sources {
+		destroys["import "+source.Name] = moved
+	}
 	seen := map[string]bool{}
 	var look func(cmd *cobra.Command, path string)
 	look = func(cmd *cobra.Command, path string) {

@@ -30,9 +30,9 @@ type importFlags struct {
 func (p *program) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Make tasks of the jobs of River, gue or Graphile Worker",
+		Short: "Make tasks of the jobs of another queue",
 		Long: `Make tasks of the waiting jobs of another queue in the same database.
-docs/guides/import.md says how to move a live service.`,
+docs/guides/import.md says what they become, and how to move a live service.`,
 		Example: `  stint import river --dry-run
   stint import river --kind email --action email=send-mail --yes
   stint import graphile-worker`,
@@ -48,21 +48,27 @@ docs/guides/import.md says how to move a live service.`,
 
 func (p *program) importFrom(source jobimport.Source) *cobra.Command {
 	given := importFlags{schema: source.Schema}
+	workers := `Its workers may run meanwhile: jobs that are in progress stay, and the command says
+how many. Run it again for those that fail and wait for another try.`
+	if source.Stopped {
+		workers = `Stop its workers first, or some jobs are performed twice: a worker begins a job
+without a lock on its row.`
+	}
 	cmd := &cobra.Command{
 		Use:   source.Name,
 		Short: "Make tasks of the jobs of " + source.Title,
 		Long: `Make tasks of the jobs of ` + source.Title + ` that wait, are scheduled, or are due
 for another try, and delete these jobs, all in one transaction. Each job is either still
-there or a task, also if the command fails. Its workers may run meanwhile: jobs that are
-in progress stay, and the command says how many. Run it again for those that fail and
-wait for another try. The command says how many jobs there are and asks for confirmation,
-unless --yes is given: there is no way back into the other queue.
+there or a task, also if the command fails. The command says how many jobs there are and
+asks for confirmation, unless --yes is given: there is no way back into the other queue.
+
+` + workers + `
 
 A task has the kind of its job as its action, or the one that --action says; its
-arguments as its body; as many tries as the job had left; and the ID ` + source.Name + `/NUMBER
-(` + source.Name + `/SCHEMA/NUMBER with --from-schema). A task has no queue: the command
-says of which queues the jobs were. Jobs of queues that are paused stay unless --queue
-names them. A job that cannot become a task stays, too, and is named.
+arguments as its body; as many tries as the job had left; and the ID ` + source.Name + `/JOB
+(` + source.Name + `/SCHEMA/JOB with --from-schema). A task has no queue: the command says
+of which queues the jobs were. Jobs of paused queues stay unless --queue names them, where
+the tables say which are paused. A job that cannot become a task stays, too, and is named.
 
 With --json: imported, the kinds of jobs with queue, action, ready and scheduled; left, the
 numbers of jobs that stay, by state; and refused, those of them that cannot become tasks, with

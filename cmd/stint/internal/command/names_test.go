@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/cmd/stint/internal/jobimport"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/processes"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
@@ -123,10 +124,11 @@ func typedNames() []typedName {
 				line: verb + " --dry-run --action keyed --key NAME" + more,
 			})
 	}
-	for _, source := range []string{"river", "gue", "graphile-worker"} {
+	for _, source := range jobimport.Sources {
 		all = append(all, typedName{
-			place: "import " + source + " --action", fresh: true, onDatabase: true, fails: true,
-			line: "import " + source + " --dry-run --action kind=NAME",
+			place: "import " + source.Name + " --action",
+			fresh: true, onDatabase: true, fails: true,
+			line: "import " + source.Name + " --dry-run --action kind=NAME",
 		})
 	}
 	return all

@@ -38,6 +38,10 @@ var Sources = []Source{
 type Source struct {
 	Name, Title string
 	Schema      string // the one that its tables are in
+
+	// Stopped says that its workers must not run meanwhile: they begin a job without a lock on its
+	// row.
+	Stopped bool
 }
 
 // ErrNoTable reports that there are no jobs of the source in its schema.
@@ -286,12 +290,13 @@ func count(kinds map[Kind]*Kind, j job, action string) {
 
 // query runs one of the statements about the tables of the source.
 func (i *Import) query(ctx context.Context, tx pgx.Tx, what string, args ...any) (pgx.Rows, error) {
-	name := what + "_" + strings.ReplaceAll(i.Name, "-", "_")
-	file, err := files.ReadFile("sql/" + name + ".sql")
+	source := strings.ReplaceAll(i.Name, "-", "_")
+	file, err := files.ReadFile("sql/" + source + ".sql")
 	if err != nil {
 		return nil, err
 	}
-	text := sqlfile.InFull(sqlfile.Statement(string(file)))
+	statement := sqlfile.Split(string(file))[what+"_"+source]
+	text := sqlfile.InFull(sqlfile.Statement(statement))
 	schema := pgx.Identifier{i.Schema}.Sanitize()
 	return tx.Query(ctx, strings.ReplaceAll(text, "source.", schema+"."), args...)
 }

@@ -1,6 +1,6 @@
 -- name: take_gue
 --
--- Takes jobs of gue out of its table. The arguments and the columns are those of take_river. A
+-- Takes jobs of gue out of its table. The arguments and the columns are those of take_jobs. A
 -- worker of gue keeps the row of a job locked while it performs it, so those are left out.
 --
 -- gue itself limits no tries, and pauses no queues. Its lower priority comes first.
@@ -30,3 +30,16 @@ RETURNING gue_jobs.job_id AS name, gue_jobs.job_type AS kind, gue_jobs.queue,
           least(32767, -gue_jobs.priority::integer) AS priority,
           CASE WHEN gue_jobs.run_at > statement_timestamp() THEN gue_jobs.run_at END AS not_before,
           0 AS tries_left, '' AS key
+
+-- name: left_gue
+--
+-- Counts the jobs of gue: those that are left are in progress, cannot become tasks, or were
+-- inserted since.
+--
+--   $1 kinds   text[], NULL: of all
+--   $2 queues  text[], NULL: of all
+SELECT 'running or new' AS state, count(*) AS jobs
+FROM source.gue_jobs
+WHERE ($1::text[] IS NULL OR gue_jobs.job_type = ANY ($1::text[]))
+  AND ($2::text[] IS NULL OR gue_jobs.queue = ANY ($2::text[]))
+HAVING count(*) > 0

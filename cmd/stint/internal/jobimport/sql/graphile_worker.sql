@@ -1,7 +1,7 @@
 -- name: take_graphile_worker
 --
 -- Takes jobs of Graphile Worker out of its table. The arguments and the columns are those of
--- take_river. Jobs that are locked, which are in progress, stay, and those that have failed for
+-- take_jobs. Jobs that are locked, which are in progress, stay, and those that have failed for
 -- good. The jobs of a queue, of which Graphile Worker performs one at a time, get its name as their
 -- key; while one is in progress, the others of its queue stay. Its lower priority comes first.
 WITH picked AS MATERIALIZED (
@@ -41,3 +41,22 @@ RETURNING jobs.id::text AS name, summed.kind, '' AS queue,
           CASE WHEN jobs.run_at > statement_timestamp() THEN jobs.run_at END AS not_before,
           jobs.max_attempts - jobs.attempts AS tries_left,
           coalesce(summed.queue_name, '') AS key
+
+-- name: left_graphile_worker
+--
+-- Counts the jobs of Graphile Worker, by what they are.
+--
+--   $1 kinds   text[], NULL: of all
+--   $2 queues  text[], NULL: of all
+SELECT CASE WHEN jobs.attempts >= jobs.max_attempts AND jobs.locked_at IS NULL THEN 'failed'
+            WHEN jobs.locked_at IS NOT NULL THEN 'running'
+            WHEN queues.locked_at IS NOT NULL THEN 'behind a running one'
+            ELSE 'new'
+       END AS state, count(*) AS jobs
+FROM source._private_jobs AS jobs
+JOIN source._private_tasks AS kinds ON kinds.id = jobs.task_id
+LEFT JOIN source._private_job_queues AS queues ON queues.id = jobs.job_queue_id
+WHERE ($1::text[] IS NULL OR kinds.identifier = ANY ($1::text[]))
+  AND ($2::text[] IS NULL OR queues.queue_name = ANY ($2::text[]))
+GROUP BY 1
+ORDER BY 1

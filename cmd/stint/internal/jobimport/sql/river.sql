@@ -1,3 +1,14 @@
+-- name: take_river
+--
+-- Takes jobs of River that wait. Running jobs are left to River's workers, and pending ones, which
+-- wait for others, to River. Jobs of paused queues are not to begin. The default of River, 1, is
+-- the priority of a task.
+-- include take_jobs: table=river_job; after=$3::text::bigint; args=args; body=job.args::text;
+-- waits=job.state::text IN ('available', 'retryable', 'scheduled');
+-- unpaused=job.queue NOT IN (SELECT name FROM source.river_queue WHERE paused_at IS NOT NULL);
+-- kind=job.kind; queue=job.queue; priority=1 - job.priority; start=job.scheduled_at;
+-- tries=greatest(1, job.max_attempts - job.attempt); key=''
+
 -- name: left_river
 --
 -- Counts the jobs of River that are not over, by state.
