@@ -32,6 +32,7 @@ var Sources = []Source{
 	{Name: "river", Schema: "public", Title: "River"},
 	{Name: "gue", Schema: "public", Title: "gue"},
 	{Name: "graphile-worker", Schema: "graphile_worker", Title: "Graphile Worker"},
+	{Name: "oban", Schema: "public", Title: "Oban"},
 }
 
 // A Source is a queue whose jobs can be imported.

@@ -1,0 +1,104 @@
+package importtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+)
+
+// A tableCase has jobs in the tables of a queue that is not written in Go. They are those of
+// testdata, which its migrations make.
+type tableCase struct {
+	source string
+	insert string // jobs; $1 is in an hour
+	more   string // further changes of the jobs
+	hold   string // what a worker does that takes one of them at this moment, if it locks its row
+
+	imported, left string
+	tasks          map[stint.TaskID]stint.TaskInfo
+}
+
+// The higher priority of a task comes first, and UnlimitedTries is said by leaving MaxTries out.
+var tableCases = []tableCase{
+	{
+		source: "oban",
+		insert: `INSERT INTO oban_jobs
+			(id, state, worker, args, attempt, max_attempts, scheduled_at, priority, queue) VALUES
+			(1, 'available', 'Mail', '{"to": "ann"}', 0, 20, '-infinity', 0, 'default'),
+			(2, 'scheduled', 'Mail', '{"to": "bob"}', 0, 3, $1 AT TIME ZONE 'UTC', 9, 'slow'),
+			(3, 'retryable', 'Mail', '{}', 3, 5, $1 AT TIME ZONE 'UTC', 0, 'default'),
+			(4, 'executing', 'Mail', '{}', 1, 20, now(), 0, 'default'),
+			(5, 'suspended', 'Mail', '{}', 0, 20, now(), 0, 'default'),
+			(6, 'completed', 'Mail', '{}', 1, 20, now(), 0, 'default'),
+			(7, 'discarded', 'Mail', '{}', 1, 20, now(), 0, 'default'),
+			(8, 'available', 'Mail', '{}', 0, 20, now(), 0, 'default'),
+			(9, 'available', 'Mail', '{}', 0, 20, now(), 0, 'flow')`,
+		more:     `UPDATE oban_jobs SET meta = '{"workflow_id": "a"}' WHERE queue = 'flow'`,
+		hold:     `SELECT FROM oban_jobs WHERE id = 8 FOR UPDATE SKIP LOCKED`,
+		imported: "[{Mail Mail 1 1} {Mail Mail 0 1}]",
+		left:     "map[available:1 executing:1 of a workflow:1 suspended:1]",
+		tasks: map[stint.TaskID]stint.TaskInfo{
+			"oban/1": {Body: []byte(`{"to": "ann"}`), MaxTries: 20},
+			"oban/2": {
+				Body: []byte(`{"to": "bob"}`), MaxTries: 3, Priority: -9, NotBefore: inAnHour,
+			},
+			"oban/3": {Body: []byte(`{}`), MaxTries: 2, NotBefore: inAnHour},
+		},
+	},
+}
+
+// inAnHour has no more digits than tables keep.
+var inAnHour = time.Now().Add(time.Hour).Truncate(time.Millisecond)
+
+// Proves G240.
+func TestImport_MakesTasksOfTheJobsInTables(t *testing.T) {
+	t.Parallel()
+	for _, c := range tableCases {
+		t.Run(c.source, func(t *testing.T) {
+			t.Parallel()
+			db := newDatabase(t)
+			schema, err := os.ReadFile(filepath.Join("testdata", c.source+".sql"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			db.exec(t, string(schema))
+			db.exec(t, c.insert, inAnHour)
+			db.exec(t, c.more)
+			tx, err := db.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), c.hold); err != nil {
+				t.Fatal(err)
+			}
+			got := db.imports(t, c.source)
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprint(got.Imported) != c.imported || fmt.Sprint(got.Left) != c.left ||
+				len(got.Refused) != 0 {
+				t.Errorf("import printed %+v, want %s and %s", got, c.imported, c.left)
+			}
+			tasks := db.tasks(t)
+			for id, want := range c.tasks {
+				task := tasks[id]
+				if want.MaxTries == 0 {
+					want.MaxTries = stint.UnlimitedTries
+				}
+				if string(task.Body) != string(want.Body) || task.Priority != want.Priority ||
+					task.MaxTries != want.MaxTries || task.Key != want.Key ||
+					!task.NotBefore.Equal(want.NotBefore) {
+					t.Errorf("task %s is %+v, want %+v", id, task, want)
+				}
+			}
+			if len(tasks) != len(c.tasks) {
+				t.Errorf("there are %d tasks, want %d", len(tasks), len(c.tasks))
+			}
+			db.agrees(t)
+		})
+	}
+}

@@ -1,0 +1,17 @@
+-- name: take_oban
+--
+-- Takes jobs of Oban that wait. Those of a workflow stay, suspended or not, since others of it wait
+-- for them. Its times are in UTC, without a zone; its pauses are in the memory of its nodes.
+-- include take_jobs: table=oban_jobs; after=$3::text::bigint; args=args; body=job.args::text;
+-- waits=job.state::text IN ('available', 'retryable', 'scheduled') AND
+-- (job.meta ? 'workflow_id') IS NOT TRUE; unpaused=true;
+-- kind=job.worker; queue=job.queue; priority=greatest(-32768, -job.priority);
+-- start=job.scheduled_at AT TIME ZONE 'UTC';
+-- tries=greatest(1, job.max_attempts - job.attempt); key=''
+
+-- name: left_oban
+--
+-- Counts the jobs of Oban that are not over.
+-- include left_jobs: table=oban_jobs; kind=job.worker; queue=job.queue;
+-- state=CASE WHEN job.meta ? 'workflow_id' THEN 'of a workflow' ELSE job.state::text END;
+-- unfinished=job.state::text NOT IN ('completed', 'discarded', 'cancelled')
