@@ -49,6 +49,32 @@ var tableCases = []tableCase{
 			"oban/3": {Body: []byte(`{}`), MaxTries: 2, NotBefore: inAnHour},
 		},
 	},
+	{
+		source: "goodjob",
+		insert: `INSERT INTO good_jobs
+			(id, job_class, serialized_params, priority, queue_name, scheduled_at, concurrency_key,
+			 locked_by_id, batch_id, finished_at, created_at, updated_at) VALUES
+			(lpad('1', 32, '0')::uuid, 'Mail', '{"to": "ann"}', 7, 'default', now(), NULL,
+			 NULL, NULL, NULL, now(), now()),
+			(lpad('2', 32, '0')::uuid, 'Mail', '{}', NULL, NULL, $1 AT TIME ZONE 'UTC', 'bob',
+			 NULL, NULL, NULL, now(), now()),
+			(lpad('3', 32, '0')::uuid, 'Mail', '{}', 0, 'default', now(), NULL,
+			 gen_random_uuid(), NULL, NULL, now(), now()),
+			(lpad('4', 32, '0')::uuid, 'Mail', '{}', 0, 'default', now(), NULL,
+			 NULL, gen_random_uuid(), NULL, now(), now()),
+			(lpad('5', 32, '0')::uuid, 'Mail', '{}', 0, 'default', now(), NULL,
+			 NULL, NULL, now(), now(), now())`,
+		imported: "[{Mail Mail 1 1}]",
+		left:     "map[new or of a batch:1 running:1]",
+		tasks: map[stint.TaskID]stint.TaskInfo{
+			"goodjob/00000000-0000-0000-0000-000000000001": {
+				Body: []byte(`{"to": "ann"}`), Priority: -7,
+			},
+			"goodjob/00000000-0000-0000-0000-000000000002": {
+				Body: []byte(`{}`), Key: "bob", NotBefore: inAnHour,
+			},
+		},
+	},
 }
 
 // inAnHour has no more digits than tables keep.

@@ -33,6 +33,7 @@ var Sources = []Source{
 	{Name: "gue", Schema: "public", Title: "gue"},
 	{Name: "graphile-worker", Schema: "graphile_worker", Title: "Graphile Worker"},
 	{Name: "oban", Schema: "public", Title: "Oban"},
+	{Name: "goodjob", Schema: "public", Title: "GoodJob", Stopped: true},
 }
 
 // A Source is a queue whose jobs can be imported.

@@ -1,0 +1,17 @@
+-- name: take_goodjob
+--
+-- Takes jobs of GoodJob that wait. Those of a batch stay, since its end waits for them. Its times
+-- are in UTC, without a zone. The table does not say how often a job is tried.
+-- include take_jobs: table=good_jobs; args=serialized_params; body=job.serialized_params::text;
+-- after=coalesce(nullif($3::text, '0'), repeat('0', 32))::uuid;
+-- waits=coalesce(job.finished_at::text, job.locked_by_id::text, job.batch_id::text) IS NULL;
+-- unpaused=true; kind=coalesce(job.job_class, ''); queue=coalesce(job.queue_name, 'default');
+-- priority=greatest(-32768, least(32767, -coalesce(job.priority, 0)));
+-- start=job.scheduled_at AT TIME ZONE 'UTC'; tries=0; key=coalesce(job.concurrency_key, '')
+
+-- name: left_goodjob
+--
+-- Counts the jobs of GoodJob that are not over.
+-- include left_jobs: table=good_jobs; unfinished=job.finished_at IS NULL; kind=job.job_class;
+-- queue=coalesce(job.queue_name, 'default');
+-- state=CASE WHEN job.locked_by_id IS NULL THEN 'new or of a batch' ELSE 'running' END
