@@ -75,6 +75,32 @@ var tableCases = []tableCase{
 			},
 		},
 	},
+	{
+		source: "pg-boss",
+		insert: `INSERT INTO pgboss.job (id, name, state, data, priority, retry_limit, retry_count,
+			 start_after, group_id) VALUES
+			(lpad('1', 32, '0')::uuid, 'mail', 'created', '{"to": "ann"}', 7, 2, 0, now(), NULL),
+			(lpad('2', 32, '0')::uuid, 'mail', 'retry', NULL, 0, 5, 1, $1, 'bob'),
+			(lpad('3', 32, '0')::uuid, 'mail', 'active', '{}', 0, 2, 0, now(), NULL),
+			(lpad('4', 32, '0')::uuid, 'mail', 'created', '{}', 0, 2, 0, now(), 'flow'),
+			(lpad('5', 32, '0')::uuid, 'mail', 'failed', '{}', 0, 2, 2, now(), NULL),
+			(lpad('6', 32, '0')::uuid, 'mail', 'created', '{}', 0, 2, 0, now(), NULL),
+			(lpad('7', 32, '0')::uuid, 'mail', 'created', '{}', 0, 2, 0, now(), 'flow')`,
+		more: `UPDATE pgboss.job SET blocked = id = lpad('4', 32, '0')::uuid,
+			blocking = id <> lpad('4', 32, '0')::uuid WHERE group_id = 'flow'`,
+		hold: `SELECT FROM pgboss.job WHERE id = lpad('6', 32, '0')::uuid
+			FOR UPDATE SKIP LOCKED`,
+		imported: "[{mail mail 1 1}]",
+		left:     "map[active:1 created:1 of a flow:2]",
+		tasks: map[stint.TaskID]stint.TaskInfo{
+			"pg-boss/00000000-0000-0000-0000-000000000001": {
+				Body: []byte(`{"to": "ann"}`), Priority: 7, MaxTries: 3,
+			},
+			"pg-boss/00000000-0000-0000-0000-000000000002": {
+				Body: []byte(`null`), Key: "bob", MaxTries: 4, NotBefore: inAnHour,
+			},
+		},
+	},
 }
 
 // inAnHour has no more digits than tables keep.

@@ -34,6 +34,7 @@ var Sources = []Source{
 	{Name: "graphile-worker", Schema: "graphile_worker", Title: "Graphile Worker"},
 	{Name: "oban", Schema: "public", Title: "Oban"},
 	{Name: "goodjob", Schema: "public", Title: "GoodJob", Stopped: true},
+	{Name: "pg-boss", Schema: "pgboss", Title: "pg-boss"},
 }
 
 // A Source is a queue whose jobs can be imported.

@@ -1,0 +1,19 @@
+-- name: take_pg_boss
+--
+-- Takes jobs of pg-boss that wait. Those that wait for other jobs stay, and those that others wait
+-- for. A queue has one kind of jobs, with its name. Jobs of a group get its name as their key. The
+-- higher priority comes first.
+-- include take_jobs: table=job; after=coalesce(nullif($3::text, '0'), repeat('0', 32))::uuid;
+-- args=data; body=coalesce(job.data::text, 'null');
+-- waits=job.state::text IN ('created', 'retry') AND
+-- NOT (job.blocked OR job.blocking); unpaused=true;
+-- kind=job.name; queue=job.name; priority=greatest(-32768, least(32767, job.priority));
+-- start=job.start_after; key=coalesce(job.group_id, '');
+-- tries=greatest(1, job.retry_limit - job.retry_count + (job.state::text = 'created')::integer)
+
+-- name: left_pg_boss
+--
+-- Counts the jobs of pg-boss that are not over.
+-- include left_jobs: table=job; kind=job.name; queue=job.name;
+-- state=CASE WHEN job.blocked OR job.blocking THEN 'of a flow' ELSE job.state::text END;
+-- unfinished=job.state::text NOT IN ('completed', 'cancelled', 'failed')
