@@ -101,6 +101,47 @@ var tableCases = []tableCase{
 			},
 		},
 	},
+	{
+		source: "solid-queue",
+		insert: `WITH jobs (id, queue_name, arguments, priority, scheduled_at, concurrency_key) AS (
+				VALUES (1, 'default', '{"to": "ann"}', 7, now(), NULL),
+				(2, 'default', '{}', 0, $1::timestamptz, NULL),
+				(3, 'default', '{}', 0, now(), 'bob'),
+				(4, 'default', '{}', 0, now(), NULL), (5, 'default', '{}', 0, now(), NULL),
+				(6, 'paused', '{}', 0, now(), NULL), (7, 'default', '{}', 0, now(), NULL)
+			), inserted AS (
+				INSERT INTO solid_queue_jobs (id, class_name, queue_name, arguments, priority,
+					scheduled_at, concurrency_key, created_at, updated_at)
+				SELECT id, 'Mail', queue_name, arguments, priority,
+					scheduled_at AT TIME ZONE 'UTC', concurrency_key, now(), now()
+				FROM jobs
+			), ready AS (
+				INSERT INTO solid_queue_ready_executions (job_id, queue_name, created_at)
+				SELECT id, queue_name, now() FROM jobs WHERE id IN (1, 6, 7)
+			), scheduled AS (
+				INSERT INTO solid_queue_scheduled_executions
+					(job_id, queue_name, scheduled_at, created_at)
+				SELECT id, queue_name, scheduled_at AT TIME ZONE 'UTC', now() FROM jobs WHERE id = 2
+			), blocked AS (
+				INSERT INTO solid_queue_blocked_executions
+					(job_id, queue_name, concurrency_key, expires_at, created_at)
+				SELECT id, queue_name, concurrency_key, now(), now() FROM jobs WHERE id = 3
+			), claimed AS (
+				INSERT INTO solid_queue_claimed_executions (job_id, created_at) VALUES (4, now())
+			), failed AS (
+				INSERT INTO solid_queue_failed_executions (job_id, created_at) VALUES (5, now())
+			)
+			INSERT INTO solid_queue_pauses (queue_name, created_at) VALUES ('paused', now())`,
+		hold: `SELECT FROM solid_queue_ready_executions WHERE job_id = 7
+			FOR UPDATE SKIP LOCKED`,
+		imported: "[{Mail Mail 2 1}]",
+		left:     "map[failed:1 in the paused queue paused:1 new:1 running:1]",
+		tasks: map[stint.TaskID]stint.TaskInfo{
+			"solid-queue/1": {Body: []byte(`{"to": "ann"}`), Priority: -7},
+			"solid-queue/2": {Body: []byte(`{}`), NotBefore: inAnHour},
+			"solid-queue/3": {Body: []byte(`{}`), Key: "bob"},
+		},
+	},
 }
 
 // inAnHour has no more digits than tables keep.

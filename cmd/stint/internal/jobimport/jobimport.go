@@ -35,6 +35,7 @@ var Sources = []Source{
 	{Name: "oban", Schema: "public", Title: "Oban"},
 	{Name: "goodjob", Schema: "public", Title: "GoodJob", Stopped: true},
 	{Name: "pg-boss", Schema: "pgboss", Title: "pg-boss"},
+	{Name: "solid-queue", Schema: "public", Title: "Solid Queue"},
 }
 
 // A Source is a queue whose jobs can be imported.
