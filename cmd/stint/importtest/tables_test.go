@@ -142,6 +142,24 @@ var tableCases = []tableCase{
 			"solid-queue/3": {Body: []byte(`{}`), Key: "bob"},
 		},
 	},
+	{
+		source: "que",
+		insert: `INSERT INTO que_jobs (id, job_class, args, kwargs, priority, run_at, finished_at,
+				job_schema_version) VALUES
+			(1, 'Mail', '["ann"]', '{"to": 1}', 100, now(), NULL, 2),
+			(2, 'ActiveJob::QueueAdapters::QueAdapter::JobWrapper', '[{"job_class": "Mail"}]', '{}',
+			 1, $1, NULL, 2),
+			(3, 'Mail', '[]', '{}', 100, now(), now(), 2)`,
+		imported: "[{Mail Mail 1 1}]",
+		left:     "map[]",
+		tasks: map[stint.TaskID]stint.TaskInfo{
+			"que/1": {Body: []byte(`{"args": ["ann"], "kwargs": {"to": 1}}`)},
+			"que/2": {
+				Body:     []byte(`{"args": [{"job_class": "Mail"}], "kwargs": {}}`),
+				Priority: 99, NotBefore: inAnHour,
+			},
+		},
+	},
 }
 
 // inAnHour has no more digits than tables keep.

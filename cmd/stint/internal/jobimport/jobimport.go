@@ -36,6 +36,7 @@ var Sources = []Source{
 	{Name: "goodjob", Schema: "public", Title: "GoodJob", Stopped: true},
 	{Name: "pg-boss", Schema: "pgboss", Title: "pg-boss"},
 	{Name: "solid-queue", Schema: "public", Title: "Solid Queue"},
+	{Name: "que", Schema: "public", Title: "que", Stopped: true},
 }
 
 // A Source is a queue whose jobs can be imported.

@@ -1,0 +1,20 @@
+-- name: take_que
+--
+-- Takes jobs of que that wait. Its workers lock no rows. The default of que, 100, is the priority
+-- of a task, and the kind of a job of Active Job is its class. The table does not say how often a
+-- job is tried.
+-- include take_jobs: table=que_jobs; after=$3::text::bigint; args=args; queue=job.queue;
+-- body=jsonb_build_object('args', job.args, 'kwargs', job.kwargs)::text;
+-- waits=job.finished_at IS NULL AND job.expired_at IS NULL; unpaused=true;
+-- kind=CASE WHEN job.job_class LIKE 'ActiveJob::%' AND
+-- job.args->0 ? 'job_class' THEN job.args->0->>'job_class' ELSE job.job_class END;
+-- priority=least(32767, 100 - job.priority); start=job.run_at; tries=0; key=''
+
+-- name: left_que
+--
+-- Counts the jobs of que that are not over: those that are left cannot become tasks, or were
+-- inserted since.
+-- include left_jobs: table=que_jobs; state='new'; queue=job.queue;
+-- kind=CASE WHEN job.job_class LIKE 'ActiveJob::%' AND
+-- job.args->0 ? 'job_class' THEN job.args->0->>'job_class' ELSE job.job_class END;
+-- unfinished=job.finished_at IS NULL AND job.expired_at IS NULL
