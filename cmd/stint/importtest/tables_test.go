@@ -160,6 +160,24 @@ var tableCases = []tableCase{
 			},
 		},
 	},
+	{
+		source: "procrastinate",
+		insert: `INSERT INTO procrastinate_jobs
+				(id, queue_name, task_name, args, priority, lock, status, scheduled_at) VALUES
+			(1, 'default', 'mail', '{"to": "ann"}', 7, NULL, 'todo', NULL),
+			(2, 'default', 'mail', '{}', 0, 'bob', 'todo', $1),
+			(3, 'default', 'mail', '{}', 0, 'eve', 'doing', NULL),
+			(4, 'default', 'mail', '{}', 0, 'eve', 'todo', NULL),
+			(5, 'default', 'mail', '{}', 0, NULL, 'failed', NULL),
+			(6, 'default', 'mail', '{}', 0, NULL, 'todo', NULL)`,
+		hold:     `SELECT FROM procrastinate_jobs WHERE id = 6 FOR UPDATE SKIP LOCKED`,
+		imported: "[{mail mail 1 1}]",
+		left:     "map[doing:1 todo:2]",
+		tasks: map[stint.TaskID]stint.TaskInfo{
+			"procrastinate/1": {Body: []byte(`{"to": "ann"}`), Priority: 7},
+			"procrastinate/2": {Body: []byte(`{}`), Key: "bob", NotBefore: inAnHour},
+		},
+	},
 }
 
 // inAnHour has no more digits than tables keep.

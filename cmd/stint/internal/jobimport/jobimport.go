@@ -37,6 +37,7 @@ var Sources = []Source{
 	{Name: "pg-boss", Schema: "pgboss", Title: "pg-boss"},
 	{Name: "solid-queue", Schema: "public", Title: "Solid Queue"},
 	{Name: "que", Schema: "public", Title: "que", Stopped: true},
+	{Name: "procrastinate", Schema: "public", Title: "Procrastinate"},
 }
 
 // A Source is a queue whose jobs can be imported.

@@ -1,0 +1,18 @@
+-- name: take_procrastinate
+--
+-- Takes jobs of Procrastinate that wait. Those with the same lock run one at a time: it becomes
+-- their key, and they stay while one is running. The higher priority comes first. The table does
+-- not say how often a job is tried.
+-- include take_jobs: table=procrastinate_jobs; after=$3::text::bigint; args=args;
+-- body=job.args::text; unpaused=true;
+-- waits=job.status::text = 'todo' AND
+-- coalesce(job.lock, '') NOT IN (SELECT lock FROM source.procrastinate_jobs WHERE lock <> '' AND
+-- status::text = 'doing');
+-- kind=job.task_name::text; queue=job.queue_name::text; start=job.scheduled_at; tries=0;
+-- priority=greatest(-32768, least(32767, job.priority)); key=coalesce(job.lock, '')
+
+-- name: left_procrastinate
+--
+-- Counts the jobs of Procrastinate that are not over.
+-- include left_jobs: table=procrastinate_jobs; state=job.status::text; kind=job.task_name;
+-- queue=job.queue_name; unfinished=job.status::text IN ('todo', 'doing')
