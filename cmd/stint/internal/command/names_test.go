@@ -93,19 +93,8 @@ func typedNames() []typedName {
 			place: "schedule put: a document", line: "schedule put", kept: true, fresh: true,
 			input: `{"name": "t", "spec": "@daily", "tasks": [{"action": NAME}]}`,
 		},
-		{place: "worker --action", line: "worker --action NAME", fresh: true},
-		{place: "changes --action", line: "changes --action NAME", kept: true},
-		{place: "ends --action", line: "ends --action NAME", kept: true},
-		{place: "ls --action", line: "ls --action NAME", kept: true, onShards: true},
-		{
-			place: "ls --key", line: "ls --action keyed --key NAME", kept: true, key: true,
-			onShards: true,
-		},
-		{
-			place: "change --set-key", line: "change keyed/1 --set-key NAME", fresh: true,
-			key: true,
-		},
 	}
+	all = append(all, typedForOthers()...)
 	for _, cmd := range (&program{}).root().Commands() {
 		if destroys[cmd.Name()] != asked || cmd.Flags().Lookup("key") == nil {
 			continue
@@ -132,6 +121,24 @@ func typedNames() []typedName {
 		})
 	}
 	return all
+}
+
+// typedForOthers are the places of sub-commands that insert nothing and change no limits.
+func typedForOthers() []typedName {
+	return []typedName{
+		{place: "worker --action", line: "worker --action NAME", fresh: true},
+		{place: "changes --action", line: "changes --action NAME", kept: true},
+		{place: "ends --action", line: "ends --action NAME", kept: true},
+		{place: "ls --action", line: "ls --action NAME", kept: true, onShards: true},
+		{
+			place: "ls --key", line: "ls --action keyed --key NAME", kept: true, key: true,
+			onShards: true,
+		},
+		{
+			place: "change --set-key", line: "change keyed/1 --set-key NAME", fresh: true,
+			key: true,
+		},
+	}
 }
 
 // namePlaces are the arguments and the flags of all sub-commands that are actions or keys.
