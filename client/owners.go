@@ -91,6 +91,10 @@ func (c *Client) ownTasks(
 		if err != nil {
 			return nil, owned, err
 		}
+		if len(verdicts) < len(returns) { // a service that knew no fetch with returns ignored them
+			verdicts, err = c.returnTasks(ctx, returns, true)
+			return verdicts, owned, err
+		}
 		c.presence.drop(returns, verdicts)
 		return verdicts, owned, nil
 	}
