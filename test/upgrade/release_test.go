@@ -21,6 +21,7 @@ import (
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/processes"
+	"github.com/stint-tasks/stint/internal/testing/releases"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 )
 
@@ -44,69 +45,25 @@ func testMain(m *testing.M) int {
 
 var (
 	buildOld = sync.OnceValues(func() (string, error) {
-		source := sourceOfOld()
-		if err := extract(oldCommit, source); err != nil {
+		ctx, source, binary := context.Background(), sourceOfOld(), filepath.Join(dir, "old")
+		if err := releases.Extract(ctx, oldCommit, source); err != nil {
 			return "", err
 		}
 		// With -trimpath, go finds in its cache what it has built in another directory.
-		return build(source, "old", "-trimpath")
+		return binary, releases.Build(ctx, source, binary, "-trimpath")
 	})
 	buildNew = sync.OnceValues(func() (string, error) {
-		root, err := outputOf("", "go", "list", "-m", "-f", "{{.Dir}}")
+		ctx, binary := context.Background(), filepath.Join(dir, "new")
+		root, err := releases.Output(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}")
 		if err != nil {
 			return "", err
 		}
-		return build(strings.TrimSpace(root), "new")
+		return binary, releases.Build(ctx, root, binary)
 	})
 )
 
 // sourceOfOld is where the files of the old release are, once it is built.
 func sourceOfOld() string { return filepath.Join(dir, "source") }
-
-// extract writes the files of a commit into a directory.
-func extract(commit, into string) error {
-	// The checkout may belong to another account.
-	git := func(args ...string) (string, error) {
-		return outputOf("", "git", append([]string{"-c", "safe.directory=*"}, args...)...)
-	}
-	if _, err := git("cat-file", "-e", commit+"^{commit}"); err != nil {
-		return fmt.Errorf("the test upgrades from the release in commit %s, which is not in this "+
-			"checkout. In a shallow clone, git fetch --unshallow gets it; else clone the "+
-			"repository with its history, and test there: %w", commit, err)
-	}
-	top, err := git("rev-parse", "--show-toplevel")
-	if err != nil {
-		return err
-	}
-	archive := into + ".tar"
-	if _, err := git("-C", strings.TrimSpace(top), "archive", "-o", archive, commit); err != nil {
-		return err
-	}
-	if err := os.Mkdir(into, 0o700); err != nil {
-		return err
-	}
-	_, err = outputOf("", "tar", "-xf", archive, "-C", into)
-	return err
-}
-
-func build(source, name string, flags ...string) (binary string, err error) {
-	binary = filepath.Join(dir, name)
-	args := append([]string{"build", "-buildvcs=false", "-o", binary}, flags...)
-	_, err = outputOf(source, "go", append(args, "./cmd/stint")...)
-	return binary, err
-}
-
-// outputOf runs a program in a directory, and returns its standard output.
-func outputOf(in, name string, args ...string) (string, error) {
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env = in, append(os.Environ(), "GOWORK=off")
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", cmd, err, stderr.String())
-	}
-	return stdout.String(), nil
-}
 
 // A release is the command of one on a database.
 type release struct {
