@@ -130,10 +130,11 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
 	for rows.Next() {
 		var missing int
+		var total *int
 		var now time.Time
 		var place int
 		var anyOf bool
-		info, err := readInfo(rows, &missing, &now, &place, &anyOf)
+		info, err := readInfo(rows, &missing, &total, &now, &place, &anyOf)
 		if err != nil {
 			return e, found, err
 		}
@@ -157,6 +158,7 @@ func readExplanation(rows pgx.Rows) (e Explanation, found bool, err error) {
 			continue
 		}
 		found = true
+		info.depends(pg.OrZero(total), missing)
 		e.Task, e.Missing, e.Now, e.TriesLeft = info, missing, now, -1
 		if info.MaxTries > 0 {
 			e.TriesLeft = max(info.MaxTries-info.Tries, 0)

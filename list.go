@@ -77,14 +77,16 @@ func (s *Store) findTasks(
 	find.Read = func(rows pgx.Rows) error {
 		for rows.Next() {
 			var task foundTask
-			more := []any{&task.key, &task.left}
+			var total, missing int
+			more := []any{&task.key, &total, &missing, &task.left}
 			if most >= valueBytesMax {
-				more = more[:1]
+				more = more[:3]
 			}
 			var err error
 			if task.info, err = readInfo(rows, more...); err != nil {
 				return err
 			}
+			task.info.depends(total, missing)
 			found[task.info.ID] = task
 		}
 		return rows.Err()

@@ -255,6 +255,11 @@ type TaskInfo struct {
 	Status   string
 	Progress float64
 
+	// TotalDependencies is how many tasks this one waits or waited for, counted up to 100,000, but
+	// for those that left the store after this one had ended. Signals is how many of them it waits
+	// for no longer: all, unless it is blocked. Only GetTasks and Explain tell them.
+	TotalDependencies, Signals int
+
 	// Result is what the owner returned for dependents and waiters. ListTasks leaves it out.
 	Result []byte
 	// Hidden says that a service has left out the body and the result, whether there are any or
@@ -447,6 +452,13 @@ func (info *TaskInfo) place(state int16, until time.Time) {
 	case StateCompleted, StateAborted, StateSkipped:
 		info.FinishedAt = until
 	}
+}
+
+// depends fills in for how many tasks the task waits: missing of the counted ones, of which there
+// may be more than were counted.
+func (info *TaskInfo) depends(counted, missing int) {
+	info.TotalDependencies = max(counted, missing)
+	info.Signals = info.TotalDependencies - missing
 }
 
 // OncePer returns an ID for a task that is inserted once in each period: the ID with the start of

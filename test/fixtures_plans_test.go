@@ -171,11 +171,11 @@ var sample = map[string]struct {
 	}},
 	"get_tasks": {"'{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "leases_pkey", "ready_pkey",
-		"scheduled_pkey", "blocked_pkey",
+		"scheduled_pkey", "blocked_pkey", "edges_run",
 	}},
 	"small_tasks": {"'{a,b}', 100", []string{
 		"tasks_id_key", "finished_pkey", "leased_pkey", "leases_pkey", "ready_pkey",
-		"scheduled_pkey", "blocked_pkey",
+		"scheduled_pkey", "blocked_pkey", "edges_run",
 	}},
 	"hold_ownership": {"'{5,70}', '{7,7}'", []string{"leased_pkey"}},
 	"lock_states": {"'{5,70}', '{6,71}', '{70}'", []string{

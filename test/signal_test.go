@@ -221,3 +221,50 @@ func TestAddDependencies_RefusesATaskOfALateOwner(t *testing.T) {
 	wantErr(t, "AddDependencies", addDependency(t, store, "b", "a"), stint.ErrTaskStarted)
 	complete(t, store, owned)
 }
+
+// wantSignals checks how many signals a task has got, of how many, as both verbs that tell them do.
+func wantSignals(t *testing.T, store *stint.Store, id stint.TaskID, signals, of int) {
+	t.Helper()
+	got := info(t, store, id)
+	why, err := store.Explain(t.Context(), id)
+	wantErr(t, "Explain", err, nil)
+	for _, task := range []stint.TaskInfo{got, why.Task} {
+		if task.Signals != signals || task.TotalDependencies != of {
+			t.Errorf("%q has %d of %d signals, want %d of %d", id, task.Signals,
+				task.TotalDependencies, signals, of)
+		}
+	}
+}
+
+// Proves G350.
+func TestTaskInfo_TellsTheSignalsSoFarAndHowManyThereWillBe(t *testing.T) {
+	t.Parallel()
+	ctx, store := t.Context(), newStore(t)
+	anyway := after("end", "a", "b", "join")
+	anyway.OnAbort = stint.RunAnyway
+	insert(t, store, after("a"), after("b"), after("c"), join("join", "c", "b"), anyway)
+	wantSignals(t, store, "a", 0, 0)
+	wantSignals(t, store, "end", 0, 3)
+	finish(t, store, "a", stint.StatusCompleted)
+	finish(t, store, "b", stint.StatusAborted)
+	wantSignals(t, store, "end", 3, 3) // the join went down with b
+	wantSignals(t, store, "join", 2, 2)
+	finish(t, store, "c", stint.StatusCompleted)
+	finish(t, store, "end", stint.StatusCompleted)
+	wantSignals(t, store, "end", 3, 3)
+
+	insert(t, store, after("d"), after("e"), after("later", "d"))
+	finish(t, store, "d", stint.StatusCompleted)
+	wantSignals(t, store, "later", 1, 1)
+	wantErr(t, "AddDependencies", addDependency(t, store, "e", "later"), nil)
+	wantSignals(t, store, "later", 1, 2)
+	_, err := store.DeleteTasks(ctx, []stint.TaskID{"d"})
+	wantErr(t, "DeleteTasks", err, nil)
+	wantSignals(t, store, "later", 1, 2) // d has signalled
+	finish(t, store, "e", stint.StatusCompleted)
+	wantSignals(t, store, "later", 2, 2)
+	finish(t, store, "later", stint.StatusCompleted)
+	_, err = store.DeleteTasks(ctx, []stint.TaskID{"e"})
+	wantErr(t, "DeleteTasks", err, nil)
+	wantSignals(t, store, "later", 1, 1) // e went after it had ended, d before
+}

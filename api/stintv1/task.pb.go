@@ -456,7 +456,12 @@ type TaskInfo struct {
 	Headers map[string]string  `protobuf:"bytes,25,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The service has left out the body and the result, whether there are any or not: the caller may
 	// not read them.
-	Hidden        bool `protobuf:"varint,26,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	Hidden bool `protobuf:"varint,26,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	// How many tasks this one waits or waited for, counted up to 100,000, but for those that left the
+	// store after this one had ended. Only GetTasks and ExplainTask tell this and the next.
+	TotalDependencies int32 `protobuf:"varint,27,opt,name=total_dependencies,json=totalDependencies,proto3" json:"total_dependencies,omitempty"`
+	// How many of them it waits for no longer: all, unless it is blocked.
+	Signals       int32 `protobuf:"varint,28,opt,name=signals,proto3" json:"signals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -693,6 +698,20 @@ func (x *TaskInfo) GetHidden() bool {
 		return x.Hidden
 	}
 	return false
+}
+
+func (x *TaskInfo) GetTotalDependencies() int32 {
+	if x != nil {
+		return x.TotalDependencies
+	}
+	return 0
+}
+
+func (x *TaskInfo) GetSignals() int32 {
+	if x != nil {
+		return x.Signals
+	}
+	return 0
 }
 
 type isTaskInfo_Content interface {
@@ -1805,7 +1824,7 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\tdependent\x18\x01 \x01(\tR\tdependent\x121\n" +
 	"\tcondition\x18\x02 \x01(\v2\x13.stint.v1.ConditionR\tcondition\x12\x10\n" +
 	"\x03any\x18\x03 \x01(\bR\x03any\x12\x16\n" +
-	"\x06hidden\x18\x04 \x01(\bR\x06hidden\"\xe0\a\n" +
+	"\x06hidden\x18\x04 \x01(\bR\x06hidden\"\xa9\b\n" +
 	"\bTaskInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1841,7 +1860,9 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"resultText\x12\x10\n" +
 	"\x03key\x18\x18 \x01(\tR\x03key\x129\n" +
 	"\aheaders\x18\x19 \x03(\v2\x1f.stint.v1.TaskInfo.HeadersEntryR\aheaders\x12\x16\n" +
-	"\x06hidden\x18\x1a \x01(\bR\x06hidden\x1a:\n" +
+	"\x06hidden\x18\x1a \x01(\bR\x06hidden\x12-\n" +
+	"\x12total_dependencies\x18\x1b \x01(\x05R\x11totalDependencies\x12\x18\n" +
+	"\asignals\x18\x1c \x01(\x05R\asignals\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +

@@ -94,6 +94,10 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 		add("progress", fmt.Sprintf("%.0f %%", 100*task.Progress)) //nolint:mnd // per cent
 	}
 	add("actor", Text(string(task.Actor)))
+	if task.TotalDependencies > 0 {
+		add("dependencies", Number(int64(task.Signals))+" of "+
+			Number(int64(task.TotalDependencies))+" have signalled")
+	}
 	at("fetched", task.OwnedAt)
 	at("lease expires", task.LeaseUntil)
 	at("not before", task.NotBefore)

@@ -105,6 +105,7 @@ func FromInfo(info *stint.TaskInfo, text bool) *stintv1.TaskInfo {
 		Actor:      string(info.Actor), OwnedAt: fromTime(info.OwnedAt),
 		LeaseUntil: fromTime(info.LeaseUntil), Status: info.Status, Progress: info.Progress,
 		Headers: info.Headers, Hidden: info.Hidden,
+		TotalDependencies: Int32(info.TotalDependencies), Signals: Int32(info.Signals),
 	}
 	switch {
 	case info.Body == nil:
@@ -145,6 +146,7 @@ func ToInfo(m *stintv1.TaskInfo) stint.TaskInfo {
 		Actor: stint.ActorID(m.GetActor()), OwnedAt: toTime(m.GetOwnedAt()),
 		LeaseUntil: toTime(m.GetLeaseUntil()), Status: m.GetStatus(), Progress: m.GetProgress(),
 		Headers: m.GetHeaders(), Hidden: m.GetHidden(),
+		TotalDependencies: int(m.GetTotalDependencies()), Signals: int(m.GetSignals()),
 	}
 	if m.GetOnAbort() == runAnyway {
 		info.OnAbort = stint.RunAnyway

@@ -4,8 +4,8 @@
 -- it was aborted or skipped, or of the tasks that hold slots of its key, or the key, while it is
 -- ready (place 1), and up to $2 of those that count under the limit of its action meanwhile (place
 -- 2), each in the form of get_tasks without body and result. With each come how many predecessors
--- the task waits for in all (0 for others), what time it is, its place, and of a blocked task
--- whether the first of several starts it.
+-- the task waits for in all, and how many it has (0 for others), what time it is, its place, and of
+-- a blocked task whether the first of several starts it.
 --
 --   $1 id     text
 --   $2 tasks  integer
@@ -130,6 +130,12 @@ SELECT
        coalesce((SELECT blocked.missing
                  FROM stint.blocked
                  WHERE blocked.key = chosen.key AND chosen.place = 0), 0) AS missing,
+       (SELECT counted.dependencies
+        FROM (
+            SELECT
+                   -- include dependencies: key=chosen.key
+            WHERE chosen.place = 0
+        ) AS counted) AS dependencies,
        statement_timestamp() AS now, chosen.place,
        -- One edge tells, since all of a task are such edges or none.
        coalesce(CASE WHEN chosen.place = 0 AND task.state = 0 /* blocked */ THEN (

@@ -12,6 +12,11 @@ SELECT task.id, task.action, CASE WHEN long.body IS NULL THEN task.body END,
        CASE WHEN long.status IS NULL THEN task.status END, task.progress,
        CASE WHEN long.result IS NULL THEN task.result END, task.limit_key,
        task.headers::text, task.key,
+       -- include dependencies: key=task.key
+       ,
+       coalesce((SELECT blocked.missing
+                 FROM stint.blocked
+                 WHERE blocked.key = task.key), 0) AS missing,
        coalesce(long.body, 0)::bigint + coalesce(long.result, 0) + coalesce(long.status, 0)
 FROM unnest($1::text[]) AS named (id)
 CROSS JOIN LATERAL (

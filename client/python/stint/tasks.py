@@ -262,6 +262,10 @@ class TaskInfo:
     result: None in a list, and if there is none.
     hidden: The service has left out the body and the result, whether there are any or not: the
         caller may not read them.
+    total_dependencies: How many tasks this one waits or waited for, counted up to 100,000, but
+        for those that left the store after this one had ended. Only GetTasks and ExplainTask tell
+        this and the next.
+    signals: How many of them it waits for no longer: all, unless it is blocked.
     """
 
     id: str
@@ -288,6 +292,8 @@ class TaskInfo:
     key: str = ""
     headers: Dict[str, str] = field(default_factory=dict)
     hidden: bool = False
+    total_dependencies: int = 0
+    signals: int = 0
 
 
 @dataclass
@@ -890,6 +896,8 @@ def to_task_info(m: Message) -> TaskInfo:
         key=m.get("key", ""),
         headers=dict(m.get("headers", {})),
         hidden=m.get("hidden", False),
+        total_dependencies=m.get("total_dependencies", 0),
+        signals=m.get("signals", 0),
     )
 
 

@@ -153,6 +153,8 @@ const taskInfoFields: f.Fields = {
   key: f.text,
   headers: f.pairs,
   hidden: f.flag,
+  totalDependencies: f.number,
+  signals: f.number,
 };
 
 const ownedTaskFields: f.Fields = {

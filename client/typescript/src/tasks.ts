@@ -307,6 +307,13 @@ export interface TaskInfo {
    * not read them.
    */
   hidden: boolean;
+  /**
+   * How many tasks this one waits or waited for, counted up to 100,000, but for those that left the
+   * store after this one had ended. Only GetTasks and ExplainTask tell this and the next.
+   */
+  totalDependencies: number;
+  /** How many of them it waits for no longer: all, unless it is blocked. */
+  signals: number;
 }
 
 /**

@@ -44,6 +44,9 @@ to a task are left out.
   finished_at      when the task completed, was aborted or was skipped
   status           what the owner last said of the task, for people
   progress         how far the owner said it is, from 0 to 1
+  total_dependencies
+                   how many tasks this one waits or waited for; from show, wait and explain
+  signals          for how many of them it does not wait any longer
   body, result     strings; not from ls, explain and graph
   body_base64, result_base64
                    the same as bytes in base64, if they are not UTF-8
@@ -77,6 +80,8 @@ type taskJSON struct {
 	OwnedAt      time.Time         `json:"owned_at,omitzero"`
 	LeaseUntil   time.Time         `json:"lease_until,omitzero"`
 	FinishedAt   time.Time         `json:"finished_at,omitzero"`
+	Dependencies int               `json:"total_dependencies,omitzero"`
+	Signals      *int              `json:"signals,omitzero"`
 	Body         *string           `json:"body,omitzero"`
 	BodyBase64   []byte            `json:"body_base64,omitzero"`
 	Result       *string           `json:"result,omitzero"`
@@ -97,6 +102,9 @@ func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
 	}
 	if info.OnAbort == stint.RunAnyway {
 		task.OnAbort = display.RunAnyway
+	}
+	if info.TotalDependencies > 0 {
+		task.Dependencies, task.Signals = info.TotalDependencies, &info.Signals
 	}
 	if p.topology != "" {
 		task.Shard, _, _ = strings.Cut(task.ID, "/")
