@@ -93,7 +93,10 @@ func newOutages(logger *slog.Logger) outages {
 	}
 }
 
-var _ verbs.All = (*Client)(nil)
+var (
+	_ verbs.All      = (*Client)(nil)
+	_ verbs.Recorder = (*Client)(nil)
+)
 
 // A Client has the verbs of the store of a service. It is safe for concurrent use. Close it when it
 // is no longer needed.

@@ -240,6 +240,7 @@ func (f *faulty) tellOnce(t *testing.T, owned []stint.OwnedTask) {
 	f.once(t, "GetEnds", nil, func() error { return errOf(f.Ends(ctx, nil, "", 0)) })
 	f.once(t, "GetGraph", nil, func() error { return errOf(f.Graph(ctx, "e")) })
 	f.once(t, "GetStats", nil, func() error { return errOf(f.Stats(ctx)) })
+	f.once(t, "GetMinutes", nil, func() error { return errOf(f.Minutes(ctx, "")) })
 	f.once(t, "ListProblems", nil, func() error { return errOf(f.Problems(ctx, 3)) })
 	f.once(t, "ListActors", nil, func() error { return errOf(f.ListActors(ctx)) })
 }

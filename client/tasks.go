@@ -244,6 +244,30 @@ func (c *Client) Stats(ctx context.Context) (stats stint.Stats, err error) {
 	return stats, said("stats", err)
 }
 
+// Minutes is [stint.Store.Minutes]. It is refused to a caller who may not see all tasks of the
+// action, or of all actions.
+func (c *Client) Minutes(
+	ctx context.Context, action string,
+) (minutes []stint.Minute, err error) {
+	request := &stintv1.GetMinutesRequest{Action: action}
+	err = c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
+		r, err := c.tasks.GetMinutes(ctx, request)
+		minutes = nil
+		for _, m := range r.GetMinutes() {
+			minutes = append(minutes, stint.Minute{
+				Since: m.GetSince().AsTime(), Until: m.GetUntil().AsTime(),
+				Tries: m.GetTries(), Retries: m.GetRetries(),
+				Completed: m.GetCompleted(), Failed: m.GetFailed(),
+				Median: m.GetMedian().AsDuration(), P95: m.GetP95().AsDuration(),
+				Estimated: m.GetEstimated(),
+				Ready:     m.GetReady(), OldestReady: m.GetOldestReady().AsDuration(),
+			})
+		}
+		return err
+	})
+	return minutes, said("minutes", err)
+}
+
 // Problems is [stint.Store.Problems].
 func (c *Client) Problems(
 	ctx context.Context, limit int,

@@ -73,6 +73,8 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 	{"GetGraph", `{"id":"P/hid"}`},
 	{"GetGraph", `{"id":"aa/hid"}`},
 	{"GetStats", `{}`},
+	{"GetMinutes", `{}`},
+	{"GetMinutes", `{"action":"ship"}`},
 	{"ListProblems", `{"limit":1}`},
 	{"ListProblems", `{"limit":20}`},
 	{"ListActors", `{}`},

@@ -143,6 +143,7 @@ func lookPolicies() map[string]policy {
 			may:  byReader,
 			trim: trimming((*asking).trimStats),
 		},
+		stintv1connect.TaskServiceGetMinutesProcedure: {may: on((*asking).mayGetMinutes)},
 		stintv1connect.TaskServiceListProblemsProcedure: {
 			may: on((*asking).mayListProblems), trim: trimming((*asking).trimProblems),
 		},

@@ -253,7 +253,16 @@ var calls = map[string]struct{ allowed, refused []call }{
 	"GetGraph": {
 		[]call{{"shop", `{"id":"shop/bills"}`}}, []call{{"shop", `{"id":"other/mail"}`}},
 	},
-	"GetStats":     {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
+	"GetStats": {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
+	"GetMinutes": {
+		[]call{{"reader", `{"action":"mail"}`}},
+		[]call{
+			{"mailer", `{"action":"mail"}`},
+			{"reader", `{}`},
+			{"reader", `{"action":"ship"}`},
+			{"shop", `{"action":"mail"}`},
+		},
+	},
 	"ListProblems": {[]call{{"reader", `{"limit":1}`}}, []call{{"mailer", `{"limit":1}`}}},
 	"ListActors":   {[]call{{"reader", `{}`}}, []call{{"mailer", `{}`}}},
 

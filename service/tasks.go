@@ -384,6 +384,23 @@ func (t *taskService) GetStats(
 	return response, nil
 }
 
+func (t *taskService) GetMinutes(
+	ctx context.Context, r *stintv1.GetMinutesRequest,
+) (*stintv1.GetMinutesResponse, error) {
+	minutes, err := t.store.Minutes(ctx, r.GetAction())
+	response := &stintv1.GetMinutesResponse{}
+	for i := range minutes {
+		m := &minutes[i]
+		response.Minutes = append(response.Minutes, &stintv1.Minute{
+			Since: timestamppb.New(m.Since), Until: timestamppb.New(m.Until),
+			Tries: m.Tries, Retries: m.Retries, Completed: m.Completed, Failed: m.Failed,
+			Median: durationpb.New(m.Median), P95: durationpb.New(m.P95), Estimated: m.Estimated,
+			Ready: m.Ready, OldestReady: durationpb.New(m.OldestReady),
+		})
+	}
+	return response, err
+}
+
 func (t *taskService) ListProblems(
 	ctx context.Context, r *stintv1.ListProblemsRequest,
 ) (*stintv1.ListProblemsResponse, error) {

@@ -64,6 +64,17 @@ func (a *asking) trimStats(r *stintv1.GetStatsResponse) {
 	}
 }
 
+// mayGetMinutes returns an error unless the principal may see all tasks that the minutes count.
+func (a *asking) mayGetMinutes(r *stintv1.GetMinutesRequest) error {
+	if err := a.has(access.Read); err != nil || !a.restricted() {
+		return err
+	}
+	if action := r.GetAction(); action == "" || !a.principal.MayList([]string{action}, "") {
+		return a.mayNot("%s all tasks of action %q", access.Read, action)
+	}
+	return nil
+}
+
 // problemsMax is how many problems of each kind are looked through for those of a principal who may
 // not see them all.
 const problemsMax = 1000

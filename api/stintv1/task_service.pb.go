@@ -2947,6 +2947,225 @@ func (x *GetStatsResponse) GetCopy() string {
 	return ""
 }
 
+type GetMinutesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: of all actions together.
+	Action        string `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMinutesRequest) Reset() {
+	*x = GetMinutesRequest{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMinutesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMinutesRequest) ProtoMessage() {}
+
+func (x *GetMinutesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMinutesRequest.ProtoReflect.Descriptor instead.
+func (*GetMinutesRequest) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *GetMinutesRequest) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+// The minutes of a day, the oldest first.
+type GetMinutesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Minutes       []*Minute              `protobuf:"bytes,1,rep,name=minutes,proto3" json:"minutes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMinutesResponse) Reset() {
+	*x = GetMinutesResponse{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMinutesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMinutesResponse) ProtoMessage() {}
+
+func (x *GetMinutesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMinutesResponse.ProtoReflect.Descriptor instead.
+func (*GetMinutesResponse) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *GetMinutesResponse) GetMinutes() []*Minute {
+	if x != nil {
+		return x.Minutes
+	}
+	return nil
+}
+
+// What has happened within about a minute, and what waited at its end.
+type Minute struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	Until *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	// How many tasks were fetched, and how many of these were not first tries; -1: not known.
+	Tries     int64 `protobuf:"varint,3,opt,name=tries,proto3" json:"tries,omitempty"`
+	Retries   int64 `protobuf:"varint,4,opt,name=retries,proto3" json:"retries,omitempty"`
+	Completed int64 `protobuf:"varint,5,opt,name=completed,proto3" json:"completed,omitempty"`
+	// How many were aborted by their owners, without tries left, past their deadline, or lost.
+	Failed int64 `protobuf:"varint,6,opt,name=failed,proto3" json:"failed,omitempty"`
+	// How long the completed tasks took from insertion to end: half of them longer, and a twentieth.
+	Median *durationpb.Duration `protobuf:"bytes,7,opt,name=median,proto3" json:"median,omitempty"`
+	P95    *durationpb.Duration `protobuf:"bytes,8,opt,name=p95,proto3" json:"p95,omitempty"`
+	// Whether the ends are estimates.
+	Estimated     bool                 `protobuf:"varint,9,opt,name=estimated,proto3" json:"estimated,omitempty"`
+	Ready         int64                `protobuf:"varint,10,opt,name=ready,proto3" json:"ready,omitempty"`
+	OldestReady   *durationpb.Duration `protobuf:"bytes,11,opt,name=oldest_ready,json=oldestReady,proto3" json:"oldest_ready,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Minute) Reset() {
+	*x = Minute{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Minute) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Minute) ProtoMessage() {}
+
+func (x *Minute) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Minute.ProtoReflect.Descriptor instead.
+func (*Minute) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *Minute) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Minute) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *Minute) GetTries() int64 {
+	if x != nil {
+		return x.Tries
+	}
+	return 0
+}
+
+func (x *Minute) GetRetries() int64 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *Minute) GetCompleted() int64 {
+	if x != nil {
+		return x.Completed
+	}
+	return 0
+}
+
+func (x *Minute) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Minute) GetMedian() *durationpb.Duration {
+	if x != nil {
+		return x.Median
+	}
+	return nil
+}
+
+func (x *Minute) GetP95() *durationpb.Duration {
+	if x != nil {
+		return x.P95
+	}
+	return nil
+}
+
+func (x *Minute) GetEstimated() bool {
+	if x != nil {
+		return x.Estimated
+	}
+	return false
+}
+
+func (x *Minute) GetReady() int64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *Minute) GetOldestReady() *durationpb.Duration {
+	if x != nil {
+		return x.OldestReady
+	}
+	return nil
+}
+
 // How many tasks of an action are in each state, and how often they were tried.
 type ActionStats struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -2982,7 +3201,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3213,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3226,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -3132,7 +3351,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3144,7 +3363,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3157,7 +3376,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -3183,7 +3402,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3195,7 +3414,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3208,7 +3427,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -3263,7 +3482,7 @@ type ErrorGroup struct {
 
 func (x *ErrorGroup) Reset() {
 	*x = ErrorGroup{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3494,7 @@ func (x *ErrorGroup) String() string {
 func (*ErrorGroup) ProtoMessage() {}
 
 func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3507,7 @@ func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorGroup.ProtoReflect.Descriptor instead.
 func (*ErrorGroup) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ErrorGroup) GetAction() string {
@@ -3327,7 +3546,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3339,7 +3558,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3352,7 +3571,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
 }
 
 type ListActorsResponse struct {
@@ -3364,7 +3583,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3376,7 +3595,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3389,7 +3608,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -3412,7 +3631,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3424,7 +3643,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3437,7 +3656,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -3480,7 +3699,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3711,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3724,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -3541,7 +3760,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[53]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +3772,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[53]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +3785,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{53}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -3598,7 +3817,7 @@ type GetEndsRequest struct {
 
 func (x *GetEndsRequest) Reset() {
 	*x = GetEndsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3610,7 +3829,7 @@ func (x *GetEndsRequest) String() string {
 func (*GetEndsRequest) ProtoMessage() {}
 
 func (x *GetEndsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3623,7 +3842,7 @@ func (x *GetEndsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEndsRequest.ProtoReflect.Descriptor instead.
 func (*GetEndsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetEndsRequest) GetActions() []string {
@@ -3671,7 +3890,7 @@ type GetEndsResponse struct {
 
 func (x *GetEndsResponse) Reset() {
 	*x = GetEndsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3683,7 +3902,7 @@ func (x *GetEndsResponse) String() string {
 func (*GetEndsResponse) ProtoMessage() {}
 
 func (x *GetEndsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3696,7 +3915,7 @@ func (x *GetEndsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEndsResponse.ProtoReflect.Descriptor instead.
 func (*GetEndsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GetEndsResponse) GetTasks() []*TaskInfo {
@@ -3735,7 +3954,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[56]
+	mi := &file_stint_v1_task_service_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3747,7 +3966,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[56]
+	mi := &file_stint_v1_task_service_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3760,7 +3979,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{56}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{59}
 }
 
 type GetServiceInfoResponse struct {
@@ -3782,7 +4001,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[57]
+	mi := &file_stint_v1_task_service_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3794,7 +4013,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[57]
+	mi := &file_stint_v1_task_service_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3807,7 +4026,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{57}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -3859,7 +4078,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[58]
+	mi := &file_stint_v1_task_service_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3871,7 +4090,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[58]
+	mi := &file_stint_v1_task_service_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3884,7 +4103,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{58}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -3919,7 +4138,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[59]
+	mi := &file_stint_v1_task_service_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3931,7 +4150,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[59]
+	mi := &file_stint_v1_task_service_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3944,7 +4163,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{59}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -3969,7 +4188,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[60]
+	mi := &file_stint_v1_task_service_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3981,7 +4200,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[60]
+	mi := &file_stint_v1_task_service_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3994,7 +4213,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{60}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{63}
 }
 
 type CheckStoreResponse struct {
@@ -4007,7 +4226,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[61]
+	mi := &file_stint_v1_task_service_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4238,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[61]
+	mi := &file_stint_v1_task_service_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4251,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{61}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -4057,7 +4276,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[62]
+	mi := &file_stint_v1_task_service_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4069,7 +4288,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[62]
+	mi := &file_stint_v1_task_service_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4082,7 +4301,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{62}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -4334,7 +4553,24 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\testimated\x18\x02 \x03(\tR\testimated\x12@\n" +
 	"\x0epruning_behind\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\rpruningBehind\x12=\n" +
 	"\festimated_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vestimatedAt\x12\x12\n" +
-	"\x04copy\x18\x05 \x01(\tR\x04copy\"\xd4\x03\n" +
+	"\x04copy\x18\x05 \x01(\tR\x04copy\"+\n" +
+	"\x11GetMinutesRequest\x12\x16\n" +
+	"\x06action\x18\x01 \x01(\tR\x06action\"@\n" +
+	"\x12GetMinutesResponse\x12*\n" +
+	"\aminutes\x18\x01 \x03(\v2\x10.stint.v1.MinuteR\aminutes\"\xa4\x03\n" +
+	"\x06Minute\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
+	"\x05tries\x18\x03 \x01(\x03R\x05tries\x12\x18\n" +
+	"\aretries\x18\x04 \x01(\x03R\aretries\x12\x1c\n" +
+	"\tcompleted\x18\x05 \x01(\x03R\tcompleted\x12\x16\n" +
+	"\x06failed\x18\x06 \x01(\x03R\x06failed\x121\n" +
+	"\x06median\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06median\x12+\n" +
+	"\x03p95\x18\b \x01(\v2\x19.google.protobuf.DurationR\x03p95\x12\x1c\n" +
+	"\testimated\x18\t \x01(\bR\testimated\x12\x14\n" +
+	"\x05ready\x18\n" +
+	" \x01(\x03R\x05ready\x12<\n" +
+	"\foldest_ready\x18\v \x01(\v2\x19.google.protobuf.DurationR\voldestReady\"\xd4\x03\n" +
 	"\vActionStats\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x18\n" +
 	"\ablocked\x18\x02 \x01(\x03R\ablocked\x12\x1c\n" +
@@ -4414,7 +4650,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x04 \x01(\tR\x02id2\x9f\x18\n" +
+	"\x02id\x18\x04 \x01(\tR\x02id2\xed\x18\n" +
 	"\vTaskService\x12J\n" +
 	"\vInsertTasks\x12\x1c.stint.v1.InsertTasksRequest\x1a\x1d.stint.v1.InsertTasksResponse\x12X\n" +
 	"\x0fInsertTasksFrom\x12 .stint.v1.InsertTasksFromRequest\x1a!.stint.v1.InsertTasksFromResponse(\x01\x12J\n" +
@@ -4438,7 +4674,9 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\vListChanges\x12\x1c.stint.v1.ListChangesRequest\x1a\x1d.stint.v1.ListChangesResponse\"\x03\x90\x02\x01\x12C\n" +
 	"\aGetEnds\x12\x18.stint.v1.GetEndsRequest\x1a\x19.stint.v1.GetEndsResponse\"\x03\x90\x02\x01\x12F\n" +
 	"\bGetGraph\x12\x19.stint.v1.GetGraphRequest\x1a\x1a.stint.v1.GetGraphResponse\"\x03\x90\x02\x01\x12F\n" +
-	"\bGetStats\x12\x19.stint.v1.GetStatsRequest\x1a\x1a.stint.v1.GetStatsResponse\"\x03\x90\x02\x01\x12R\n" +
+	"\bGetStats\x12\x19.stint.v1.GetStatsRequest\x1a\x1a.stint.v1.GetStatsResponse\"\x03\x90\x02\x01\x12L\n" +
+	"\n" +
+	"GetMinutes\x12\x1b.stint.v1.GetMinutesRequest\x1a\x1c.stint.v1.GetMinutesResponse\"\x03\x90\x02\x01\x12R\n" +
 	"\fListProblems\x12\x1d.stint.v1.ListProblemsRequest\x1a\x1e.stint.v1.ListProblemsResponse\"\x03\x90\x02\x01\x12L\n" +
 	"\n" +
 	"ListActors\x12\x1b.stint.v1.ListActorsRequest\x1a\x1c.stint.v1.ListActorsResponse\"\x03\x90\x02\x01\x12R\n" +
@@ -4478,7 +4716,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -4525,233 +4763,244 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*GetGraphResponse)(nil),        // 42: stint.v1.GetGraphResponse
 	(*GetStatsRequest)(nil),         // 43: stint.v1.GetStatsRequest
 	(*GetStatsResponse)(nil),        // 44: stint.v1.GetStatsResponse
-	(*ActionStats)(nil),             // 45: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 46: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 47: stint.v1.ListProblemsResponse
-	(*ErrorGroup)(nil),              // 48: stint.v1.ErrorGroup
-	(*ListActorsRequest)(nil),       // 49: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 50: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 51: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 52: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 53: stint.v1.WaitForTasksResponse
-	(*GetEndsRequest)(nil),          // 54: stint.v1.GetEndsRequest
-	(*GetEndsResponse)(nil),         // 55: stint.v1.GetEndsResponse
-	(*GetServiceInfoRequest)(nil),   // 56: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 57: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 58: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 59: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 60: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 61: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 62: stint.v1.Finding
-	nil,                             // 63: stint.v1.ListTasksRequest.HeadersEntry
-	(*Task)(nil),                    // 64: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 65: google.protobuf.Duration
-	(*Dependency)(nil),              // 66: stint.v1.Dependency
-	(*Affected)(nil),                // 67: stint.v1.Affected
-	(*Answer)(nil),                  // 68: stint.v1.Answer
-	(*Verdict)(nil),                 // 69: stint.v1.Verdict
-	(*timestamppb.Timestamp)(nil),   // 70: google.protobuf.Timestamp
-	(*Performance)(nil),             // 71: stint.v1.Performance
-	(*Return)(nil),                  // 72: stint.v1.Return
-	(*TaskInfo)(nil),                // 73: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 74: stint.v1.Limits
-	(*EdgeCondition)(nil),           // 75: stint.v1.EdgeCondition
-	(*SetLimitsRequest)(nil),        // 76: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 77: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 78: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 79: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 80: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 81: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 82: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 83: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 84: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 85: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 86: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 87: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 88: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 89: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 90: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 91: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 92: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 93: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 94: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 95: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 96: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 97: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 98: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 99: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 100: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 101: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 102: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 103: stint.v1.TriggerScheduleResponse
+	(*GetMinutesRequest)(nil),       // 45: stint.v1.GetMinutesRequest
+	(*GetMinutesResponse)(nil),      // 46: stint.v1.GetMinutesResponse
+	(*Minute)(nil),                  // 47: stint.v1.Minute
+	(*ActionStats)(nil),             // 48: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 49: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 50: stint.v1.ListProblemsResponse
+	(*ErrorGroup)(nil),              // 51: stint.v1.ErrorGroup
+	(*ListActorsRequest)(nil),       // 52: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 53: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 54: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 55: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 56: stint.v1.WaitForTasksResponse
+	(*GetEndsRequest)(nil),          // 57: stint.v1.GetEndsRequest
+	(*GetEndsResponse)(nil),         // 58: stint.v1.GetEndsResponse
+	(*GetServiceInfoRequest)(nil),   // 59: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 60: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 61: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 62: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 63: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 64: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 65: stint.v1.Finding
+	nil,                             // 66: stint.v1.ListTasksRequest.HeadersEntry
+	(*Task)(nil),                    // 67: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 68: google.protobuf.Duration
+	(*Dependency)(nil),              // 69: stint.v1.Dependency
+	(*Affected)(nil),                // 70: stint.v1.Affected
+	(*Answer)(nil),                  // 71: stint.v1.Answer
+	(*Verdict)(nil),                 // 72: stint.v1.Verdict
+	(*timestamppb.Timestamp)(nil),   // 73: google.protobuf.Timestamp
+	(*Performance)(nil),             // 74: stint.v1.Performance
+	(*Return)(nil),                  // 75: stint.v1.Return
+	(*TaskInfo)(nil),                // 76: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 77: stint.v1.Limits
+	(*EdgeCondition)(nil),           // 78: stint.v1.EdgeCondition
+	(*SetLimitsRequest)(nil),        // 79: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 80: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 81: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 82: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 83: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 84: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 85: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 86: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 87: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 88: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 89: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 90: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 91: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 92: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 93: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 94: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 95: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 96: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 97: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 98: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 99: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 100: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 101: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 102: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 103: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 104: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 105: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 106: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	64,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	64,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	64,  // 2: stint.v1.EnsureTasksRequest.tasks:type_name -> stint.v1.Task
-	64,  // 3: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	64,  // 4: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	65,  // 5: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	65,  // 6: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	66,  // 7: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	67,  // 8: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	68,  // 9: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	69,  // 10: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	67,  // 11: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	67,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	67,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	67,  // 2: stint.v1.EnsureTasksRequest.tasks:type_name -> stint.v1.Task
+	67,  // 3: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	67,  // 4: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	68,  // 5: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	68,  // 6: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	69,  // 7: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	70,  // 8: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	71,  // 9: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	72,  // 10: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	70,  // 11: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
 	19,  // 12: stint.v1.ChangeTasksRequest.to:type_name -> stint.v1.TaskChanges
-	70,  // 13: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
-	65,  // 14: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
-	67,  // 15: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
-	67,  // 16: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	71,  // 17: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	64,  // 18: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	64,  // 19: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	66,  // 20: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	72,  // 21: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	73,  // 13: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
+	68,  // 14: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
+	70,  // 15: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
+	70,  // 16: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	74,  // 17: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	67,  // 18: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	67,  // 19: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	69,  // 20: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	75,  // 21: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
 	24,  // 22: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
 	8,   // 23: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
 	19,  // 24: stint.v1.TransactRequest.change_to:type_name -> stint.v1.TaskChanges
 	25,  // 25: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	70,  // 26: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	70,  // 27: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	67,  // 28: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	67,  // 29: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	67,  // 30: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	67,  // 31: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
-	73,  // 32: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	65,  // 33: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	65,  // 34: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	63,  // 35: stint.v1.ListTasksRequest.headers:type_name -> stint.v1.ListTasksRequest.HeadersEntry
-	73,  // 36: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	73,  // 37: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	73,  // 38: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	73,  // 39: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	70,  // 40: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	70,  // 41: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	73,  // 26: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	73,  // 27: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	70,  // 28: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	70,  // 29: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	70,  // 30: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	70,  // 31: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
+	76,  // 32: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	68,  // 33: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	68,  // 34: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	66,  // 35: stint.v1.ListTasksRequest.headers:type_name -> stint.v1.ListTasksRequest.HeadersEntry
+	76,  // 36: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	76,  // 37: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	76,  // 38: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	76,  // 39: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	73,  // 40: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	73,  // 41: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
 	40,  // 42: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
 	33,  // 43: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
-	70,  // 44: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	73,  // 44: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
 	39,  // 45: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
 	33,  // 46: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
 	38,  // 47: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
-	70,  // 48: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
-	70,  // 49: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
-	70,  // 50: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
-	74,  // 51: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	70,  // 52: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	70,  // 53: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	73,  // 54: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	73,  // 55: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	70,  // 56: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	70,  // 57: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	73,  // 58: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	66,  // 59: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	75,  // 60: stint.v1.GetGraphResponse.conditions:type_name -> stint.v1.EdgeCondition
-	45,  // 61: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	65,  // 62: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	70,  // 63: stint.v1.GetStatsResponse.estimated_at:type_name -> google.protobuf.Timestamp
-	65,  // 64: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	73,  // 65: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	73,  // 66: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	73,  // 67: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	48,  // 68: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	73,  // 69: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
-	51,  // 70: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	70,  // 71: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	65,  // 72: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	73,  // 73: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	65,  // 74: stint.v1.GetEndsRequest.wait:type_name -> google.protobuf.Duration
-	73,  // 75: stint.v1.GetEndsResponse.tasks:type_name -> stint.v1.TaskInfo
-	70,  // 76: stint.v1.GetEndsResponse.until:type_name -> google.protobuf.Timestamp
-	70,  // 77: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	65,  // 78: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	65,  // 79: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	62,  // 80: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 81: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 82: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 83: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
-	6,   // 84: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	8,   // 85: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	10,  // 86: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	12,  // 87: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	14,  // 88: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	16,  // 89: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	18,  // 90: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
-	21,  // 91: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	23,  // 92: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	27,  // 93: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	29,  // 94: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	31,  // 95: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	34,  // 96: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	36,  // 97: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	54,  // 98: stint.v1.TaskService.GetEnds:input_type -> stint.v1.GetEndsRequest
-	41,  // 99: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	43,  // 100: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	46,  // 101: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	49,  // 102: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	52,  // 103: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	56,  // 104: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	58,  // 105: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	60,  // 106: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	76,  // 107: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	77,  // 108: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	78,  // 109: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	79,  // 110: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	80,  // 111: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	81,  // 112: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	82,  // 113: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	83,  // 114: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	84,  // 115: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	85,  // 116: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	86,  // 117: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	87,  // 118: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	88,  // 119: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	89,  // 120: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 121: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 122: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 123: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
-	7,   // 124: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	9,   // 125: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	11,  // 126: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	13,  // 127: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	15,  // 128: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	17,  // 129: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	20,  // 130: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
-	22,  // 131: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	26,  // 132: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	28,  // 133: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	30,  // 134: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	32,  // 135: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	35,  // 136: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	37,  // 137: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	55,  // 138: stint.v1.TaskService.GetEnds:output_type -> stint.v1.GetEndsResponse
-	42,  // 139: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	44,  // 140: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	47,  // 141: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	50,  // 142: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	53,  // 143: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	57,  // 144: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	59,  // 145: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	61,  // 146: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	90,  // 147: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	91,  // 148: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	92,  // 149: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	93,  // 150: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	94,  // 151: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	95,  // 152: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	96,  // 153: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	97,  // 154: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	98,  // 155: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	99,  // 156: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	100, // 157: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	101, // 158: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	102, // 159: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	103, // 160: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	121, // [121:161] is the sub-list for method output_type
-	81,  // [81:121] is the sub-list for method input_type
-	81,  // [81:81] is the sub-list for extension type_name
-	81,  // [81:81] is the sub-list for extension extendee
-	0,   // [0:81] is the sub-list for field type_name
+	73,  // 48: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
+	73,  // 49: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
+	73,  // 50: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
+	77,  // 51: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	73,  // 52: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	73,  // 53: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	76,  // 54: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	76,  // 55: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	73,  // 56: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	73,  // 57: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	76,  // 58: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	69,  // 59: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	78,  // 60: stint.v1.GetGraphResponse.conditions:type_name -> stint.v1.EdgeCondition
+	48,  // 61: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	68,  // 62: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	73,  // 63: stint.v1.GetStatsResponse.estimated_at:type_name -> google.protobuf.Timestamp
+	47,  // 64: stint.v1.GetMinutesResponse.minutes:type_name -> stint.v1.Minute
+	73,  // 65: stint.v1.Minute.since:type_name -> google.protobuf.Timestamp
+	73,  // 66: stint.v1.Minute.until:type_name -> google.protobuf.Timestamp
+	68,  // 67: stint.v1.Minute.median:type_name -> google.protobuf.Duration
+	68,  // 68: stint.v1.Minute.p95:type_name -> google.protobuf.Duration
+	68,  // 69: stint.v1.Minute.oldest_ready:type_name -> google.protobuf.Duration
+	68,  // 70: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	76,  // 71: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	76,  // 72: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	76,  // 73: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	51,  // 74: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	76,  // 75: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
+	54,  // 76: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	73,  // 77: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	68,  // 78: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	76,  // 79: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	68,  // 80: stint.v1.GetEndsRequest.wait:type_name -> google.protobuf.Duration
+	76,  // 81: stint.v1.GetEndsResponse.tasks:type_name -> stint.v1.TaskInfo
+	73,  // 82: stint.v1.GetEndsResponse.until:type_name -> google.protobuf.Timestamp
+	73,  // 83: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	68,  // 84: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	68,  // 85: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	65,  // 86: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 87: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 88: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 89: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
+	6,   // 90: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	8,   // 91: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	10,  // 92: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	12,  // 93: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	14,  // 94: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	16,  // 95: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	18,  // 96: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	21,  // 97: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	23,  // 98: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	27,  // 99: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	29,  // 100: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	31,  // 101: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	34,  // 102: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	36,  // 103: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	57,  // 104: stint.v1.TaskService.GetEnds:input_type -> stint.v1.GetEndsRequest
+	41,  // 105: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	43,  // 106: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	45,  // 107: stint.v1.TaskService.GetMinutes:input_type -> stint.v1.GetMinutesRequest
+	49,  // 108: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	52,  // 109: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	55,  // 110: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	59,  // 111: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	61,  // 112: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	63,  // 113: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	79,  // 114: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	80,  // 115: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	81,  // 116: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	82,  // 117: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	83,  // 118: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	84,  // 119: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	85,  // 120: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	86,  // 121: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	87,  // 122: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	88,  // 123: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	89,  // 124: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	90,  // 125: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	91,  // 126: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	92,  // 127: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 128: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 129: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 130: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
+	7,   // 131: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	9,   // 132: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	11,  // 133: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	13,  // 134: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	15,  // 135: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	17,  // 136: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	20,  // 137: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	22,  // 138: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	26,  // 139: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	28,  // 140: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	30,  // 141: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	32,  // 142: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	35,  // 143: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	37,  // 144: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	58,  // 145: stint.v1.TaskService.GetEnds:output_type -> stint.v1.GetEndsResponse
+	42,  // 146: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	44,  // 147: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	46,  // 148: stint.v1.TaskService.GetMinutes:output_type -> stint.v1.GetMinutesResponse
+	50,  // 149: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	53,  // 150: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	56,  // 151: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	60,  // 152: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	62,  // 153: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	64,  // 154: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	93,  // 155: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	94,  // 156: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	95,  // 157: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	96,  // 158: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	97,  // 159: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	98,  // 160: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	99,  // 161: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	100, // 162: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	101, // 163: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	102, // 164: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	103, // 165: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	104, // 166: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	105, // 167: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	106, // 168: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	128, // [128:169] is the sub-list for method output_type
+	87,  // [87:128] is the sub-list for method input_type
+	87,  // [87:87] is the sub-list for extension type_name
+	87,  // [87:87] is the sub-list for extension extendee
+	0,   // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -4769,7 +5018,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   64,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -76,6 +76,8 @@ const (
 	TaskServiceGetGraphProcedure = "/stint.v1.TaskService/GetGraph"
 	// TaskServiceGetStatsProcedure is the fully-qualified name of the TaskService's GetStats RPC.
 	TaskServiceGetStatsProcedure = "/stint.v1.TaskService/GetStats"
+	// TaskServiceGetMinutesProcedure is the fully-qualified name of the TaskService's GetMinutes RPC.
+	TaskServiceGetMinutesProcedure = "/stint.v1.TaskService/GetMinutes"
 	// TaskServiceListProblemsProcedure is the fully-qualified name of the TaskService's ListProblems
 	// RPC.
 	TaskServiceListProblemsProcedure = "/stint.v1.TaskService/ListProblems"
@@ -178,6 +180,9 @@ type TaskServiceClient interface {
 	// Returns the network around a task.
 	GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error)
 	GetStats(context.Context, *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error)
+	// Returns what has happened with the tasks of an action in each minute of the last day, or of all
+	// together for those who may see all tasks. It is refused to a caller who may not see all of them.
+	GetMinutes(context.Context, *stintv1.GetMinutesRequest) (*stintv1.GetMinutesResponse, error)
 	// Names the slowest tasks, those that fail, and those that failed.
 	ListProblems(context.Context, *stintv1.ListProblemsRequest) (*stintv1.ListProblemsResponse, error)
 	ListActors(context.Context, *stintv1.ListActorsRequest) (*stintv1.ListActorsResponse, error)
@@ -358,6 +363,13 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		getMinutes: connect.NewClient[stintv1.GetMinutesRequest, stintv1.GetMinutesResponse](
+			httpClient,
+			baseURL+TaskServiceGetMinutesProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("GetMinutes")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listProblems: connect.NewClient[stintv1.ListProblemsRequest, stintv1.ListProblemsResponse](
 			httpClient,
 			baseURL+TaskServiceListProblemsProcedure,
@@ -510,6 +522,7 @@ type taskServiceClient struct {
 	getEnds         *connect.Client[stintv1.GetEndsRequest, stintv1.GetEndsResponse]
 	getGraph        *connect.Client[stintv1.GetGraphRequest, stintv1.GetGraphResponse]
 	getStats        *connect.Client[stintv1.GetStatsRequest, stintv1.GetStatsResponse]
+	getMinutes      *connect.Client[stintv1.GetMinutesRequest, stintv1.GetMinutesResponse]
 	listProblems    *connect.Client[stintv1.ListProblemsRequest, stintv1.ListProblemsResponse]
 	listActors      *connect.Client[stintv1.ListActorsRequest, stintv1.ListActorsResponse]
 	waitForTasks    *connect.Client[stintv1.WaitForTasksRequest, stintv1.WaitForTasksResponse]
@@ -702,6 +715,15 @@ func (c *taskServiceClient) GetGraph(ctx context.Context, req *stintv1.GetGraphR
 // GetStats calls stint.v1.TaskService.GetStats.
 func (c *taskServiceClient) GetStats(ctx context.Context, req *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error) {
 	response, err := c.getStats.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetMinutes calls stint.v1.TaskService.GetMinutes.
+func (c *taskServiceClient) GetMinutes(ctx context.Context, req *stintv1.GetMinutesRequest) (*stintv1.GetMinutesResponse, error) {
+	response, err := c.getMinutes.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -938,6 +960,9 @@ type TaskServiceHandler interface {
 	// Returns the network around a task.
 	GetGraph(context.Context, *stintv1.GetGraphRequest) (*stintv1.GetGraphResponse, error)
 	GetStats(context.Context, *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error)
+	// Returns what has happened with the tasks of an action in each minute of the last day, or of all
+	// together for those who may see all tasks. It is refused to a caller who may not see all of them.
+	GetMinutes(context.Context, *stintv1.GetMinutesRequest) (*stintv1.GetMinutesResponse, error)
 	// Names the slowest tasks, those that fail, and those that failed.
 	ListProblems(context.Context, *stintv1.ListProblemsRequest) (*stintv1.ListProblemsResponse, error)
 	ListActors(context.Context, *stintv1.ListActorsRequest) (*stintv1.ListActorsResponse, error)
@@ -1114,6 +1139,13 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	taskServiceGetMinutesHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceGetMinutesProcedure,
+		svc.GetMinutes,
+		connect.WithSchema(taskServiceMethods.ByName("GetMinutes")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	taskServiceListProblemsHandler := connect.NewUnaryHandlerSimple(
 		TaskServiceListProblemsProcedure,
 		svc.ListProblems,
@@ -1283,6 +1315,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 			taskServiceGetGraphHandler.ServeHTTP(w, r)
 		case TaskServiceGetStatsProcedure:
 			taskServiceGetStatsHandler.ServeHTTP(w, r)
+		case TaskServiceGetMinutesProcedure:
+			taskServiceGetMinutesHandler.ServeHTTP(w, r)
 		case TaskServiceListProblemsProcedure:
 			taskServiceListProblemsHandler.ServeHTTP(w, r)
 		case TaskServiceListActorsProcedure:
@@ -1410,6 +1444,10 @@ func (UnimplementedTaskServiceHandler) GetGraph(context.Context, *stintv1.GetGra
 
 func (UnimplementedTaskServiceHandler) GetStats(context.Context, *stintv1.GetStatsRequest) (*stintv1.GetStatsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.GetStats is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) GetMinutes(context.Context, *stintv1.GetMinutesRequest) (*stintv1.GetMinutesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("stint.v1.TaskService.GetMinutes is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) ListProblems(context.Context, *stintv1.ListProblemsRequest) (*stintv1.ListProblemsResponse, error) {
