@@ -2,6 +2,7 @@ package stint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/counts"
 	"github.com/stint-tasks/stint/internal/graphtext"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/network"
@@ -52,7 +54,33 @@ type Explanation struct {
 
 	Copy string // as in [Stats]
 
+	// Start is when the task will start; nil unless it is ready, before its Deadline, or scheduled;
+	// [External] and [Spontaneous] ones have none.
+	Start *Start
+
 	Now time.Time // on the database's clock
+}
+
+// A Start is when a task will start, as far as the tables tell. It is an estimate: tasks that come
+// meanwhile with a higher priority start first, and those who fetch may become faster or slower.
+type Start struct {
+	// At is when the task starts, about, or, if OrLater, at the earliest; zero if that is unknown.
+	At      time.Time
+	OrLater bool
+
+	// Before is how many tasks are handed out first: those ahead of it in the queue of its action,
+	// or if it is parked those of its key. Counting stops at 10,000 rows of tasks, each of up to
+	// 1,000: BeforeOrMore says that there may be more.
+	Before       int64
+	BeforeOrMore bool
+
+	// PerMinute is how many tasks of the action were fetched in a minute while others waited, in
+	// the last minutes of [Store.Minutes], or how many its rate or that of its key lets start, if
+	// that is less; 0 if neither is known.
+	PerMinute float64
+
+	// Unknown says why At is not known: "its action is paused". It is empty if At is known.
+	Unknown string
 }
 
 // A Presence is what is known of the process of an owner.
@@ -79,8 +107,9 @@ const explainedStepsMax = 20
 
 // Explain says why a task does not run: what it waits for, until when it is scheduled, who owns it
 // until when, which limits and pauses hold it up, how many tries are left, which steps it has
-// recorded, whether somebody asks for its action, and because of which predecessors it was aborted
-// or skipped. If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
+// recorded, whether somebody asks for its action, when it will start, and because of which
+// predecessors it was aborted or skipped. If there is no such task, the error is [ErrTaskNotFound],
+// in a [*TaskError].
 func (s *Store) Explain(ctx context.Context, id TaskID) (Explanation, error) {
 	explanation, err := s.explain(ctx, id)
 	if err != nil {
@@ -97,6 +126,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 	found := false
 	var limits *TaskLimits
 	var steps []StepInfo
+	var start *counts.Start
 	err := s.db.Run(ctx, pg.Step{
 		Name: "explain_task", Args: []any{string(id), explainedTasksMax},
 		Read: func(rows pgx.Rows) error {
@@ -114,6 +144,16 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 			limits, err = readTaskLimits(rows)
 			return err
 		},
+	}, pg.Step{
+		Name: "explain_start", Args: []any{string(id), startRowsMax, counts.PaceMinutes},
+		Read: func(rows pgx.Rows) error {
+			var err error
+			start, err = pgx.CollectOneRow(rows, pgx.RowToAddrOfStructByPos[counts.Start])
+			if errors.Is(err, pgx.ErrNoRows) {
+				err = nil
+			}
+			return err
+		},
 	}, stepsOf(id, &steps), pg.ReadOrigin(func(of pg.Origin) { e.Copy = s.db.CopyOf(of) }))
 	switch {
 	case err != nil:
@@ -123,6 +163,7 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 	}
 	e.addLimits(limits)
 	e.Steps = steps
+	e.Start = e.start(start)
 	return e, nil
 }
 
@@ -233,6 +274,9 @@ type TaskLimits struct {
 
 const explainedWaitingMax = 10_000
 
+// startRowsMax is how many rows of tasks ahead of one are counted.
+const startRowsMax = 10_000
+
 // readTaskLimits reads what holds up a task, nil if it is not ready or has no limits.
 func readTaskLimits(rows pgx.Rows) (*TaskLimits, error) {
 	var limits *TaskLimits
@@ -273,6 +317,58 @@ func (e *Explanation) addLimits(limits *TaskLimits) {
 	if limits.Limits.ConcurrencyPerKey > 0 {
 		e.Limits.KeyOwned = owned.KeyOwned
 	}
+}
+
+// start says when the task will start, from what was read besides.
+func (e *Explanation) start(of *counts.Start) *Start {
+	isReady := e.Task.State == StateReady
+	if of == nil || isReady && e.IsOverdue() || !isReady && e.Task.State != StateScheduled {
+		return nil
+	}
+	if !isReady {
+		if of.NotBefore = e.Task.NotBefore; of.NotBefore.Before(of.Now) {
+			of.NotBefore = of.Now
+		}
+	} else if e.Limits != nil {
+		of.NextAt, of.KeyNext = e.Limits.NextAt, e.Limits.KeyNextAt
+	}
+	s := &Start{Unknown: e.startUnknown(of)}
+	s.Before, s.BeforeOrMore = of.Before()
+	at, orLater, perSecond := of.Estimate()
+	s.PerMinute = perSecond * time.Minute.Seconds()
+	switch {
+	case s.Unknown != "":
+	case at.IsZero():
+		s.Unknown = "too few minutes tell how fast its action is handed out"
+	default:
+		s.At, s.OrLater = at, orLater
+	}
+	return s
+}
+
+// unasked is why the start of a task is not known of which the text says more.
+const unasked = "nobody asks for its action"
+
+// startUnknown says why nobody can know when a task starts, as far as limits and pauses tell.
+func (e *Explanation) startUnknown(of *counts.Start) string {
+	isPaused, isKeyPaused := of.IsPaused()
+	l := e.Limits
+	switch {
+	case e.Copy != "":
+		return "the database is a copy"
+	case isPaused:
+		return "its action is paused"
+	case isKeyPaused:
+		return "its key is paused"
+	case !e.IsAsked() && e.Actors == 0:
+		return unasked
+	case l == nil && of.IsFair(), l != nil && l.WaitsForTurn:
+		return "the keys of its action take turns"
+	case l != nil && e.Task.Key != "" && (l.Limits.Ordered && len(l.KeyOwned) > 0 ||
+		l.Limits.ConcurrencyPerKey > 0 && l.KeyInProgress >= l.Limits.ConcurrencyPerKey):
+		return "it waits for the end of a task with its key"
+	}
+	return ""
 }
 
 // A Graph is a network of tasks at one instant.

@@ -2,6 +2,8 @@ package stint
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +44,9 @@ func (e Explanation) String() string {
 	case StateReady:
 		e.describeReady(&text)
 	}
+	if start := e.StartText(); start != "" {
+		text.WriteString("\n" + start)
+	}
 	e.describeChances(&text)
 	return text.String()
 }
@@ -63,6 +68,58 @@ func (e Explanation) describeStart(text *strings.Builder) {
 	fmt.Fprintf(text, "is scheduled, and has been due since %s, for %s: nobody has made it ready, "+
 		"as those do who ask for tasks or maintain", stamp(e.Task.NotBefore),
 		rounded(e.Now.Sub(e.Task.NotBefore)))
+}
+
+// StartText says in words when the task starts: "starts in about 4 min: 1,240 before it, 310 a
+// minute", or why that is unknown. It is empty if there is no more to say than that a task starts
+// when it is scheduled, or that nobody asks for its action.
+func (e Explanation) StartText() string {
+	s := e.Start
+	switch {
+	case s == nil, s.Unknown == unasked, s.Before == 0 && s.At.Equal(e.Task.NotBefore):
+		return ""
+	case s.Unknown != "":
+		return "when it starts is unknown, because " + s.Unknown
+	}
+	form, most := "starts in about %s: %s before it", ""
+	if s.OrLater {
+		form, most = "starts in %s at the earliest: %s before it", " at most"
+	}
+	before := "none"
+	if s.Before > 0 {
+		before = map[bool]string{true: "more than "}[s.BeforeOrMore] + grouped(s.Before)
+	}
+	text := fmt.Sprintf(form, about(s.At.Sub(e.Now)), before)
+	switch perHour := s.PerMinute * time.Hour.Minutes(); {
+	case s.PerMinute >= 1:
+		text += fmt.Sprintf(", %s a minute%s", grouped(int64(math.Round(s.PerMinute))), most)
+	case perHour > 0:
+		text += fmt.Sprintf(", %.2g an hour%s", perHour, most)
+	}
+	return text
+}
+
+// grouped writes a number in groups of three digits.
+func grouped(n int64) string {
+	const group = 1000
+	if n < group {
+		return strconv.FormatInt(n, 10)
+	}
+	return fmt.Sprintf("%s,%03d", grouped(n/group), n%group)
+}
+
+// about is a length of time in its largest unit.
+func about(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < 90*time.Second:
+		return fmt.Sprintf("%d s", max(1, int64(math.Round(d.Seconds()))))
+	case d < 90*time.Minute:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 2*day:
+		return fmt.Sprintf("%.0f h", d.Hours())
+	}
+	return fmt.Sprintf("%.0f days", d.Hours()/day.Hours())
 }
 
 func (e Explanation) describePresence(text *strings.Builder) {

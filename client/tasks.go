@@ -168,7 +168,7 @@ func (c *Client) Explain(
 			TriesLeft: int(r.GetTriesLeft()), Now: r.GetNow().AsTime(), AnyOf: r.GetAnyOf(),
 			Limits: wire.ToTaskLimits(r.GetLimits()), Steps: wire.ToStepInfos(r.GetSteps()),
 			Actors: int(r.GetActors()), Presence: stint.Presence(r.GetPresence()),
-			Copy: r.GetCopy(),
+			Copy: r.GetCopy(), Start: wire.ToStart(r.GetStart()),
 		}
 		if r.GetAskedAt() != nil {
 			why.AskedAt = r.GetAskedAt().AsTime()

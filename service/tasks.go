@@ -324,6 +324,7 @@ func (t *taskService) ExplainTask(
 		Now:    timestamppb.New(why.Now),
 		Limits: wire.FromTaskLimits(why.Limits),
 		Actors: wire.Int32(why.Actors), Presence: string(why.Presence), Copy: why.Copy,
+		Start: wire.FromStart(why.Start),
 	}
 	if !why.AskedAt.IsZero() {
 		response.AskedAt = timestamppb.New(why.AskedAt)

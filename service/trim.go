@@ -38,8 +38,14 @@ func (a *asking) trimVerdicts(verdicts []*stintv1.Verdict) {
 // with the action unless it may see all of these.
 func (a *asking) trimExplained(r *stintv1.ExplainTaskResponse) {
 	r.WaitsFor, r.BecauseOf = a.seen(r.GetWaitsFor()), a.seen(r.GetBecauseOf())
+	if a.principal.MayList([]string{r.GetTask().GetAction()}, "") {
+		return
+	}
+	if r.GetStart() != nil {
+		r.Start = &stintv1.Start{Unknown: "you may not see the other tasks of its action"}
+	}
 	limits := r.GetLimits()
-	if limits == nil || a.principal.MayList([]string{r.GetTask().GetAction()}, "") {
+	if limits == nil {
 		return
 	}
 	limits.Hidden = true

@@ -142,6 +142,10 @@ var sample = map[string]struct {
 		"tasks_id_key", "ready_pkey", "limits_pkey", "limited_keys_pkey", "leased_limited",
 		"slots_pkey", "leased_pkey", "key_rates_pkey", "ready_parked", "turns_pkey", "turns_order",
 	}},
+	"explain_start": {"'a', 10, 30", []string{
+		"tasks_id_key", "ready_pkey", "scheduled_pkey", "ready_order", "ready_parked",
+		"limited_keys_pkey", "action_stats_pkey", "minutes_pkey",
+	}},
 	"explain_task": {"'a', 10", []string{
 		"tasks_id_key", "edges_run", "blocked_pkey", "finished_pkey", "slots_pkey",
 		"leased_pkey", "ready_pkey",

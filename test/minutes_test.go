@@ -16,8 +16,11 @@ import (
 // aMinuteLater makes what has been noted, and what has ended, a minute older.
 func aMinuteLater(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	exec(t, pool, `UPDATE stint.minutes SET minute = minute - interval '1 min',
+	// By way of years ago, since no two rows may have the same minute meanwhile.
+	exec(t, pool, `UPDATE stint.minutes SET minute = minute - interval '9999 days',
 		since = since - interval '1 min', until = until - interval '1 min'`)
+	exec(t, pool, `UPDATE stint.minutes SET minute = minute + interval '9999 days'
+		- interval '1 min'`)
 }
 
 // endedBefore makes the tasks that have ended since the last minute have ended seconds ago, so that

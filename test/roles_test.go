@@ -45,7 +45,8 @@ var (
 	}
 	monitoring = []string{
 		"check_parked", "check_store", "count_ready", "count_tasks", "count_tries",
-		"explain_asked", "explain_limits", "explain_steps", "explain_task", "find_schedules",
+		"explain_asked", "explain_limits", "explain_start", "explain_steps", "explain_task",
+		"find_schedules",
 		"find_response", "get_tasks", "graph_tasks",
 		"limited_actions",
 		"list_actors", "list_blocked", "list_finished", "list_ids", "list_leased",

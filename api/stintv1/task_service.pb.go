@@ -1914,7 +1914,10 @@ type ExplainTaskResponse struct {
 	// What is known of the process of the owner: "lives" or "gone"; empty: nothing.
 	Presence string `protobuf:"bytes,12,opt,name=presence,proto3" json:"presence,omitempty"`
 	// Why the database is a copy, in which nothing is handed out; empty if it is none.
-	Copy          string `protobuf:"bytes,13,opt,name=copy,proto3" json:"copy,omitempty"`
+	Copy string `protobuf:"bytes,13,opt,name=copy,proto3" json:"copy,omitempty"`
+	// When the task will start. Missing unless it is ready, before its deadline, or scheduled; external
+	// and spontaneous ones have none.
+	Start         *Start `protobuf:"bytes,14,opt,name=start,proto3" json:"start,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2040,6 +2043,104 @@ func (x *ExplainTaskResponse) GetCopy() string {
 	return ""
 }
 
+func (x *ExplainTaskResponse) GetStart() *Start {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+// A Start is when a task will start, as far as that can be told.
+type Start struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When it starts, about, or, if or_later, at the earliest. Missing if that is unknown.
+	At      *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	OrLater bool                   `protobuf:"varint,2,opt,name=or_later,json=orLater,proto3" json:"or_later,omitempty"`
+	// How many tasks are handed out first.
+	Before int64 `protobuf:"varint,3,opt,name=before,proto3" json:"before,omitempty"`
+	// Whether there may be more: counting stops at 10,000 rows, each of up to 1,000 tasks.
+	BeforeOrMore bool `protobuf:"varint,4,opt,name=before_or_more,json=beforeOrMore,proto3" json:"before_or_more,omitempty"`
+	// How many tasks of its action were fetched in a minute lately, while others waited, or how many
+	// its limits let start, if that is less; 0 if neither is known.
+	PerMinute float64 `protobuf:"fixed64,5,opt,name=per_minute,json=perMinute,proto3" json:"per_minute,omitempty"`
+	// Why it is not known when the task starts, such as "its action is paused"; empty if it is.
+	Unknown       string `protobuf:"bytes,6,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Start) Reset() {
+	*x = Start{}
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Start) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Start) ProtoMessage() {}
+
+func (x *Start) ProtoReflect() protoreflect.Message {
+	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Start.ProtoReflect.Descriptor instead.
+func (*Start) Descriptor() ([]byte, []int) {
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Start) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Start) GetOrLater() bool {
+	if x != nil {
+		return x.OrLater
+	}
+	return false
+}
+
+func (x *Start) GetBefore() int64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *Start) GetBeforeOrMore() bool {
+	if x != nil {
+		return x.BeforeOrMore
+	}
+	return false
+}
+
+func (x *Start) GetPerMinute() float64 {
+	if x != nil {
+		return x.PerMinute
+	}
+	return 0
+}
+
+func (x *Start) GetUnknown() string {
+	if x != nil {
+		return x.Unknown
+	}
+	return ""
+}
+
 // A StepInfo is a recorded step of a task, without its result.
 type StepInfo struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -2053,7 +2154,7 @@ type StepInfo struct {
 
 func (x *StepInfo) Reset() {
 	*x = StepInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2065,7 +2166,7 @@ func (x *StepInfo) String() string {
 func (*StepInfo) ProtoMessage() {}
 
 func (x *StepInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[33]
+	mi := &file_stint_v1_task_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2179,7 @@ func (x *StepInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepInfo.ProtoReflect.Descriptor instead.
 func (*StepInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{33}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StepInfo) GetName() string {
@@ -2111,7 +2212,7 @@ type GetHistoryRequest struct {
 
 func (x *GetHistoryRequest) Reset() {
 	*x = GetHistoryRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2123,7 +2224,7 @@ func (x *GetHistoryRequest) String() string {
 func (*GetHistoryRequest) ProtoMessage() {}
 
 func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[34]
+	mi := &file_stint_v1_task_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2136,7 +2237,7 @@ func (x *GetHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryRequest.ProtoReflect.Descriptor instead.
 func (*GetHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{34}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetHistoryRequest) GetId() string {
@@ -2159,7 +2260,7 @@ type GetHistoryResponse struct {
 
 func (x *GetHistoryResponse) Reset() {
 	*x = GetHistoryResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2272,7 @@ func (x *GetHistoryResponse) String() string {
 func (*GetHistoryResponse) ProtoMessage() {}
 
 func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[35]
+	mi := &file_stint_v1_task_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2285,7 @@ func (x *GetHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHistoryResponse.ProtoReflect.Descriptor instead.
 func (*GetHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{35}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetHistoryResponse) GetTries() []*Try {
@@ -2217,7 +2318,7 @@ type ListChangesRequest struct {
 
 func (x *ListChangesRequest) Reset() {
 	*x = ListChangesRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2229,7 +2330,7 @@ func (x *ListChangesRequest) String() string {
 func (*ListChangesRequest) ProtoMessage() {}
 
 func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[36]
+	mi := &file_stint_v1_task_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2242,7 +2343,7 @@ func (x *ListChangesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesRequest.ProtoReflect.Descriptor instead.
 func (*ListChangesRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{36}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListChangesRequest) GetId() string {
@@ -2284,7 +2385,7 @@ type ListChangesResponse struct {
 
 func (x *ListChangesResponse) Reset() {
 	*x = ListChangesResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2397,7 @@ func (x *ListChangesResponse) String() string {
 func (*ListChangesResponse) ProtoMessage() {}
 
 func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[37]
+	mi := &file_stint_v1_task_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2410,7 @@ func (x *ListChangesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChangesResponse.ProtoReflect.Descriptor instead.
 func (*ListChangesResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{37}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListChangesResponse) GetChanges() []*Change {
@@ -2350,7 +2451,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +2463,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[38]
+	mi := &file_stint_v1_task_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +2476,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{38}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Change) GetAt() *timestamppb.Timestamp {
@@ -2464,7 +2565,7 @@ type Try struct {
 
 func (x *Try) Reset() {
 	*x = Try{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2577,7 @@ func (x *Try) String() string {
 func (*Try) ProtoMessage() {}
 
 func (x *Try) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[39]
+	mi := &file_stint_v1_task_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2590,7 @@ func (x *Try) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Try.ProtoReflect.Descriptor instead.
 func (*Try) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{39}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Try) GetNumber() int32 {
@@ -2582,7 +2683,7 @@ type TaskLimits struct {
 
 func (x *TaskLimits) Reset() {
 	*x = TaskLimits{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2594,7 +2695,7 @@ func (x *TaskLimits) String() string {
 func (*TaskLimits) ProtoMessage() {}
 
 func (x *TaskLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[40]
+	mi := &file_stint_v1_task_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2607,7 +2708,7 @@ func (x *TaskLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskLimits.ProtoReflect.Descriptor instead.
 func (*TaskLimits) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{40}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TaskLimits) GetLimits() *Limits {
@@ -2724,7 +2825,7 @@ type GetGraphRequest struct {
 
 func (x *GetGraphRequest) Reset() {
 	*x = GetGraphRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2736,7 +2837,7 @@ func (x *GetGraphRequest) String() string {
 func (*GetGraphRequest) ProtoMessage() {}
 
 func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[41]
+	mi := &file_stint_v1_task_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2749,7 +2850,7 @@ func (x *GetGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetGraphRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{41}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetGraphRequest) GetId() string {
@@ -2774,7 +2875,7 @@ type GetGraphResponse struct {
 
 func (x *GetGraphResponse) Reset() {
 	*x = GetGraphResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +2887,7 @@ func (x *GetGraphResponse) String() string {
 func (*GetGraphResponse) ProtoMessage() {}
 
 func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[42]
+	mi := &file_stint_v1_task_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +2900,7 @@ func (x *GetGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetGraphResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{42}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetGraphResponse) GetTasks() []*TaskInfo {
@@ -2838,7 +2939,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2850,7 +2951,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[43]
+	mi := &file_stint_v1_task_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2863,7 +2964,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{43}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
 }
 
 // Counts of all tasks.
@@ -2884,7 +2985,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2896,7 +2997,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[44]
+	mi := &file_stint_v1_task_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2909,7 +3010,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{44}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetStatsResponse) GetActions() []*ActionStats {
@@ -2957,7 +3058,7 @@ type GetMinutesRequest struct {
 
 func (x *GetMinutesRequest) Reset() {
 	*x = GetMinutesRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2969,7 +3070,7 @@ func (x *GetMinutesRequest) String() string {
 func (*GetMinutesRequest) ProtoMessage() {}
 
 func (x *GetMinutesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[45]
+	mi := &file_stint_v1_task_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2982,7 +3083,7 @@ func (x *GetMinutesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMinutesRequest.ProtoReflect.Descriptor instead.
 func (*GetMinutesRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{45}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetMinutesRequest) GetAction() string {
@@ -3002,7 +3103,7 @@ type GetMinutesResponse struct {
 
 func (x *GetMinutesResponse) Reset() {
 	*x = GetMinutesResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3014,7 +3115,7 @@ func (x *GetMinutesResponse) String() string {
 func (*GetMinutesResponse) ProtoMessage() {}
 
 func (x *GetMinutesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[46]
+	mi := &file_stint_v1_task_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3027,7 +3128,7 @@ func (x *GetMinutesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMinutesResponse.ProtoReflect.Descriptor instead.
 func (*GetMinutesResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{46}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetMinutesResponse) GetMinutes() []*Minute {
@@ -3061,7 +3162,7 @@ type Minute struct {
 
 func (x *Minute) Reset() {
 	*x = Minute{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +3174,7 @@ func (x *Minute) String() string {
 func (*Minute) ProtoMessage() {}
 
 func (x *Minute) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[47]
+	mi := &file_stint_v1_task_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +3187,7 @@ func (x *Minute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Minute.ProtoReflect.Descriptor instead.
 func (*Minute) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{47}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Minute) GetSince() *timestamppb.Timestamp {
@@ -3201,7 +3302,7 @@ type ActionStats struct {
 
 func (x *ActionStats) Reset() {
 	*x = ActionStats{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3213,7 +3314,7 @@ func (x *ActionStats) String() string {
 func (*ActionStats) ProtoMessage() {}
 
 func (x *ActionStats) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[48]
+	mi := &file_stint_v1_task_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3226,7 +3327,7 @@ func (x *ActionStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionStats.ProtoReflect.Descriptor instead.
 func (*ActionStats) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{48}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ActionStats) GetAction() string {
@@ -3351,7 +3452,7 @@ type ListProblemsRequest struct {
 
 func (x *ListProblemsRequest) Reset() {
 	*x = ListProblemsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +3464,7 @@ func (x *ListProblemsRequest) String() string {
 func (*ListProblemsRequest) ProtoMessage() {}
 
 func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[49]
+	mi := &file_stint_v1_task_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +3477,7 @@ func (x *ListProblemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsRequest.ProtoReflect.Descriptor instead.
 func (*ListProblemsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{49}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListProblemsRequest) GetLimit() int32 {
@@ -3402,7 +3503,7 @@ type ListProblemsResponse struct {
 
 func (x *ListProblemsResponse) Reset() {
 	*x = ListProblemsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3414,7 +3515,7 @@ func (x *ListProblemsResponse) String() string {
 func (*ListProblemsResponse) ProtoMessage() {}
 
 func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[50]
+	mi := &file_stint_v1_task_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3427,7 +3528,7 @@ func (x *ListProblemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProblemsResponse.ProtoReflect.Descriptor instead.
 func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{50}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListProblemsResponse) GetSlow() []*TaskInfo {
@@ -3482,7 +3583,7 @@ type ErrorGroup struct {
 
 func (x *ErrorGroup) Reset() {
 	*x = ErrorGroup{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3494,7 +3595,7 @@ func (x *ErrorGroup) String() string {
 func (*ErrorGroup) ProtoMessage() {}
 
 func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[51]
+	mi := &file_stint_v1_task_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3507,7 +3608,7 @@ func (x *ErrorGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorGroup.ProtoReflect.Descriptor instead.
 func (*ErrorGroup) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{51}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ErrorGroup) GetAction() string {
@@ -3546,7 +3647,7 @@ type ListActorsRequest struct {
 
 func (x *ListActorsRequest) Reset() {
 	*x = ListActorsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3558,7 +3659,7 @@ func (x *ListActorsRequest) String() string {
 func (*ListActorsRequest) ProtoMessage() {}
 
 func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[52]
+	mi := &file_stint_v1_task_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3571,7 +3672,7 @@ func (x *ListActorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsRequest.ProtoReflect.Descriptor instead.
 func (*ListActorsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{52}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{53}
 }
 
 type ListActorsResponse struct {
@@ -3583,7 +3684,7 @@ type ListActorsResponse struct {
 
 func (x *ListActorsResponse) Reset() {
 	*x = ListActorsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[53]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3595,7 +3696,7 @@ func (x *ListActorsResponse) String() string {
 func (*ListActorsResponse) ProtoMessage() {}
 
 func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[53]
+	mi := &file_stint_v1_task_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3608,7 +3709,7 @@ func (x *ListActorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActorsResponse.ProtoReflect.Descriptor instead.
 func (*ListActorsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{53}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListActorsResponse) GetActors() []*ActorInfo {
@@ -3631,7 +3732,7 @@ type ActorInfo struct {
 
 func (x *ActorInfo) Reset() {
 	*x = ActorInfo{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3643,7 +3744,7 @@ func (x *ActorInfo) String() string {
 func (*ActorInfo) ProtoMessage() {}
 
 func (x *ActorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[54]
+	mi := &file_stint_v1_task_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3656,7 +3757,7 @@ func (x *ActorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActorInfo.ProtoReflect.Descriptor instead.
 func (*ActorInfo) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{54}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ActorInfo) GetActor() string {
@@ -3699,7 +3800,7 @@ type WaitForTasksRequest struct {
 
 func (x *WaitForTasksRequest) Reset() {
 	*x = WaitForTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3711,7 +3812,7 @@ func (x *WaitForTasksRequest) String() string {
 func (*WaitForTasksRequest) ProtoMessage() {}
 
 func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[55]
+	mi := &file_stint_v1_task_service_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3724,7 +3825,7 @@ func (x *WaitForTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksRequest.ProtoReflect.Descriptor instead.
 func (*WaitForTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{55}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *WaitForTasksRequest) GetIds() []string {
@@ -3760,7 +3861,7 @@ type WaitForTasksResponse struct {
 
 func (x *WaitForTasksResponse) Reset() {
 	*x = WaitForTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[56]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3772,7 +3873,7 @@ func (x *WaitForTasksResponse) String() string {
 func (*WaitForTasksResponse) ProtoMessage() {}
 
 func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[56]
+	mi := &file_stint_v1_task_service_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3785,7 +3886,7 @@ func (x *WaitForTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitForTasksResponse.ProtoReflect.Descriptor instead.
 func (*WaitForTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{56}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *WaitForTasksResponse) GetFinished() bool {
@@ -3817,7 +3918,7 @@ type GetEndsRequest struct {
 
 func (x *GetEndsRequest) Reset() {
 	*x = GetEndsRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[57]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +3930,7 @@ func (x *GetEndsRequest) String() string {
 func (*GetEndsRequest) ProtoMessage() {}
 
 func (x *GetEndsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[57]
+	mi := &file_stint_v1_task_service_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +3943,7 @@ func (x *GetEndsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEndsRequest.ProtoReflect.Descriptor instead.
 func (*GetEndsRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{57}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GetEndsRequest) GetActions() []string {
@@ -3890,7 +3991,7 @@ type GetEndsResponse struct {
 
 func (x *GetEndsResponse) Reset() {
 	*x = GetEndsResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[58]
+	mi := &file_stint_v1_task_service_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3902,7 +4003,7 @@ func (x *GetEndsResponse) String() string {
 func (*GetEndsResponse) ProtoMessage() {}
 
 func (x *GetEndsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[58]
+	mi := &file_stint_v1_task_service_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3915,7 +4016,7 @@ func (x *GetEndsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEndsResponse.ProtoReflect.Descriptor instead.
 func (*GetEndsResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{58}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GetEndsResponse) GetTasks() []*TaskInfo {
@@ -3954,7 +4055,7 @@ type GetServiceInfoRequest struct {
 
 func (x *GetServiceInfoRequest) Reset() {
 	*x = GetServiceInfoRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[59]
+	mi := &file_stint_v1_task_service_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3966,7 +4067,7 @@ func (x *GetServiceInfoRequest) String() string {
 func (*GetServiceInfoRequest) ProtoMessage() {}
 
 func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[59]
+	mi := &file_stint_v1_task_service_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3979,7 +4080,7 @@ func (x *GetServiceInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{59}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{60}
 }
 
 type GetServiceInfoResponse struct {
@@ -4001,7 +4102,7 @@ type GetServiceInfoResponse struct {
 
 func (x *GetServiceInfoResponse) Reset() {
 	*x = GetServiceInfoResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[60]
+	mi := &file_stint_v1_task_service_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4013,7 +4114,7 @@ func (x *GetServiceInfoResponse) String() string {
 func (*GetServiceInfoResponse) ProtoMessage() {}
 
 func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[60]
+	mi := &file_stint_v1_task_service_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4026,7 +4127,7 @@ func (x *GetServiceInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServiceInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServiceInfoResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{60}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *GetServiceInfoResponse) GetNow() *timestamppb.Timestamp {
@@ -4078,7 +4179,7 @@ type PruneTasksRequest struct {
 
 func (x *PruneTasksRequest) Reset() {
 	*x = PruneTasksRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[61]
+	mi := &file_stint_v1_task_service_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4090,7 +4191,7 @@ func (x *PruneTasksRequest) String() string {
 func (*PruneTasksRequest) ProtoMessage() {}
 
 func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[61]
+	mi := &file_stint_v1_task_service_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4103,7 +4204,7 @@ func (x *PruneTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksRequest.ProtoReflect.Descriptor instead.
 func (*PruneTasksRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{61}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PruneTasksRequest) GetCompleted() *durationpb.Duration {
@@ -4138,7 +4239,7 @@ type PruneTasksResponse struct {
 
 func (x *PruneTasksResponse) Reset() {
 	*x = PruneTasksResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[62]
+	mi := &file_stint_v1_task_service_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4150,7 +4251,7 @@ func (x *PruneTasksResponse) String() string {
 func (*PruneTasksResponse) ProtoMessage() {}
 
 func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[62]
+	mi := &file_stint_v1_task_service_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4163,7 +4264,7 @@ func (x *PruneTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneTasksResponse.ProtoReflect.Descriptor instead.
 func (*PruneTasksResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{62}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PruneTasksResponse) GetPruned() int64 {
@@ -4188,7 +4289,7 @@ type CheckStoreRequest struct {
 
 func (x *CheckStoreRequest) Reset() {
 	*x = CheckStoreRequest{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[63]
+	mi := &file_stint_v1_task_service_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4200,7 +4301,7 @@ func (x *CheckStoreRequest) String() string {
 func (*CheckStoreRequest) ProtoMessage() {}
 
 func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[63]
+	mi := &file_stint_v1_task_service_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4213,7 +4314,7 @@ func (x *CheckStoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckStoreRequest) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{63}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{64}
 }
 
 type CheckStoreResponse struct {
@@ -4226,7 +4327,7 @@ type CheckStoreResponse struct {
 
 func (x *CheckStoreResponse) Reset() {
 	*x = CheckStoreResponse{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[64]
+	mi := &file_stint_v1_task_service_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4339,7 @@ func (x *CheckStoreResponse) String() string {
 func (*CheckStoreResponse) ProtoMessage() {}
 
 func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[64]
+	mi := &file_stint_v1_task_service_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4352,7 @@ func (x *CheckStoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckStoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckStoreResponse) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{64}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CheckStoreResponse) GetFindings() []*Finding {
@@ -4276,7 +4377,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_stint_v1_task_service_proto_msgTypes[65]
+	mi := &file_stint_v1_task_service_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4288,7 +4389,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_stint_v1_task_service_proto_msgTypes[65]
+	mi := &file_stint_v1_task_service_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4301,7 +4402,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{65}
+	return file_stint_v1_task_service_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Finding) GetSeverity() string {
@@ -4463,7 +4564,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x16\n" +
 	"\x06looked\x18\x03 \x01(\x05R\x06looked\"$\n" +
 	"\x12ExplainTaskRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xf6\x03\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x9d\x04\n" +
 	"\x13ExplainTaskResponse\x12&\n" +
 	"\x04task\x18\x01 \x01(\v2\x12.stint.v1.TaskInfoR\x04task\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\x05R\amissing\x12/\n" +
@@ -4480,7 +4581,16 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	" \x01(\bR\x05anyOf\x12\x16\n" +
 	"\x06actors\x18\v \x01(\x05R\x06actors\x12\x1a\n" +
 	"\bpresence\x18\f \x01(\tR\bpresence\x12\x12\n" +
-	"\x04copy\x18\r \x01(\tR\x04copy\"q\n" +
+	"\x04copy\x18\r \x01(\tR\x04copy\x12%\n" +
+	"\x05start\x18\x0e \x01(\v2\x0f.stint.v1.StartR\x05start\"\xc5\x01\n" +
+	"\x05Start\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x19\n" +
+	"\bor_later\x18\x02 \x01(\bR\aorLater\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\x03R\x06before\x12$\n" +
+	"\x0ebefore_or_more\x18\x04 \x01(\bR\fbeforeOrMore\x12\x1d\n" +
+	"\n" +
+	"per_minute\x18\x05 \x01(\x01R\tperMinute\x12\x18\n" +
+	"\aunknown\x18\x06 \x01(\tR\aunknown\"q\n" +
 	"\bStepInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\vrecorded_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -4716,7 +4826,7 @@ func file_stint_v1_task_service_proto_rawDescGZIP() []byte {
 	return file_stint_v1_task_service_proto_rawDescData
 }
 
-var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_stint_v1_task_service_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_stint_v1_task_service_proto_goTypes = []any{
 	(*InsertTasksRequest)(nil),      // 0: stint.v1.InsertTasksRequest
 	(*InsertTasksResponse)(nil),     // 1: stint.v1.InsertTasksResponse
@@ -4751,256 +4861,259 @@ var file_stint_v1_task_service_proto_goTypes = []any{
 	(*ListTasksResponse)(nil),       // 30: stint.v1.ListTasksResponse
 	(*ExplainTaskRequest)(nil),      // 31: stint.v1.ExplainTaskRequest
 	(*ExplainTaskResponse)(nil),     // 32: stint.v1.ExplainTaskResponse
-	(*StepInfo)(nil),                // 33: stint.v1.StepInfo
-	(*GetHistoryRequest)(nil),       // 34: stint.v1.GetHistoryRequest
-	(*GetHistoryResponse)(nil),      // 35: stint.v1.GetHistoryResponse
-	(*ListChangesRequest)(nil),      // 36: stint.v1.ListChangesRequest
-	(*ListChangesResponse)(nil),     // 37: stint.v1.ListChangesResponse
-	(*Change)(nil),                  // 38: stint.v1.Change
-	(*Try)(nil),                     // 39: stint.v1.Try
-	(*TaskLimits)(nil),              // 40: stint.v1.TaskLimits
-	(*GetGraphRequest)(nil),         // 41: stint.v1.GetGraphRequest
-	(*GetGraphResponse)(nil),        // 42: stint.v1.GetGraphResponse
-	(*GetStatsRequest)(nil),         // 43: stint.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),        // 44: stint.v1.GetStatsResponse
-	(*GetMinutesRequest)(nil),       // 45: stint.v1.GetMinutesRequest
-	(*GetMinutesResponse)(nil),      // 46: stint.v1.GetMinutesResponse
-	(*Minute)(nil),                  // 47: stint.v1.Minute
-	(*ActionStats)(nil),             // 48: stint.v1.ActionStats
-	(*ListProblemsRequest)(nil),     // 49: stint.v1.ListProblemsRequest
-	(*ListProblemsResponse)(nil),    // 50: stint.v1.ListProblemsResponse
-	(*ErrorGroup)(nil),              // 51: stint.v1.ErrorGroup
-	(*ListActorsRequest)(nil),       // 52: stint.v1.ListActorsRequest
-	(*ListActorsResponse)(nil),      // 53: stint.v1.ListActorsResponse
-	(*ActorInfo)(nil),               // 54: stint.v1.ActorInfo
-	(*WaitForTasksRequest)(nil),     // 55: stint.v1.WaitForTasksRequest
-	(*WaitForTasksResponse)(nil),    // 56: stint.v1.WaitForTasksResponse
-	(*GetEndsRequest)(nil),          // 57: stint.v1.GetEndsRequest
-	(*GetEndsResponse)(nil),         // 58: stint.v1.GetEndsResponse
-	(*GetServiceInfoRequest)(nil),   // 59: stint.v1.GetServiceInfoRequest
-	(*GetServiceInfoResponse)(nil),  // 60: stint.v1.GetServiceInfoResponse
-	(*PruneTasksRequest)(nil),       // 61: stint.v1.PruneTasksRequest
-	(*PruneTasksResponse)(nil),      // 62: stint.v1.PruneTasksResponse
-	(*CheckStoreRequest)(nil),       // 63: stint.v1.CheckStoreRequest
-	(*CheckStoreResponse)(nil),      // 64: stint.v1.CheckStoreResponse
-	(*Finding)(nil),                 // 65: stint.v1.Finding
-	nil,                             // 66: stint.v1.ListTasksRequest.HeadersEntry
-	(*Task)(nil),                    // 67: stint.v1.Task
-	(*durationpb.Duration)(nil),     // 68: google.protobuf.Duration
-	(*Dependency)(nil),              // 69: stint.v1.Dependency
-	(*Affected)(nil),                // 70: stint.v1.Affected
-	(*Answer)(nil),                  // 71: stint.v1.Answer
-	(*Verdict)(nil),                 // 72: stint.v1.Verdict
-	(*timestamppb.Timestamp)(nil),   // 73: google.protobuf.Timestamp
-	(*Performance)(nil),             // 74: stint.v1.Performance
-	(*Return)(nil),                  // 75: stint.v1.Return
-	(*TaskInfo)(nil),                // 76: stint.v1.TaskInfo
-	(*Limits)(nil),                  // 77: stint.v1.Limits
-	(*EdgeCondition)(nil),           // 78: stint.v1.EdgeCondition
-	(*SetLimitsRequest)(nil),        // 79: stint.v1.SetLimitsRequest
-	(*ListLimitsRequest)(nil),       // 80: stint.v1.ListLimitsRequest
-	(*PauseRequest)(nil),            // 81: stint.v1.PauseRequest
-	(*ResumeRequest)(nil),           // 82: stint.v1.ResumeRequest
-	(*PauseKeysRequest)(nil),        // 83: stint.v1.PauseKeysRequest
-	(*ResumeKeysRequest)(nil),       // 84: stint.v1.ResumeKeysRequest
-	(*SetWeightsRequest)(nil),       // 85: stint.v1.SetWeightsRequest
-	(*PutSchedulesRequest)(nil),     // 86: stint.v1.PutSchedulesRequest
-	(*EnsureSchedulesRequest)(nil),  // 87: stint.v1.EnsureSchedulesRequest
-	(*ListSchedulesRequest)(nil),    // 88: stint.v1.ListSchedulesRequest
-	(*PauseSchedulesRequest)(nil),   // 89: stint.v1.PauseSchedulesRequest
-	(*ResumeSchedulesRequest)(nil),  // 90: stint.v1.ResumeSchedulesRequest
-	(*DeleteSchedulesRequest)(nil),  // 91: stint.v1.DeleteSchedulesRequest
-	(*TriggerScheduleRequest)(nil),  // 92: stint.v1.TriggerScheduleRequest
-	(*SetLimitsResponse)(nil),       // 93: stint.v1.SetLimitsResponse
-	(*ListLimitsResponse)(nil),      // 94: stint.v1.ListLimitsResponse
-	(*PauseResponse)(nil),           // 95: stint.v1.PauseResponse
-	(*ResumeResponse)(nil),          // 96: stint.v1.ResumeResponse
-	(*PauseKeysResponse)(nil),       // 97: stint.v1.PauseKeysResponse
-	(*ResumeKeysResponse)(nil),      // 98: stint.v1.ResumeKeysResponse
-	(*SetWeightsResponse)(nil),      // 99: stint.v1.SetWeightsResponse
-	(*PutSchedulesResponse)(nil),    // 100: stint.v1.PutSchedulesResponse
-	(*EnsureSchedulesResponse)(nil), // 101: stint.v1.EnsureSchedulesResponse
-	(*ListSchedulesResponse)(nil),   // 102: stint.v1.ListSchedulesResponse
-	(*PauseSchedulesResponse)(nil),  // 103: stint.v1.PauseSchedulesResponse
-	(*ResumeSchedulesResponse)(nil), // 104: stint.v1.ResumeSchedulesResponse
-	(*DeleteSchedulesResponse)(nil), // 105: stint.v1.DeleteSchedulesResponse
-	(*TriggerScheduleResponse)(nil), // 106: stint.v1.TriggerScheduleResponse
+	(*Start)(nil),                   // 33: stint.v1.Start
+	(*StepInfo)(nil),                // 34: stint.v1.StepInfo
+	(*GetHistoryRequest)(nil),       // 35: stint.v1.GetHistoryRequest
+	(*GetHistoryResponse)(nil),      // 36: stint.v1.GetHistoryResponse
+	(*ListChangesRequest)(nil),      // 37: stint.v1.ListChangesRequest
+	(*ListChangesResponse)(nil),     // 38: stint.v1.ListChangesResponse
+	(*Change)(nil),                  // 39: stint.v1.Change
+	(*Try)(nil),                     // 40: stint.v1.Try
+	(*TaskLimits)(nil),              // 41: stint.v1.TaskLimits
+	(*GetGraphRequest)(nil),         // 42: stint.v1.GetGraphRequest
+	(*GetGraphResponse)(nil),        // 43: stint.v1.GetGraphResponse
+	(*GetStatsRequest)(nil),         // 44: stint.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),        // 45: stint.v1.GetStatsResponse
+	(*GetMinutesRequest)(nil),       // 46: stint.v1.GetMinutesRequest
+	(*GetMinutesResponse)(nil),      // 47: stint.v1.GetMinutesResponse
+	(*Minute)(nil),                  // 48: stint.v1.Minute
+	(*ActionStats)(nil),             // 49: stint.v1.ActionStats
+	(*ListProblemsRequest)(nil),     // 50: stint.v1.ListProblemsRequest
+	(*ListProblemsResponse)(nil),    // 51: stint.v1.ListProblemsResponse
+	(*ErrorGroup)(nil),              // 52: stint.v1.ErrorGroup
+	(*ListActorsRequest)(nil),       // 53: stint.v1.ListActorsRequest
+	(*ListActorsResponse)(nil),      // 54: stint.v1.ListActorsResponse
+	(*ActorInfo)(nil),               // 55: stint.v1.ActorInfo
+	(*WaitForTasksRequest)(nil),     // 56: stint.v1.WaitForTasksRequest
+	(*WaitForTasksResponse)(nil),    // 57: stint.v1.WaitForTasksResponse
+	(*GetEndsRequest)(nil),          // 58: stint.v1.GetEndsRequest
+	(*GetEndsResponse)(nil),         // 59: stint.v1.GetEndsResponse
+	(*GetServiceInfoRequest)(nil),   // 60: stint.v1.GetServiceInfoRequest
+	(*GetServiceInfoResponse)(nil),  // 61: stint.v1.GetServiceInfoResponse
+	(*PruneTasksRequest)(nil),       // 62: stint.v1.PruneTasksRequest
+	(*PruneTasksResponse)(nil),      // 63: stint.v1.PruneTasksResponse
+	(*CheckStoreRequest)(nil),       // 64: stint.v1.CheckStoreRequest
+	(*CheckStoreResponse)(nil),      // 65: stint.v1.CheckStoreResponse
+	(*Finding)(nil),                 // 66: stint.v1.Finding
+	nil,                             // 67: stint.v1.ListTasksRequest.HeadersEntry
+	(*Task)(nil),                    // 68: stint.v1.Task
+	(*durationpb.Duration)(nil),     // 69: google.protobuf.Duration
+	(*Dependency)(nil),              // 70: stint.v1.Dependency
+	(*Affected)(nil),                // 71: stint.v1.Affected
+	(*Answer)(nil),                  // 72: stint.v1.Answer
+	(*Verdict)(nil),                 // 73: stint.v1.Verdict
+	(*timestamppb.Timestamp)(nil),   // 74: google.protobuf.Timestamp
+	(*Performance)(nil),             // 75: stint.v1.Performance
+	(*Return)(nil),                  // 76: stint.v1.Return
+	(*TaskInfo)(nil),                // 77: stint.v1.TaskInfo
+	(*Limits)(nil),                  // 78: stint.v1.Limits
+	(*EdgeCondition)(nil),           // 79: stint.v1.EdgeCondition
+	(*SetLimitsRequest)(nil),        // 80: stint.v1.SetLimitsRequest
+	(*ListLimitsRequest)(nil),       // 81: stint.v1.ListLimitsRequest
+	(*PauseRequest)(nil),            // 82: stint.v1.PauseRequest
+	(*ResumeRequest)(nil),           // 83: stint.v1.ResumeRequest
+	(*PauseKeysRequest)(nil),        // 84: stint.v1.PauseKeysRequest
+	(*ResumeKeysRequest)(nil),       // 85: stint.v1.ResumeKeysRequest
+	(*SetWeightsRequest)(nil),       // 86: stint.v1.SetWeightsRequest
+	(*PutSchedulesRequest)(nil),     // 87: stint.v1.PutSchedulesRequest
+	(*EnsureSchedulesRequest)(nil),  // 88: stint.v1.EnsureSchedulesRequest
+	(*ListSchedulesRequest)(nil),    // 89: stint.v1.ListSchedulesRequest
+	(*PauseSchedulesRequest)(nil),   // 90: stint.v1.PauseSchedulesRequest
+	(*ResumeSchedulesRequest)(nil),  // 91: stint.v1.ResumeSchedulesRequest
+	(*DeleteSchedulesRequest)(nil),  // 92: stint.v1.DeleteSchedulesRequest
+	(*TriggerScheduleRequest)(nil),  // 93: stint.v1.TriggerScheduleRequest
+	(*SetLimitsResponse)(nil),       // 94: stint.v1.SetLimitsResponse
+	(*ListLimitsResponse)(nil),      // 95: stint.v1.ListLimitsResponse
+	(*PauseResponse)(nil),           // 96: stint.v1.PauseResponse
+	(*ResumeResponse)(nil),          // 97: stint.v1.ResumeResponse
+	(*PauseKeysResponse)(nil),       // 98: stint.v1.PauseKeysResponse
+	(*ResumeKeysResponse)(nil),      // 99: stint.v1.ResumeKeysResponse
+	(*SetWeightsResponse)(nil),      // 100: stint.v1.SetWeightsResponse
+	(*PutSchedulesResponse)(nil),    // 101: stint.v1.PutSchedulesResponse
+	(*EnsureSchedulesResponse)(nil), // 102: stint.v1.EnsureSchedulesResponse
+	(*ListSchedulesResponse)(nil),   // 103: stint.v1.ListSchedulesResponse
+	(*PauseSchedulesResponse)(nil),  // 104: stint.v1.PauseSchedulesResponse
+	(*ResumeSchedulesResponse)(nil), // 105: stint.v1.ResumeSchedulesResponse
+	(*DeleteSchedulesResponse)(nil), // 106: stint.v1.DeleteSchedulesResponse
+	(*TriggerScheduleResponse)(nil), // 107: stint.v1.TriggerScheduleResponse
 }
 var file_stint_v1_task_service_proto_depIdxs = []int32{
-	67,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
-	67,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
-	67,  // 2: stint.v1.EnsureTasksRequest.tasks:type_name -> stint.v1.Task
-	67,  // 3: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
-	67,  // 4: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
-	68,  // 5: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
-	68,  // 6: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
-	69,  // 7: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
-	70,  // 8: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
-	71,  // 9: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
-	72,  // 10: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
-	70,  // 11: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
+	68,  // 0: stint.v1.InsertTasksRequest.tasks:type_name -> stint.v1.Task
+	68,  // 1: stint.v1.InsertTasksFromRequest.tasks:type_name -> stint.v1.Task
+	68,  // 2: stint.v1.EnsureTasksRequest.tasks:type_name -> stint.v1.Task
+	68,  // 3: stint.v1.ReplaceTasksRequest.tasks:type_name -> stint.v1.Task
+	68,  // 4: stint.v1.DebounceRequest.task:type_name -> stint.v1.Task
+	69,  // 5: stint.v1.DebounceRequest.quiet:type_name -> google.protobuf.Duration
+	69,  // 6: stint.v1.DebounceRequest.at_most:type_name -> google.protobuf.Duration
+	70,  // 7: stint.v1.AddDependenciesRequest.dependencies:type_name -> stint.v1.Dependency
+	71,  // 8: stint.v1.AbortTasksResponse.aborted:type_name -> stint.v1.Affected
+	72,  // 9: stint.v1.AnswerTasksRequest.answers:type_name -> stint.v1.Answer
+	73,  // 10: stint.v1.AnswerTasksResponse.verdicts:type_name -> stint.v1.Verdict
+	71,  // 11: stint.v1.RetryTasksResponse.retried:type_name -> stint.v1.Affected
 	19,  // 12: stint.v1.ChangeTasksRequest.to:type_name -> stint.v1.TaskChanges
-	73,  // 13: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
-	68,  // 14: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
-	70,  // 15: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
-	70,  // 16: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
-	74,  // 17: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
-	67,  // 18: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
-	67,  // 19: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
-	69,  // 20: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
-	75,  // 21: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
+	74,  // 13: stint.v1.TaskChanges.not_before:type_name -> google.protobuf.Timestamp
+	69,  // 14: stint.v1.TaskChanges.start_after:type_name -> google.protobuf.Duration
+	71,  // 15: stint.v1.ChangeTasksResponse.changed:type_name -> stint.v1.Affected
+	71,  // 16: stint.v1.DeleteTasksResponse.deleted:type_name -> stint.v1.Affected
+	75,  // 17: stint.v1.TransactRequest.hold:type_name -> stint.v1.Performance
+	68,  // 18: stint.v1.TransactRequest.insert:type_name -> stint.v1.Task
+	68,  // 19: stint.v1.TransactRequest.replace:type_name -> stint.v1.Task
+	70,  // 20: stint.v1.TransactRequest.depend:type_name -> stint.v1.Dependency
+	76,  // 21: stint.v1.TransactRequest.return:type_name -> stint.v1.Return
 	24,  // 22: stint.v1.TransactRequest.as_seen:type_name -> stint.v1.AsSeen
 	8,   // 23: stint.v1.TransactRequest.debounce:type_name -> stint.v1.DebounceRequest
 	19,  // 24: stint.v1.TransactRequest.change_to:type_name -> stint.v1.TaskChanges
 	25,  // 25: stint.v1.AsSeen.tasks:type_name -> stint.v1.SeenTask
-	73,  // 26: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
-	73,  // 27: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
-	70,  // 28: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
-	70,  // 29: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
-	70,  // 30: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
-	70,  // 31: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
-	76,  // 32: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	68,  // 33: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
-	68,  // 34: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
-	66,  // 35: stint.v1.ListTasksRequest.headers:type_name -> stint.v1.ListTasksRequest.HeadersEntry
-	76,  // 36: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	76,  // 37: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
-	76,  // 38: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
-	76,  // 39: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
-	73,  // 40: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
-	73,  // 41: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
-	40,  // 42: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
-	33,  // 43: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
-	73,  // 44: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
-	39,  // 45: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
-	33,  // 46: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
-	38,  // 47: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
-	73,  // 48: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
-	73,  // 49: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
-	73,  // 50: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
-	77,  // 51: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
-	73,  // 52: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
-	73,  // 53: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
-	76,  // 54: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
-	76,  // 55: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
-	73,  // 56: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
-	73,  // 57: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
-	76,  // 58: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
-	69,  // 59: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
-	78,  // 60: stint.v1.GetGraphResponse.conditions:type_name -> stint.v1.EdgeCondition
-	48,  // 61: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
-	68,  // 62: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
-	73,  // 63: stint.v1.GetStatsResponse.estimated_at:type_name -> google.protobuf.Timestamp
-	47,  // 64: stint.v1.GetMinutesResponse.minutes:type_name -> stint.v1.Minute
-	73,  // 65: stint.v1.Minute.since:type_name -> google.protobuf.Timestamp
-	73,  // 66: stint.v1.Minute.until:type_name -> google.protobuf.Timestamp
-	68,  // 67: stint.v1.Minute.median:type_name -> google.protobuf.Duration
-	68,  // 68: stint.v1.Minute.p95:type_name -> google.protobuf.Duration
-	68,  // 69: stint.v1.Minute.oldest_ready:type_name -> google.protobuf.Duration
-	68,  // 70: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	76,  // 71: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	76,  // 72: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	76,  // 73: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	51,  // 74: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	76,  // 75: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
-	54,  // 76: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	73,  // 77: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	68,  // 78: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	76,  // 79: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	68,  // 80: stint.v1.GetEndsRequest.wait:type_name -> google.protobuf.Duration
-	76,  // 81: stint.v1.GetEndsResponse.tasks:type_name -> stint.v1.TaskInfo
-	73,  // 82: stint.v1.GetEndsResponse.until:type_name -> google.protobuf.Timestamp
-	73,  // 83: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	68,  // 84: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	68,  // 85: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	65,  // 86: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 87: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 88: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 89: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
-	6,   // 90: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	8,   // 91: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	10,  // 92: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	12,  // 93: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	14,  // 94: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	16,  // 95: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	18,  // 96: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
-	21,  // 97: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	23,  // 98: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	27,  // 99: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	29,  // 100: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	31,  // 101: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	34,  // 102: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	36,  // 103: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	57,  // 104: stint.v1.TaskService.GetEnds:input_type -> stint.v1.GetEndsRequest
-	41,  // 105: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	43,  // 106: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	45,  // 107: stint.v1.TaskService.GetMinutes:input_type -> stint.v1.GetMinutesRequest
-	49,  // 108: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	52,  // 109: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	55,  // 110: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	59,  // 111: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	61,  // 112: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	63,  // 113: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	79,  // 114: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	80,  // 115: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	81,  // 116: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	82,  // 117: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	83,  // 118: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	84,  // 119: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	85,  // 120: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	86,  // 121: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	87,  // 122: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	88,  // 123: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	89,  // 124: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	90,  // 125: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	91,  // 126: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	92,  // 127: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 128: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 129: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 130: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
-	7,   // 131: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	9,   // 132: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	11,  // 133: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	13,  // 134: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	15,  // 135: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	17,  // 136: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	20,  // 137: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
-	22,  // 138: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	26,  // 139: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	28,  // 140: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	30,  // 141: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	32,  // 142: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	35,  // 143: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	37,  // 144: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	58,  // 145: stint.v1.TaskService.GetEnds:output_type -> stint.v1.GetEndsResponse
-	42,  // 146: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	44,  // 147: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	46,  // 148: stint.v1.TaskService.GetMinutes:output_type -> stint.v1.GetMinutesResponse
-	50,  // 149: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	53,  // 150: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	56,  // 151: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	60,  // 152: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	62,  // 153: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	64,  // 154: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	93,  // 155: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	94,  // 156: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	95,  // 157: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	96,  // 158: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	97,  // 159: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	98,  // 160: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	99,  // 161: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	100, // 162: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	101, // 163: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	102, // 164: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	103, // 165: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	104, // 166: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	105, // 167: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	106, // 168: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	128, // [128:169] is the sub-list for method output_type
-	87,  // [87:128] is the sub-list for method input_type
-	87,  // [87:87] is the sub-list for extension type_name
-	87,  // [87:87] is the sub-list for extension extendee
-	0,   // [0:87] is the sub-list for field type_name
+	74,  // 26: stint.v1.SeenTask.inserted_at:type_name -> google.protobuf.Timestamp
+	74,  // 27: stint.v1.SeenTask.finished_at:type_name -> google.protobuf.Timestamp
+	71,  // 28: stint.v1.TransactResponse.retried:type_name -> stint.v1.Affected
+	71,  // 29: stint.v1.TransactResponse.aborted:type_name -> stint.v1.Affected
+	71,  // 30: stint.v1.TransactResponse.deleted:type_name -> stint.v1.Affected
+	71,  // 31: stint.v1.TransactResponse.changed:type_name -> stint.v1.Affected
+	77,  // 32: stint.v1.GetTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	69,  // 33: stint.v1.ListTasksRequest.min_age:type_name -> google.protobuf.Duration
+	69,  // 34: stint.v1.ListTasksRequest.max_age:type_name -> google.protobuf.Duration
+	67,  // 35: stint.v1.ListTasksRequest.headers:type_name -> stint.v1.ListTasksRequest.HeadersEntry
+	77,  // 36: stint.v1.ListTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	77,  // 37: stint.v1.ExplainTaskResponse.task:type_name -> stint.v1.TaskInfo
+	77,  // 38: stint.v1.ExplainTaskResponse.waits_for:type_name -> stint.v1.TaskInfo
+	77,  // 39: stint.v1.ExplainTaskResponse.because_of:type_name -> stint.v1.TaskInfo
+	74,  // 40: stint.v1.ExplainTaskResponse.asked_at:type_name -> google.protobuf.Timestamp
+	74,  // 41: stint.v1.ExplainTaskResponse.now:type_name -> google.protobuf.Timestamp
+	41,  // 42: stint.v1.ExplainTaskResponse.limits:type_name -> stint.v1.TaskLimits
+	34,  // 43: stint.v1.ExplainTaskResponse.steps:type_name -> stint.v1.StepInfo
+	33,  // 44: stint.v1.ExplainTaskResponse.start:type_name -> stint.v1.Start
+	74,  // 45: stint.v1.Start.at:type_name -> google.protobuf.Timestamp
+	74,  // 46: stint.v1.StepInfo.recorded_at:type_name -> google.protobuf.Timestamp
+	40,  // 47: stint.v1.GetHistoryResponse.tries:type_name -> stint.v1.Try
+	34,  // 48: stint.v1.GetHistoryResponse.steps:type_name -> stint.v1.StepInfo
+	39,  // 49: stint.v1.ListChangesResponse.changes:type_name -> stint.v1.Change
+	74,  // 50: stint.v1.Change.at:type_name -> google.protobuf.Timestamp
+	74,  // 51: stint.v1.Try.owned_at:type_name -> google.protobuf.Timestamp
+	74,  // 52: stint.v1.Try.ended_at:type_name -> google.protobuf.Timestamp
+	78,  // 53: stint.v1.TaskLimits.limits:type_name -> stint.v1.Limits
+	74,  // 54: stint.v1.TaskLimits.paused_since:type_name -> google.protobuf.Timestamp
+	74,  // 55: stint.v1.TaskLimits.key_paused_since:type_name -> google.protobuf.Timestamp
+	77,  // 56: stint.v1.TaskLimits.owned:type_name -> stint.v1.TaskInfo
+	77,  // 57: stint.v1.TaskLimits.key_owned:type_name -> stint.v1.TaskInfo
+	74,  // 58: stint.v1.TaskLimits.next_at:type_name -> google.protobuf.Timestamp
+	74,  // 59: stint.v1.TaskLimits.key_next_at:type_name -> google.protobuf.Timestamp
+	77,  // 60: stint.v1.GetGraphResponse.tasks:type_name -> stint.v1.TaskInfo
+	70,  // 61: stint.v1.GetGraphResponse.dependencies:type_name -> stint.v1.Dependency
+	79,  // 62: stint.v1.GetGraphResponse.conditions:type_name -> stint.v1.EdgeCondition
+	49,  // 63: stint.v1.GetStatsResponse.actions:type_name -> stint.v1.ActionStats
+	69,  // 64: stint.v1.GetStatsResponse.pruning_behind:type_name -> google.protobuf.Duration
+	74,  // 65: stint.v1.GetStatsResponse.estimated_at:type_name -> google.protobuf.Timestamp
+	48,  // 66: stint.v1.GetMinutesResponse.minutes:type_name -> stint.v1.Minute
+	74,  // 67: stint.v1.Minute.since:type_name -> google.protobuf.Timestamp
+	74,  // 68: stint.v1.Minute.until:type_name -> google.protobuf.Timestamp
+	69,  // 69: stint.v1.Minute.median:type_name -> google.protobuf.Duration
+	69,  // 70: stint.v1.Minute.p95:type_name -> google.protobuf.Duration
+	69,  // 71: stint.v1.Minute.oldest_ready:type_name -> google.protobuf.Duration
+	69,  // 72: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	77,  // 73: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	77,  // 74: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	77,  // 75: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	52,  // 76: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	77,  // 77: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
+	55,  // 78: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	74,  // 79: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	69,  // 80: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	77,  // 81: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	69,  // 82: stint.v1.GetEndsRequest.wait:type_name -> google.protobuf.Duration
+	77,  // 83: stint.v1.GetEndsResponse.tasks:type_name -> stint.v1.TaskInfo
+	74,  // 84: stint.v1.GetEndsResponse.until:type_name -> google.protobuf.Timestamp
+	74,  // 85: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	69,  // 86: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	69,  // 87: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	66,  // 88: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 89: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 90: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 91: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
+	6,   // 92: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	8,   // 93: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	10,  // 94: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	12,  // 95: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	14,  // 96: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	16,  // 97: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	18,  // 98: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	21,  // 99: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	23,  // 100: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	27,  // 101: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	29,  // 102: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	31,  // 103: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	35,  // 104: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	37,  // 105: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	58,  // 106: stint.v1.TaskService.GetEnds:input_type -> stint.v1.GetEndsRequest
+	42,  // 107: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	44,  // 108: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	46,  // 109: stint.v1.TaskService.GetMinutes:input_type -> stint.v1.GetMinutesRequest
+	50,  // 110: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	53,  // 111: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	56,  // 112: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	60,  // 113: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	62,  // 114: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	64,  // 115: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	80,  // 116: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	81,  // 117: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	82,  // 118: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	83,  // 119: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	84,  // 120: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	85,  // 121: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	86,  // 122: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	87,  // 123: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	88,  // 124: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	89,  // 125: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	90,  // 126: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	91,  // 127: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	92,  // 128: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	93,  // 129: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 130: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 131: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 132: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
+	7,   // 133: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	9,   // 134: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	11,  // 135: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	13,  // 136: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	15,  // 137: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	17,  // 138: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	20,  // 139: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	22,  // 140: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	26,  // 141: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	28,  // 142: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	30,  // 143: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	32,  // 144: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	36,  // 145: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	38,  // 146: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	59,  // 147: stint.v1.TaskService.GetEnds:output_type -> stint.v1.GetEndsResponse
+	43,  // 148: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	45,  // 149: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	47,  // 150: stint.v1.TaskService.GetMinutes:output_type -> stint.v1.GetMinutesResponse
+	51,  // 151: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	54,  // 152: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	57,  // 153: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	61,  // 154: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	63,  // 155: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	65,  // 156: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	94,  // 157: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	95,  // 158: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	96,  // 159: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	97,  // 160: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	98,  // 161: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	99,  // 162: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	100, // 163: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	101, // 164: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	102, // 165: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	103, // 166: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	104, // 167: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	105, // 168: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	106, // 169: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	107, // 170: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	130, // [130:171] is the sub-list for method output_type
+	89,  // [89:130] is the sub-list for method input_type
+	89,  // [89:89] is the sub-list for extension type_name
+	89,  // [89:89] is the sub-list for extension extendee
+	0,   // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }
@@ -5018,7 +5131,7 @@ func file_stint_v1_task_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stint_v1_task_service_proto_rawDesc), len(file_stint_v1_task_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   67,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -89,7 +89,22 @@ func (p *play) live() {
 	p.branch(ctx)
 	p.ok(p.store.Pause(ctx, "paused"))
 	p.people(ctx)
+	p.note()
 	p.age()
+}
+
+// note has been noting for some minutes how fast some actions are handed out.
+func (p *play) note() {
+	p.t.Helper()
+	p.exec(p.t, `DELETE FROM stint.minutes;
+		INSERT INTO stint.minutes (minute, since, until, all_tries, all_retries, completed, failed,
+			ready, estimated, action)
+		SELECT date_trunc('minute', now(), 'UTC') - ago, now() - ago - interval '1 min',
+		       now() - ago, 0, 0, 0, 0, 1, false, action_stats.action
+		FROM stint.action_stats
+		CROSS JOIN generate_series(1, 3) AS n
+		CROSS JOIN LATERAL make_interval(mins => n) AS ago
+		WHERE action_stats.action <> 'limited'`)
 }
 
 func (p *play) step(ctx context.Context) {

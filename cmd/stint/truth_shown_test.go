@@ -26,7 +26,7 @@ const (
 // shown are the claims of the sentences on the page of a task.
 func shown() []claim {
 	return slices.Concat(shownEnds(), shownWaits(), shownOwned(), shownReady(), shownHolds(),
-		shownChances(), shownSilence())
+		spokenStart("Starts", "When it starts", `\.`), shownChances(), shownSilence())
 }
 
 func shownEnds() []claim {

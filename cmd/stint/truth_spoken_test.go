@@ -16,7 +16,39 @@ const (
 // spoken are the claims of the lines of an explanation.
 func spoken() []claim {
 	return slices.Concat(spokenEnds(), spokenWaits(), spokenOwned(), spokenReady(), spokenHolds(),
-		spokenOthers(), spokenChances(), spokenSilence())
+		spokenOthers(), spokenStart("starts", "when it starts", ""), spokenChances(),
+		spokenSilence())
+}
+
+// spokenStart are the claims on when a task starts.
+func spokenStart(starts, when, end string) []claim {
+	isWaiting := in(stint.StateReady, stint.StateScheduled)
+	isMoving := func(w *truth, task *taskTruth, _ []string) bool {
+		isPaused, isKeyPaused := w.paused(task)
+		return !isPaused && !isKeyPaused
+	}
+	because := func(w *truth, task *taskTruth, said []string) bool {
+		isPaused, isKeyPaused := w.paused(task)
+		holds, l := w.holds(task), w.limits[task.action]
+		return map[string]bool{
+			"you may not see the other tasks of its action": !w.mayList(task.action),
+			"its action is paused":                          isPaused,
+			"its key is paused":                             isKeyPaused && !isPaused,
+			"the keys of its action take turns":             l != nil && l.Fair,
+			"too few minutes tell how fast its action is handed out": task.state ==
+				stint.StateReady && !isPaused && !isKeyPaused,
+			"it waits for the end of a task with its key": slices.Contains(holds, "order") ||
+				slices.Contains(holds, "key limit"),
+		}[said[1]]
+	}
+	return []claim{
+		claimOf("starts", starts+" in .*: (more than )?(none|[0-9,]+) before it(?:, .*)?"+end,
+			isWaiting, isMoving, isAllSeen, func(w *truth, task *taskTruth, said []string) bool {
+				n := max(0, number(said[2]))
+				return said[1] == "" && n == w.before(task)
+			}),
+		claimOf("start unknown", when+" is unknown, because (.*?)"+end, isWaiting, because),
+	}
 }
 
 func spokenEnds() []claim {

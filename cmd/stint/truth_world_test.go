@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -442,6 +443,32 @@ func (w *truth) turnsAhead(of *taskTruth) (waits bool, ahead int) {
 		}
 	}
 	return !mine.Held, len(shares)
+}
+
+// paused reports whether the action of a task, and its key, is paused.
+func (w *truth) paused(of *taskTruth) (action, key bool) {
+	l, k := w.limits[of.action], w.keys[[2]string{of.action, of.limitKey}]
+	return l != nil && l.Paused != nil, k != nil && of.limitKey != "" && !k.paused.IsZero()
+}
+
+// before is how many tasks are handed out before another one: of the queue, and of those that are
+// parked of its key. One that is parked comes to the beginning, unless its key is in strict order.
+func (w *truth) before(of *taskTruth) (n int) {
+	l := w.limits[of.action]
+	isFirst := of.parked && (l == nil || !l.Ordered)
+	place := func(task *taskTruth) int64 { return task.position & math.MaxInt64 }
+	for _, task := range w.tasks {
+		inQueue := !task.parked && !isFirst
+		inKey := task.parked && task.limitKey == of.limitKey
+		isAhead := task.priority > of.priority || task.priority == of.priority &&
+			(of.state == stint.StateScheduled || place(task) < place(of) ||
+				place(task) == place(of) && task.key < of.key)
+		if task.action == of.action && task.state == stint.StateReady && !w.isOverdue(task) &&
+			(inQueue || inKey) && isAhead {
+			n++
+		}
+	}
+	return n
 }
 
 // holds are what holds a ready task up, by the names of the claims that say so.

@@ -166,3 +166,25 @@ func ToTaskLimits(m *stintv1.TaskLimits) *stint.TaskLimits {
 		Parked: m.GetParked(), Hidden: m.GetHidden(),
 	}
 }
+
+// FromStart converts when a task will start into a message; nil into nil.
+func FromStart(s *stint.Start) *stintv1.Start {
+	if s == nil {
+		return nil
+	}
+	return &stintv1.Start{
+		At: fromTime(s.At), OrLater: s.OrLater, Before: s.Before, BeforeOrMore: s.BeforeOrMore,
+		PerMinute: s.PerMinute, Unknown: s.Unknown,
+	}
+}
+
+// ToStart converts a message into when a task will start; nil into nil.
+func ToStart(m *stintv1.Start) *stint.Start {
+	if m == nil {
+		return nil
+	}
+	return &stint.Start{
+		At: toTime(m.GetAt()), OrLater: m.GetOrLater(), Before: m.GetBefore(),
+		BeforeOrMore: m.GetBeforeOrMore(), PerMinute: m.GetPerMinute(), Unknown: m.GetUnknown(),
+	}
+}

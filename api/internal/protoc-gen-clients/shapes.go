@@ -124,9 +124,10 @@ func answeredShapes() []*shape {
 		},
 		{message: "StepInfo", required: 1, frozen: true},
 		{message: "RecordedStep", name: "Recorded", tsOnly: true, inner: true},
+		{message: "Start", frozen: true},
 		{
 			message: "ExplainTaskResponse", name: "Explanation", required: 1,
-			nullable: []string{"limits"},
+			nullable: []string{"limits", "start"},
 		},
 		{message: "Try", required: 3, frozen: true},
 		{message: "GetHistoryResponse", name: "History", frozen: true},

@@ -465,6 +465,28 @@ class StepInfo:
     bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Start:
+    """A Start is when a task will start, as far as that can be told.
+
+    at: When it starts, about, or, if or_later, at the earliest. None if that is unknown.
+    before: How many tasks are handed out first.
+    before_or_more: Whether there may be more: counting stops at 10,000 rows, each of up to
+        1,000 tasks.
+    per_minute: How many tasks of its action were fetched in a minute lately, while others
+        waited, or how many its limits let start, if that is less; 0 if neither is known.
+    unknown: Why it is not known when the task starts, such as "its action is paused"; empty if
+        it is.
+    """
+
+    at: Optional[datetime] = None
+    or_later: bool = False
+    before: int = 0
+    before_or_more: bool = False
+    per_minute: float = 0.0
+    unknown: str = ""
+
+
 @dataclass
 class Explanation:
     """Why a task does not run, or because of which others it was aborted or skipped.
@@ -482,6 +504,8 @@ class Explanation:
     actors: How many actors are registered for the action.
     presence: What is known of the process of the owner: "lives" or "gone"; empty: nothing.
     copy: Why the database is a copy, in which nothing is handed out; empty if it is none.
+    start: When the task will start. None unless it is ready, before its deadline, or scheduled;
+        external and spontaneous ones have none.
     """
 
     task: TaskInfo
@@ -497,6 +521,7 @@ class Explanation:
     actors: int = 0
     presence: str = ""
     copy: str = ""
+    start: Optional[Start] = None
 
 
 @dataclass(frozen=True)
@@ -1001,6 +1026,17 @@ def to_step_info(m: Message) -> StepInfo:
     )
 
 
+def to_start(m: Message) -> Start:
+    return Start(
+        at=to_time(m.get("at")),
+        or_later=m.get("or_later", False),
+        before=int(m.get("before", 0)),
+        before_or_more=m.get("before_or_more", False),
+        per_minute=float(m.get("per_minute", 0)),
+        unknown=m.get("unknown", ""),
+    )
+
+
 def to_explanation(m: Message) -> Explanation:
     return Explanation(
         task=to_task_info(m.get("task", {})),
@@ -1016,6 +1052,7 @@ def to_explanation(m: Message) -> Explanation:
         actors=m.get("actors", 0),
         presence=m.get("presence", ""),
         copy=m.get("copy", ""),
+        start=to_start(m["start"]) if "start" in m else None,
     )
 
 

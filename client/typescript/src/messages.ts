@@ -257,6 +257,15 @@ const recordedFields: f.Fields = {
   ago: f.duration,
 };
 
+const startFields: f.Fields = {
+  at: f.time,
+  orLater: f.flag,
+  before: f.number,
+  beforeOrMore: f.flag,
+  perMinute: f.number,
+  unknown: f.text,
+};
+
 const explanationFields: f.Fields = {
   task: f.whole(taskInfoFields),
   missing: f.number,
@@ -271,6 +280,7 @@ const explanationFields: f.Fields = {
   actors: f.number,
   presence: f.text,
   copy: f.text,
+  start: f.nested(startFields),
 };
 
 const tryFields: f.Fields = {
@@ -452,6 +462,9 @@ export const toStepInfo = (m: f.Message = {}): t.StepInfo =>
 
 export const toRecorded = (m: f.Message = {}): Recorded =>
   f.decode(recordedFields, m);
+
+export const toStart = (m: f.Message = {}): t.Start =>
+  f.decode(startFields, m);
 
 export const toExplanation = (m: f.Message = {}): t.Explanation =>
   f.decode(explanationFields, m);

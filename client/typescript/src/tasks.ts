@@ -469,6 +469,24 @@ export interface StepInfo {
   bytes: number;
 }
 
+/** A Start is when a task will start, as far as that can be told. */
+export interface Start {
+  /** When it starts, about, or, if orLater, at the earliest. null if that is unknown. */
+  at: Date | null;
+  orLater: boolean;
+  /** How many tasks are handed out first. */
+  before: number;
+  /** Whether there may be more: counting stops at 10,000 rows, each of up to 1,000 tasks. */
+  beforeOrMore: boolean;
+  /**
+   * How many tasks of its action were fetched in a minute lately, while others waited, or how many
+   * its limits let start, if that is less; 0 if neither is known.
+   */
+  perMinute: number;
+  /** Why it is not known when the task starts, such as "its action is paused"; empty if it is. */
+  unknown: string;
+}
+
 /** Why a task does not run, or because of which others it was aborted or skipped. */
 export interface Explanation {
   task: TaskInfo;
@@ -500,6 +518,11 @@ export interface Explanation {
   presence: string;
   /** Why the database is a copy, in which nothing is handed out; empty if it is none. */
   copy: string;
+  /**
+   * When the task will start. null unless it is ready, before its deadline, or scheduled; external
+   * and spontaneous ones have none.
+   */
+  start: Start | null;
 }
 
 /** A Try is a fetch of a task that has ended. */

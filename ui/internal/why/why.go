@@ -3,6 +3,7 @@ package why
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -57,6 +58,9 @@ func Of(e *stint.Explanation) Reason {
 		r.lease(e)
 	case stint.StateReady:
 		r.ready(e)
+	}
+	if start := e.StartText(); start != "" {
+		r.Add(strings.ToUpper(start[:1]), start[1:], ".")
 	}
 	r.chances(e)
 	return r

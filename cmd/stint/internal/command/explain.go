@@ -15,8 +15,8 @@ func (p *program) explainCommand() *cobra.Command {
 		Short:      "Say why a task does not run",
 		Long: `Say what a task waits for, until when it is scheduled, who owns it until when, which
 limits and pauses hold it up, how many tries are left, whether anybody asks for its action,
-and because of which tasks it was aborted or skipped. With --topology it also asks the shards
-of the tasks that it waits for.
+when it will start, and because of which tasks it was aborted or skipped. With --topology it
+also asks the shards of the tasks that it waits for.
 
 With --json: task (see: stint help json), missing (how many tasks it waits for),
 waits_for (these, 100 at most), any_of (true if the first of them to meet its condition
@@ -35,7 +35,11 @@ the key, in progress or not); next_at and key_next_at, when the next tokens come
 most), waits_for_turn and then turns_ahead (how many turns of others come first, 10,000 at
 most), parked (the task is not in the queue, but waits until its key has capacity, is
 resumed, or has its turn), hidden (some of this is left out, since the caller may not read
-all tasks of the action).`,
+all tasks of the action). start, of a task that is ready or scheduled, has at (when it
+starts, about, or with or_later at the earliest), or unknown (why that is not known); before
+(how many tasks are handed out first, or more if before_or_more: 10,000 rows of up to 1,000
+tasks are counted at most) and per_minute (how many were lately, or may be by the limits;
+left out if neither is known).`,
 		Example: "  stint explain greet/world",
 		GroupID: groupTasks,
 		Args:    oneID,
@@ -59,7 +63,7 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 			WaitsFor: p.tasksJSON(why.WaitsFor), BecauseOf: p.tasksJSON(why.BecauseOf),
 			AskedAt: utc(why.AskedAt), Actors: why.Actors, Presence: string(why.Presence),
 			Copy: why.Copy, Now: utc(why.Now), AnyOf: why.AnyOf,
-			Limits: p.taskLimitsJSON(why.Limits),
+			Limits: p.taskLimitsJSON(why.Limits), Start: newStartJSON(why.Start),
 		}
 		if why.TriesLeft >= 0 {
 			document.TriesLeft = &why.TriesLeft

@@ -20,6 +20,25 @@ type explanationJSON struct {
 	Now       time.Time  `json:"now"`
 
 	Limits *taskLimitsJSON `json:"limits,omitempty"`
+	Start  *startJSON      `json:"start,omitempty"`
+}
+
+type startJSON struct {
+	At           time.Time `json:"at,omitzero"`
+	OrLater      bool      `json:"or_later"`
+	Before       int64     `json:"before"`
+	BeforeOrMore bool      `json:"before_or_more"`
+	PerMinute    float64   `json:"per_minute,omitzero"`
+	Unknown      string    `json:"unknown,omitzero"`
+}
+
+func newStartJSON(s *stint.Start) *startJSON {
+	if s == nil {
+		return nil
+	}
+	return &startJSON{
+		utc(s.At), s.OrLater, s.Before, s.BeforeOrMore, s.PerMinute, s.Unknown,
+	}
 }
 
 type taskLimitsJSON struct {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ func (p *program) showCommand() *cobra.Command {
 long, or is not text, only its size is shown. Of the tasks that it waits for (predecessors)
 and of those that wait for it (dependents), ten each are shown with their states,
 unfinished ones first; stint graph draws them all. Of its tries those are shown that the
-workers keep (see --keep-tries of stint worker), and its recorded steps. At the end are the
+workers keep (see --keep-tries of stint worker), and its recorded steps. Of a task that is
+ready or scheduled it says when that will start. At the end are the
 changes that people have made to tasks with this ID (see: stint changes), the latest 20. Of a
 task that is not there the command says who has changed it last, if that is known.
 
@@ -32,7 +34,8 @@ history has the ended tries: number, outcome ("completed", "aborted", "returned"
 "released", "expired", "cancelled" or "overdue"), actor, owned_at, ended_at, status, log.
 It is left out if there is none but the one that ended the task, without a log. steps has
 the recorded steps: name, recorded_at, bytes; left out if there are none. changes has what
-stint changes prints, the newest first; left out if there are none.`,
+stint changes prints, the newest first; left out if there are none. start, of a task that is
+ready or scheduled, is what stint explain prints.`,
 		Example: `  stint show greet/world
   stint show greet/world --json | jq -r .result`,
 		GroupID: groupTasks,
@@ -56,8 +59,13 @@ stint changes prints, the newest first; left out if there are none.`,
 				if err != nil {
 					return err
 				}
-				return p.printTask(ctx, db,
-					&shownTask{task, neighboursOf(graph, task.ID), history, changed})
+				shown := &shownTask{task, neighboursOf(graph, task.ID), history, changed, nil}
+				if task.State == stint.StateReady || task.State == stint.StateScheduled {
+					if shown.why, err = p.explained(ctx, db, id); err != nil {
+						return err
+					}
+				}
+				return p.printTask(ctx, db, shown)
 			})
 		},
 	}
@@ -69,6 +77,29 @@ type shownTask struct {
 	around  neighbours
 	history stint.History
 	changed []stint.Change
+	why     *stint.Explanation // why it does not run, if it is ready or scheduled
+}
+
+// start is when the task starts, nil if that is not to be told.
+func (s *shownTask) start() *stint.Start {
+	if s.why == nil {
+		return nil
+	}
+	return s.why.Start
+}
+
+// explained says why a task does not run, nil if it is gone by now.
+func (p *program) explained(
+	ctx context.Context, db *database, id stint.TaskID,
+) (*stint.Explanation, error) {
+	why, err := db.tasks().Explain(ctx, id)
+	switch {
+	case errors.Is(err, stint.ErrTaskNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &why, nil
 }
 
 // neighbours are the tasks that a task waits for, and those that wait for it, unfinished ones
@@ -138,6 +169,7 @@ type shownJSON struct {
 	History      []tryJSON    `json:"history,omitempty"`
 	Steps        []stepJSON   `json:"steps,omitempty"`
 	Changes      []changeJSON `json:"changes,omitempty"`
+	Start        *startJSON   `json:"start,omitempty"`
 }
 
 func (p *program) printTask(ctx context.Context, db *database, s *shownTask) error {
@@ -145,7 +177,7 @@ func (p *program) printTask(ctx context.Context, db *database, s *shownTask) err
 		return p.printJSON(shownJSON{
 			p.newTaskJSON(&s.task), p.tasksJSON(s.around.predecessors),
 			p.tasksJSON(s.around.dependents), s.around.cut, triesJSON(s.history.Tries),
-			stepsJSON(s.history.Steps), changesJSON(s.changed),
+			stepsJSON(s.history.Steps), changesJSON(s.changed), newStartJSON(s.start()),
 		})
 	}
 	now, err := db.now(ctx)
@@ -153,7 +185,13 @@ func (p *program) printTask(ctx context.Context, db *database, s *shownTask) err
 		return err
 	}
 	var rows [][]string
-	lines := append(display.Task(&s.task, now, p.painter()), s.around.lines(p.painter())...)
+	lines := display.Task(&s.task, now, p.painter())
+	if s.why != nil {
+		if start := s.why.StartText(); start != "" {
+			lines = append(lines, display.Line{Name: "start", Value: start})
+		}
+	}
+	lines = append(lines, s.around.lines(p.painter())...)
 	lines = append(lines, historyLines(s.history, now)...)
 	for _, line := range append(lines, changeLines(s.changed, now)...) {
 		// Further lines of a value are put below the first one.
