@@ -144,7 +144,6 @@ func hostileEnds() [][]string {
 		{"errors"},
 		{"retry", hostileText + "4", "--dry-run"},
 		{"changes"},
-		{"export"},
 		{"ends"},
 		{"ends", "--action", hostileText},
 		{"ends", "--from", hostileText},
