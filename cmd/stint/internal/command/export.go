@@ -279,18 +279,19 @@ func (e *exporting) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lines := make([]any, len(infos))
-	for i := range infos {
+	for i := range infos { // one by one, since JSON may be much longer than bytes
 		line := e.newExportedJSON(&infos[i], &details[i])
 		if line.Task != nil {
 			e.counts.Tasks++
 		} else {
 			e.counts.Ended++
 		}
-		lines[i] = line
+		if err := e.printJSON(line); err != nil {
+			return err
+		}
 	}
 	e.keys, e.bytes = nil, 0
-	return e.printJSON(lines...)
+	return nil
 }
 
 func (e *exporting) query(ctx context.Context, file string, args ...any) (pgx.Rows, error) {
