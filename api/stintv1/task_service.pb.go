@@ -3143,15 +3143,17 @@ type Minute struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
 	Until *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
-	// How many tasks were fetched, and how many of these were not first tries; -1: not known.
-	Tries     int64 `protobuf:"varint,3,opt,name=tries,proto3" json:"tries,omitempty"`
+	// How many tasks were fetched; -1: not known.
+	Tries int64 `protobuf:"varint,3,opt,name=tries,proto3" json:"tries,omitempty"`
+	// How many of these were not first tries; -1: not known.
 	Retries   int64 `protobuf:"varint,4,opt,name=retries,proto3" json:"retries,omitempty"`
 	Completed int64 `protobuf:"varint,5,opt,name=completed,proto3" json:"completed,omitempty"`
 	// How many were aborted by their owners, without tries left, past their deadline, or lost.
 	Failed int64 `protobuf:"varint,6,opt,name=failed,proto3" json:"failed,omitempty"`
-	// How long the completed tasks took from insertion to end: half of them longer, and a twentieth.
+	// How long the completed tasks took from insertion to end: half of them took longer.
 	Median *durationpb.Duration `protobuf:"bytes,7,opt,name=median,proto3" json:"median,omitempty"`
-	P95    *durationpb.Duration `protobuf:"bytes,8,opt,name=p95,proto3" json:"p95,omitempty"`
+	// A twentieth of them took longer.
+	P95 *durationpb.Duration `protobuf:"bytes,8,opt,name=p95,proto3" json:"p95,omitempty"`
 	// Whether the ends are estimates.
 	Estimated     bool                 `protobuf:"varint,9,opt,name=estimated,proto3" json:"estimated,omitempty"`
 	Ready         int64                `protobuf:"varint,10,opt,name=ready,proto3" json:"ready,omitempty"`

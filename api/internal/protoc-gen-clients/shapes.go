@@ -138,6 +138,7 @@ func answeredShapes() []*shape {
 			message: "GetStatsResponse", name: "Stats",
 			first: []string{"actions", "estimated", "estimated_at"},
 		},
+		{message: "Minute", required: 2, frozen: true},
 		{message: "ErrorGroup", required: 4, frozen: true},
 		{message: "ListProblemsResponse", name: "Problems"},
 		{message: "GetEndsResponse", name: "EndPage"},

@@ -281,6 +281,15 @@ class Client:
         """Counts tasks by action and state."""
         return t.to_stats(self._call("TaskService/GetStats", {}))
 
+    def minutes(self, action: str = "") -> Sequence[t.Minute]:
+        """Returns what has happened in each minute of the last day, the oldest first.
+
+        That is with the tasks of an action, by default of all actions together. It is refused to
+        callers who may not see all of these tasks.
+        """
+        answer = self._call("TaskService/GetMinutes", {"action": action})
+        return [t.to_minute(each) for each in answer.get("minutes", ())]
+
     def problems(self, limit: int = 100) -> t.Problems:
         """Names the slowest tasks, those that fail, and those that failed: at most limit each.
 

@@ -638,6 +638,32 @@ class Stats:
 
 
 @dataclass(frozen=True)
+class Minute:
+    """What has happened within about a minute, and what waited at its end.
+
+    tries: How many tasks were fetched; -1: not known.
+    retries: How many of these were not first tries; -1: not known.
+    failed: How many were aborted by their owners, without tries left, past their deadline, or
+        lost.
+    median: How long the completed tasks took from insertion to end: half of them took longer.
+    p95: A twentieth of them took longer.
+    estimated: Whether the ends are estimates.
+    """
+
+    since: Optional[datetime]
+    until: Optional[datetime]
+    tries: int = 0
+    retries: int = 0
+    completed: int = 0
+    failed: int = 0
+    median: timedelta = timedelta()
+    p95: timedelta = timedelta()
+    estimated: bool = False
+    ready: int = 0
+    oldest_ready: timedelta = timedelta()
+
+
+@dataclass(frozen=True)
 class ErrorGroup:
     """An ErrorGroup is tasks of an action of which the first lines of their status texts are the
     same, but for numbers.
@@ -1120,6 +1146,22 @@ def to_stats(m: Message) -> Stats:
         estimated_at=to_time(m.get("estimated_at")),
         pruning_behind=to_duration(m.get("pruning_behind")),
         copy=m.get("copy", ""),
+    )
+
+
+def to_minute(m: Message) -> Minute:
+    return Minute(
+        since=to_time(m.get("since")),
+        until=to_time(m.get("until")),
+        tries=int(m.get("tries", 0)),
+        retries=int(m.get("retries", 0)),
+        completed=int(m.get("completed", 0)),
+        failed=int(m.get("failed", 0)),
+        median=to_duration(m.get("median")),
+        p95=to_duration(m.get("p95")),
+        estimated=m.get("estimated", False),
+        ready=int(m.get("ready", 0)),
+        oldest_ready=to_duration(m.get("oldest_ready")),
     )
 
 

@@ -326,6 +326,8 @@ class VerbsTest(ServiceTest):
         self.assertEqual((stats.in_progress, stats.blocked, stats.ready), (1, 0, 0))
         self.assertIn(self.name("a"), [info.id for info in self.client.problems(10000).slow])
         self.assertIsInstance(self.client.actors(), list)
+        self.assertIsInstance(self.client.minutes(), list)
+        self.assertEqual(self.client.minutes(self.action + " of nobody"), [])
 
     def test_actions_are_limited_and_paused(self):
         action = self.action

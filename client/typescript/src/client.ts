@@ -258,6 +258,16 @@ export class Client {
     return m.toStats(await this.#call("TaskService/GetStats", {}, options));
   }
 
+  /**
+   * Returns what has happened in each minute of the last day, the oldest first, with the tasks of
+   * an action, by default of all actions together. It is refused to callers who may not see all of
+   * these tasks.
+   */
+  async minutes(action = "", options: CallOptions = {}): Promise<t.Minute[]> {
+    const answer = await this.#call("TaskService/GetMinutes", { action }, options);
+    return (answer.minutes ?? []).map(m.toMinute);
+  }
+
   /** Names the slowest tasks, those that fail, and those that failed: at most limit each. */
   async problems(limit = 100, options: CallOptions = {}): Promise<t.Problems> {
     return m.toProblems(await this.#call("TaskService/ListProblems", { limit }, options));

@@ -338,6 +338,20 @@ const statsFields: f.Fields = {
   copy: f.text,
 };
 
+const minuteFields: f.Fields = {
+  since: f.time,
+  until: f.time,
+  tries: f.number,
+  retries: f.number,
+  completed: f.number,
+  failed: f.number,
+  median: f.duration,
+  p95: f.duration,
+  estimated: f.flag,
+  ready: f.number,
+  oldestReady: f.duration,
+};
+
 const errorGroupFields: f.Fields = {
   action: f.text,
   tasks: f.number,
@@ -486,6 +500,9 @@ export const toActionStats = (m: f.Message = {}): t.ActionStats =>
 
 export const toStats = (m: f.Message = {}): t.Stats =>
   f.decode(statsFields, m);
+
+export const toMinute = (m: f.Message = {}): t.Minute =>
+  f.decode(minuteFields, m);
 
 export const toErrorGroup = (m: f.Message = {}): t.ErrorGroup =>
   f.decode(errorGroupFields, m);

@@ -621,6 +621,27 @@ export interface Stats {
   copy: string;
 }
 
+/** What has happened within about a minute, and what waited at its end. */
+export interface Minute {
+  since: Date | null;
+  until: Date | null;
+  /** How many tasks were fetched; -1: not known. */
+  tries: number;
+  /** How many of these were not first tries; -1: not known. */
+  retries: number;
+  completed: number;
+  /** How many were aborted by their owners, without tries left, past their deadline, or lost. */
+  failed: number;
+  /** How long the completed tasks took from insertion to end: half of them took longer. */
+  median: Duration;
+  /** A twentieth of them took longer. */
+  p95: Duration;
+  /** Whether the ends are estimates. */
+  estimated: boolean;
+  ready: number;
+  oldestReady: Duration;
+}
+
 /**
  * An ErrorGroup is tasks of an action of which the first lines of their status texts are the same,
  * but for numbers.

@@ -425,6 +425,8 @@ test("what is asked about all tasks has this one", async (t) => {
   assert.deepEqual([stats.inProgress, stats.blocked, stats.ready], [1, 0, 0]);
   assert(ids((await s.client.problems(10_000)).slow).includes(s.name("a")));
   assert(Array.isArray(await s.client.actors()));
+  assert(Array.isArray(await s.client.minutes()));
+  assert.deepEqual(await s.client.minutes(`${s.action} of nobody`), []);
 });
 
 test("actions are limited and paused", async (t) => {
