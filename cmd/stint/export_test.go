@@ -70,6 +70,7 @@ func (d *database) open(t *testing.T) (map[stint.TaskID]stint.TaskInfo, map[stri
 			}
 			info.MaxTries, info.Tries = max(info.MaxTries-info.Tries, -1), 0
 			info.Actor, info.Status, info.Progress = "", "", 0
+			info.TotalDependencies, info.Signals = 0, 0 // those on ended tasks stay behind
 			tasks[id] = info
 		}
 	}
@@ -86,7 +87,7 @@ func (d *database) open(t *testing.T) (map[stint.TaskID]stint.TaskInfo, map[stri
 		}
 		for _, condition := range graph.Conditions {
 			if isOpen(condition.After) && isOpen(condition.Dependent) {
-				edges[fmt.Sprintf("%+v", condition)] = true
+				edges[fmt.Sprint(condition.After, condition.Dependent, condition)] = true
 			}
 		}
 	}
