@@ -194,12 +194,14 @@ type Problems struct {
 	// process is gone and no store maintains. If it is gone, they stay with it for so long.
 	Unwatched []TaskInfo
 	// Errors are up to 100 groups of failing and failed tasks by what their last owners said, the
-	// largest first.
-	Errors []ErrorGroup
+	// largest first. Of each kind they count up to 10,000 tasks, whatever the limit: ErrorsCut says
+	// that there may be more, older ones or such as were tried less often.
+	Errors    []ErrorGroup
+	ErrorsCut bool
 }
 
 // An ErrorGroup is tasks of an action that failed alike: the first lines of what their last owners
-// said are the same, but for numbers.
+// said are the same, but for numbers, also hexadecimal ones, and what is in quotes.
 type ErrorGroup struct {
 	Action  string
 	Tasks   int    // how many
@@ -207,12 +209,15 @@ type ErrorGroup struct {
 	Example TaskID // that task
 }
 
-const errorGroupsMax = 100
+const (
+	errorGroupsMax   = 100
+	errorsCountedMax = 10_000
+)
 
 // Problems returns up to limit tasks of each kind, as of one instant, without their bodies and
-// results; the groups of Errors count as many. The limit is between 1 and 10,000. It reads all
-// leases twice, of which there is one for each call of OwnTasks whose tasks are in progress;
-// otherwise it takes the same time however many tasks there are.
+// results. The limit is between 1 and 10,000. It reads all leases twice, of which there is one for
+// each call of OwnTasks whose tasks are in progress; otherwise it takes the same time however many
+// tasks there are.
 func (s *Store) Problems(ctx context.Context, limit int) (Problems, error) {
 	trouble, err := s.problems(ctx, limit)
 	if err != nil {
@@ -230,6 +235,7 @@ func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 	}
 	var problems Problems
 	var groups []ErrorGroup
+	cut := false
 	err := s.db.Run(ctx, pg.Step{
 		Name: "list_problems", Args: []any{limit},
 		Read: func(rows pgx.Rows) error {
@@ -259,13 +265,19 @@ func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 			return rows.Err()
 		},
 	}, pg.Step{
-		Name: "list_errors", Args: []any{limit, errorGroupsMax},
-		Read: func(rows pgx.Rows) (err error) {
-			groups, err = pgx.AppendRows([]ErrorGroup(nil), rows, pgx.RowToStructByPos[ErrorGroup])
+		Name: "list_errors", Args: []any{errorsCountedMax, errorGroupsMax},
+		Read: func(rows pgx.Rows) error {
+			groups = nil
+			var e ErrorGroup
+			_, err := pgx.ForEachRow(rows, []any{&e.Action, &e.Tasks, &e.Error, &e.Example, &cut},
+				func() error {
+					groups = append(groups, e)
+					return nil
+				})
 			return err
 		},
 	})
-	problems.Errors = groups
+	problems.Errors, problems.ErrorsCut = groups, cut
 	return problems, err
 }
 

@@ -280,6 +280,7 @@ func (c *Client) Problems(
 		problems = stint.Problems{
 			Slow: wire.ToInfos(r.GetSlow()), Failing: wire.ToInfos(r.GetFailing()),
 			Failed: wire.ToInfos(r.GetFailed()), Unwatched: wire.ToInfos(r.GetUnwatched()),
+			ErrorsCut: r.GetErrorsCut(),
 		}
 		for _, e := range r.GetErrors() {
 			problems.Errors = append(problems.Errors, stint.ErrorGroup{

@@ -414,6 +414,7 @@ func (t *taskService) ListProblems(
 		Failing:   wire.FromInfos(problems.Failing, false),
 		Failed:    wire.FromInfos(problems.Failed, false),
 		Unwatched: wire.FromInfos(problems.Unwatched, false),
+		ErrorsCut: problems.ErrorsCut,
 	}
 	for _, e := range problems.Errors {
 		response.Errors = append(response.Errors, &stintv1.ErrorGroup{

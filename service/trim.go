@@ -104,6 +104,7 @@ func (a *asking) trimProblems(r *stintv1.ListProblemsResponse) {
 			*kind = (*kind)[:a.most]
 		}
 	}
+	r.ErrorsCut = true // whether it is so depends on the other tasks, too
 	// A group may have tasks that the caller may not read by their IDs.
 	r.Errors = slices.DeleteFunc(r.GetErrors(), func(e *stintv1.ErrorGroup) bool {
 		return !a.principal.MayList([]string{e.GetAction()}, "")

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/alike"
 	"github.com/stint-tasks/stint/internal/views"
 )
 
@@ -110,6 +111,7 @@ func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error
 				*kind.to = append(*kind.to, whole(shard, info))
 			}
 		}
+		all.ErrorsCut = all.ErrorsCut || found[i].ErrorsCut
 		for _, e := range found[i].Errors {
 			e.Example = stint.TaskID(ID{shard, e.Example}.String())
 			all.Errors = addError(all.Errors, e)
@@ -144,7 +146,7 @@ func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error
 // addError adds a group of errors to others, of which one may be the same of another shard.
 func addError(all []stint.ErrorGroup, e stint.ErrorGroup) []stint.ErrorGroup {
 	i := slices.IndexFunc(all, func(other stint.ErrorGroup) bool {
-		return other.Action == e.Action && other.Error == e.Error
+		return other.Action == e.Action && alike.Shape(other.Error) == alike.Shape(e.Error)
 	})
 	if i < 0 {
 		return append(all, e)

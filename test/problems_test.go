@@ -1,11 +1,14 @@
 package stint_test
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/alike"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
@@ -103,5 +106,60 @@ func TestProblems_GroupsErrors(t *testing.T) {
 	}
 	if !slices.Equal(got.Errors, want) {
 		t.Errorf("errors are %+v, want %+v", got.Errors, want)
+	}
+}
+
+// What the store calls alike is what the package alike calls so, whatever was said.
+//
+// Proves G341.
+func TestProblems_GroupsErrorsBySameShape(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	const n = 90
+	said := []string{
+		`no file "a b"`, `no file "c"`, "no file `x`", "no file 'a b'", "it can't be: it's 7",
+		"it can't be: it's 8", "it can't be: she's 7", "0x7fffe is bad", "0xdeadbee1 is bad",
+		"deadbee1 is bad", "12 is bad", "0xyz is bad", "10x7f is bad", "feed is bad",
+		"request 3f2a1b0c-dead-beef-cafe-abcdefabcdef failed",
+		"request 11111111-1111-1111-1111-111111111111 failed", "request 1111 failed",
+		"Grüße an 'Zoë' um 7:30", "Grüße an 'Uwe' um 17:30", "x", "X",
+	}
+	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	pieces := []string{"'", `"`, "`", "a", "f", "0", "7", "0x", "x", " ", "-", "é", "%", "\\1"}
+	for len(said) < n {
+		var text strings.Builder
+		for range 1 + random.IntN(9) {
+			text.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		said = append(said, text.String())
+	}
+	store := newStore(t)
+	insert(t, store, numbered("t", n)...)
+	want := map[string]int{}
+	for i, task := range own(t, store, n) {
+		returnWith(t, store, task, stint.Return{Code: stint.StatusAborted, Status: said[i]})
+		want[alike.Shape(said[i])]++
+	}
+	got, err := store.Problems(t.Context(), 1)
+	wantErr(t, "Problems", err, nil)
+	if got.ErrorsCut || len(got.Errors) != len(want) {
+		t.Errorf("there are %d groups, want %d; cut: %t", len(got.Errors), len(want), got.ErrorsCut)
+	}
+	for _, e := range got.Errors {
+		if shape := alike.Shape(e.Error); e.Tasks != want[shape] {
+			t.Errorf("of %q (%s) there are %d tasks, want %d", e.Error, shape, e.Tasks, want[shape])
+		}
+	}
+	for _, two := range [][2]int{
+		{0, 1}, {0, 2}, {0, 3}, {4, 5}, {7, 8}, {8, 9}, {14, 15}, {17, 18},
+	} {
+		if a, b := said[two[0]], said[two[1]]; alike.Shape(a) != alike.Shape(b) {
+			t.Errorf("%q and %q are not alike", a, b)
+		}
+	}
+	for _, two := range [][2]int{{5, 6}, {12, 13}, {19, 20}} {
+		if a, b := said[two[0]], said[two[1]]; alike.Shape(a) == alike.Shape(b) {
+			t.Errorf("%q and %q are alike", a, b)
+		}
 	}
 }

@@ -1,49 +1,59 @@
 package ui
 
 import (
-	"slices"
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 type alikeData struct {
-	Group stint.ErrorGroup
-	Tasks []stint.TaskInfo
-	More  int
-	All   string // the address of all aborted tasks of the action
-	Now   time.Time
+	ask.AlikePage
+	Group   stint.ErrorGroup
+	Failing []stint.TaskInfo // those that are tried again
+	Behind  bool             // the page begins behind others
+	Further string           // the address of those behind it
+	Back    show.Moment      // how far it goes back, if there are others behind it
+	All     string           // the address of all aborted tasks of the action
+	Offer   *offer           // to retry those that have failed
+	Now     time.Time
 }
 
-// alikePage lists the tasks of a group of errors: that of an action and what was said.
+// alikePage lists the tasks of a group of errors: that of an action and what was said. It looks
+// through some of the aborted tasks of the action, the newest first, and leads to the others.
 func alikePage(h *Handler, r *request) (view, error) {
-	query := r.URL.Query()
-	if err := filters.CheckNames(query, "", "action", "error"); err != nil {
+	ctx, query := r.Context(), r.URL.Query()
+	if err := filters.CheckNames(query, "", "action", "error", "after"); err != nil {
 		return view{}, err
 	}
-	found, err := h.asked.Troubles.Get(r.Context())
+	found, err := h.asked.Troubles.Get(ctx)
 	if err != nil {
 		return view{}, err
 	}
-	action := query.Get("action")
-	key := ask.GroupOf(action, query.Get("error"))
+	action, said, after := query.Get("action"), query.Get("error"), query.Get("after")
+	key := ask.GroupOf(action, said)
 	data := alikeData{
-		Group: stint.ErrorGroup{Action: action, Error: query.Get("error")}, Now: r.now,
-		Tasks: found.Alike[key],
-		All:   show.Link("tasks", "action", action, "state", string(stint.StateAborted)),
+		Group: stint.ErrorGroup{Action: action, Error: said}, Behind: after != "", Now: r.now,
+		All: show.Link("tasks", "action", action, "state", string(stint.StateAborted)),
 	}
-	if len(data.Tasks) == 0 && found.Full { // they are not among those that all groups count
-		if data.Tasks, err = h.asked.FailedOf(r.Context(), action); err != nil {
-			return view{}, err
-		}
-		data.Tasks = slices.DeleteFunc(data.Tasks, func(task stint.TaskInfo) bool {
-			return ask.GroupOf(action, task.Status) != key
-		})
+	data.AlikePage, err = h.asked.FailedAlike(ctx, action, key, stint.Cursor(after))
+	if err != nil {
+		return view{}, err
 	}
-	groups, err := h.asked.ErrorsOf(r.Context(), &found, action)
+	if !data.Behind {
+		data.Failing = found.Alike[key]
+	}
+	if data.Next != "" {
+		data.Further = show.Link("alike", "action", action, "error", said,
+			"after", string(data.Next))
+		data.Back = show.NewMoment(data.Since, r.now)
+	}
+	h.offerAlike(r, &data)
+	groups, err := h.asked.ErrorsOf(ctx, &found, action)
 	if err != nil {
 		return view{}, err
 	}
@@ -52,6 +62,18 @@ func alikePage(h *Handler, r *request) (view, error) {
 			data.Group = group
 		}
 	}
-	data.More = max(data.Group.Tasks-len(data.Tasks), 0)
-	return view{name: "alike", title: "Errors alike", data: data}, nil
+	return view{name: "alike", title: "Errors alike", data: data, still: true}, nil
+}
+
+// offerAlike offers to retry the tasks of the page that have failed.
+func (h *Handler) offerAlike(r *request, data *alikeData) {
+	if len(data.Tasks) == 0 {
+		return
+	}
+	seen := make([]bulk.Task, len(data.Tasks))
+	for i := range data.Tasks {
+		seen[i] = bulk.NewTask(&data.Tasks[i])
+	}
+	data.Offer = h.offer(r, []field{{"task", bulk.Pack(seen...)}, {"back", here(r)}}, "retry").
+		called("Retry these " + display.Count(int64(len(seen)), "task"))
 }

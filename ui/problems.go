@@ -10,9 +10,8 @@ import (
 type problemsData struct {
 	Partly bool // as in [request]
 	stint.Problems
-	Counted int
-	Hidden  []ask.HiddenAction // whose failures are not counted
-	Now     time.Time
+	Hidden []ask.HiddenAction // whose failures are not counted
+	Now    time.Time
 }
 
 // problemsPage lists errors in groups, and the tasks to look at first.
@@ -22,7 +21,7 @@ func problemsPage(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	data := problemsData{
-		Partly: r.partly, Problems: found.Problems, Counted: ask.CountedErrorsMax, Now: r.now,
+		Partly: r.partly, Problems: found.Problems, Now: r.now,
 	}
 	if stats, err := h.asked.Counts.Get(r.Context()); err == nil {
 		data.Hidden = found.Hidden(stats)

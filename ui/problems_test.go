@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -55,27 +56,106 @@ func TestProblems_HideNoAction(t *testing.T) {
 			t.Error("a store has no name")
 		}
 	}
-	const n = 1100
+	failMails(t, store, "first", 1100)
+	for _, shown := range stores {
+		wantParts(t, text(t, ui.New(shown, open()), "/problems"), "the bank", "550",
+			"Of all tasks that failed and are kept")
+	}
+	wantHiddenNamed(t)
+}
+
+// wantHiddenNamed checks that an action of which no group of errors tells is named, and leads to
+// its errors.
+func wantHiddenNamed(t *testing.T) {
+	t.Helper()
+	failed := stint.TaskInfo{
+		ID: "pay/1", Action: "pay", State: stint.StateAborted, AbortCause: stint.CauseReturned,
+		Status: "the bank 7 is away",
+	}
+	h := ui.New(aFake{
+		problems: func(context.Context, int) (stint.Problems, error) {
+			return stint.Problems{ErrorsCut: true, Errors: []stint.ErrorGroup{
+				{Action: "mail", Tasks: 10_000, Error: "mailbox full", Example: "mail/7"},
+			}}, nil
+		},
+		stats: func(context.Context) (stint.Stats, error) {
+			return stint.Stats{Actions: []stint.ActionStats{
+				{Action: "mail", Aborted: 12_000}, {Action: "pay", Aborted: 2},
+			}}, nil
+		},
+		list: func(context.Context, stint.Filter) (stint.TaskPage, error) {
+			return stint.TaskPage{Tasks: []stint.TaskInfo{failed, failed}, Looked: 2}, nil
+		},
+	}, open())
+	wantParts(t, text(t, h, "/"), `href="action?name=pay"`, "no group of errors tells")
+	wantParts(t, text(t, h, "/problems"), "Not in these groups", `href="action?name=pay"`,
+		"2 aborted tasks", "Of the last 10,000 tasks that failed")
+	page := text(t, h, "/action?name=pay")
+	wantParts(t, page, "the bank")
+	wantParts(t, text(t, h, groupLink(t, page, "pay")), "2 tasks", "pay/1", "the bank")
+}
+
+// failMails has so many tasks fail with one of two errors.
+func failMails(t *testing.T, store *stint.Store, name string, n int) {
+	t.Helper()
 	tasks := make([]stint.Task, n)
 	for i := range tasks {
-		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprint("mail/", i)), Action: "mail"}
+		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprint(name, "/", i)), Action: "mail"}
 	}
 	insert(t, store, tasks...)
 	fail(t, store, "mail", func(i int) string {
-		return fmt.Sprint([]string{"no route to host ", "mailbox full "}[i%2], i)
+		return fmt.Sprintf([]string{"no route to host %d", "mailbox 'box %d' is full"}[i%2], i)
 	})
-	for _, shown := range stores {
+}
+
+// A group of errors leads to all its tasks, a part on each page, which says how far it looked, and
+// offers to retry these.
+//
+// Proves G341.
+func TestAlike_LeadsToAllTasksOfAGroup(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, stores := bothStores(t)
+	const n = 1100
+	failMails(t, store, "m", n)
+	for name, shown := range stores {
 		h := ui.New(shown, open())
-		wantParts(t, text(t, h, "/"), `href="action?name=pay"`, "no group of errors tells")
-		problems := text(t, h, "/problems")
-		wantParts(t, problems, "Not in these groups", `href="action?name=pay"`, "2 aborted tasks")
-		page := text(t, h, "/action?name=pay")
-		wantParts(t, page, "the bank")
-		wantParts(t, text(t, h, groupLink(t, page, "pay")), "2 tasks", "pay/1", "pay/2", "the bank")
-		alike := text(t, h, groupLink(t, problems, "mail"))
-		wantParts(t, alike, "500 tasks", "more, among")
-		if strings.Contains(alike, "route to host") == strings.Contains(alike, "mailbox full") {
-			t.Errorf("the page of a group has tasks of another one:\n%s", alike)
+		at := groupLink(t, text(t, h, "/problems"), "mail")
+		page, found := text(t, h, at), map[string]bool{}
+		said, other := "no route to host", "mailbox"
+		if !strings.Contains(page, said) {
+			said, other = other, said
+		}
+		would := previewOf(t, h, formWith(t, page, "retry"))
+		wantParts(t, would, "Retries 250 tasks")
+		for pages := 1; ; pages++ {
+			if strings.Contains(page, other) {
+				t.Fatalf("%s: the page of %q has tasks of another group:\n%s", name, said, page)
+			}
+			wantParts(t, page, "550 tasks", "aborted tasks looked through", "Retry these")
+			further := ""
+			for _, to := range parse(t, page).links {
+				link, err := url.Parse(to)
+				switch {
+				case err != nil:
+				case link.Path == "task":
+					found[link.Query().Get("id")] = true
+				case link.Path == "alike":
+					further = "/" + to
+				}
+			}
+			if further == "" {
+				wantParts(t, page, "which are the rest")
+				break
+			}
+			if pages > n {
+				t.Fatalf("%s: there is no end of pages", name)
+			}
+			wantParts(t, page, "Look further back")
+			page = text(t, h, further)
+		}
+		if len(found) != n/2 {
+			t.Errorf("%s: the pages of a group lead to %d tasks, want %d", name, len(found), n/2)
 		}
 	}
 }

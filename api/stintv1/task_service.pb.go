@@ -3498,7 +3498,9 @@ type ListProblemsResponse struct {
 	// Of failing and failed tasks, up to 100, the largest first.
 	Errors []*ErrorGroup `protobuf:"bytes,4,rep,name=errors,proto3" json:"errors,omitempty"`
 	// In progress, of owners whose process nobody watches, the last to expire first.
-	Unwatched     []*TaskInfo `protobuf:"bytes,5,rep,name=unwatched,proto3" json:"unwatched,omitempty"`
+	Unwatched []*TaskInfo `protobuf:"bytes,5,rep,name=unwatched,proto3" json:"unwatched,omitempty"`
+	// Whether there may be more failing or failed tasks than errors counts, 10,000 of each kind.
+	ErrorsCut     bool `protobuf:"varint,6,opt,name=errors_cut,json=errorsCut,proto3" json:"errors_cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3568,8 +3570,15 @@ func (x *ListProblemsResponse) GetUnwatched() []*TaskInfo {
 	return nil
 }
 
+func (x *ListProblemsResponse) GetErrorsCut() bool {
+	if x != nil {
+		return x.ErrorsCut
+	}
+	return false
+}
+
 // An ErrorGroup is tasks of an action of which the first lines of their status texts are the same,
-// but for numbers.
+// but for numbers, also hexadecimal ones, and what is in quotes.
 type ErrorGroup struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Action string                 `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
@@ -4703,13 +4712,15 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\askipped\x18\x0f \x01(\x03R\askipped\x12\x12\n" +
 	"\x04lost\x18\x10 \x01(\x03R\x04lost\"+\n" +
 	"\x13ListProblemsRequest\x12\x14\n" +
-	"\x05limit\x18\x01 \x01(\x05R\x05limit\"\xf8\x01\n" +
+	"\x05limit\x18\x01 \x01(\x05R\x05limit\"\x97\x02\n" +
 	"\x14ListProblemsResponse\x12&\n" +
 	"\x04slow\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x04slow\x12,\n" +
 	"\afailing\x18\x02 \x03(\v2\x12.stint.v1.TaskInfoR\afailing\x12*\n" +
 	"\x06failed\x18\x03 \x03(\v2\x12.stint.v1.TaskInfoR\x06failed\x12,\n" +
 	"\x06errors\x18\x04 \x03(\v2\x14.stint.v1.ErrorGroupR\x06errors\x120\n" +
-	"\tunwatched\x18\x05 \x03(\v2\x12.stint.v1.TaskInfoR\tunwatched\"j\n" +
+	"\tunwatched\x18\x05 \x03(\v2\x12.stint.v1.TaskInfoR\tunwatched\x12\x1d\n" +
+	"\n" +
+	"errors_cut\x18\x06 \x01(\bR\terrorsCut\"j\n" +
 	"\n" +
 	"ErrorGroup\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12\x14\n" +

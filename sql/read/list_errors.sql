@@ -1,32 +1,33 @@
 -- name: list_errors
 --
 -- Groups the tasks that list_problems calls failing and failed, up to $1 of each, by action and by
--- what their last owners said: the first line, in which numbers do not count. Returns up to $2
--- groups, the largest first: action, how many tasks, what was said of the latest that failed, and
--- that task.
+-- what their last owners said: the first line, in which what is in quotes and numbers, also
+-- hexadecimal ones, do not count, as the package alike has it. Returns up to $2 groups, the largest
+-- first: action, how many tasks, what was said of the latest that failed, that task, and whether
+-- there may be more tasks than were counted.
 --
 --   $1 tasks   integer
 --   $2 groups  integer
 WITH said AS MATERIALIZED (
-    (SELECT ready.lo AS key, ready.status, NULL::timestamptz AS finished_at
+    (SELECT 0 AS kind, ready.lo AS key, ready.status, NULL::timestamptz AS finished_at
      FROM stint.ready
      WHERE ready.tries > 0
      ORDER BY ready.tries DESC
      LIMIT $1::integer)
     UNION ALL
-    (SELECT scheduled.key, scheduled.status, NULL
+    (SELECT 1, scheduled.key, scheduled.status, NULL
      FROM stint.scheduled
      WHERE scheduled.tries > 0
      ORDER BY scheduled.tries DESC
      LIMIT $1::integer)
     UNION ALL
-    (SELECT finished.lo, finished.status, finished.finished_at
+    (SELECT 2, finished.lo, finished.status, finished.finished_at
      FROM stint.finished
      WHERE finished.cause IN (1 /* returned */, 2 /* tries */, 6 /* expired */)
      ORDER BY finished.finished_at DESC
      LIMIT $1::integer)
     UNION ALL
-    (SELECT losses.key, finished.status, losses.ended_at
+    (SELECT 3, losses.key, finished.status, losses.ended_at
      FROM stint.losses
      CROSS JOIN LATERAL (
          SELECT finished.status, finished.cause
@@ -45,11 +46,32 @@ WITH said AS MATERIALIZED (
         SELECT tasks.id, tasks.action FROM stint.tasks WHERE tasks.key = said.key OFFSET 0
     ) AS task
     WHERE said.status <> ''
+), digits AS MATERIALIZED (
+    -- To have all digits alike is quick, and leaves fewer texts for the expressions.
+    SELECT line.action, translate(line.text, '123456789', '000000000') COLLATE "C" AS plain,
+           count(*) AS tasks, max(line.finished_at) AS finished_at, max(line.key) AS key,
+           (array_agg(line.text ORDER BY line.finished_at DESC NULLS LAST, line.key DESC))[1]
+               AS text,
+           (array_agg(line.id ORDER BY line.finished_at DESC NULLS LAST, line.key DESC))[1] AS id
+    FROM line
+    GROUP BY line.action, plain
 )
-SELECT line.action, count(*) AS tasks,
-       (array_agg(line.text ORDER BY line.finished_at DESC NULLS LAST, line.key DESC))[1] AS text,
-       (array_agg(line.id ORDER BY line.finished_at DESC NULLS LAST, line.key DESC))[1] AS example
-FROM line
-GROUP BY line.action, regexp_replace(line.text, '[0-9]+', '0', 'g')
-ORDER BY count(*) DESC, line.action, text
+SELECT digits.action, sum(digits.tasks)::bigint AS tasks,
+       (array_agg(digits.text ORDER BY digits.finished_at DESC NULLS LAST, digits.key DESC))[1]
+           AS text,
+       (array_agg(digits.id ORDER BY digits.finished_at DESC NULLS LAST, digits.key DESC))[1]
+           AS example,
+       (SELECT bool_or(counted.tasks >= $1::integer)
+        FROM (SELECT count(*) AS tasks FROM said GROUP BY said.kind) AS counted) AS cut
+FROM digits
+GROUP BY digits.action,
+         regexp_replace(
+             regexp_replace(
+                 regexp_replace(
+                     digits.plain, '"[^"]*"|`[^`]*`', '""', 'g'
+                 ), '(^|[^0-9A-Za-z])''[^'']*''', '\1""', 'g'
+             ), '[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}'
+                || '|(0x)?[0-9A-Fa-f]*[0-9][0-9A-Fa-f]*', '0', 'g'
+         )
+ORDER BY sum(digits.tasks) DESC, digits.action, text
 LIMIT $2::integer

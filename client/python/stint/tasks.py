@@ -666,7 +666,7 @@ class Minute:
 @dataclass(frozen=True)
 class ErrorGroup:
     """An ErrorGroup is tasks of an action of which the first lines of their status texts are the
-    same, but for numbers.
+    same, but for numbers, also hexadecimal ones, and what is in quotes.
 
     tasks: How many there are.
     error: The first line of the latest one.
@@ -685,6 +685,8 @@ class Problems:
 
     errors: Of failing and failed tasks, up to 100, the largest first.
     unwatched: In progress, of owners whose process nobody watches, the last to expire first.
+    errors_cut: Whether there may be more failing or failed tasks than errors counts, 10,000 of
+        each kind.
     """
 
     slow: Sequence[TaskInfo] = ()
@@ -692,6 +694,7 @@ class Problems:
     failed: Sequence[TaskInfo] = ()
     errors: Sequence[ErrorGroup] = ()
     unwatched: Sequence[TaskInfo] = ()
+    errors_cut: bool = False
 
 
 @dataclass
@@ -1181,6 +1184,7 @@ def to_problems(m: Message) -> Problems:
         failed=[to_task_info(each) for each in m.get("failed", ())],
         errors=[to_error_group(each) for each in m.get("errors", ())],
         unwatched=[to_task_info(each) for each in m.get("unwatched", ())],
+        errors_cut=m.get("errors_cut", False),
     )
 
 

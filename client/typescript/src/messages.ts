@@ -365,6 +365,7 @@ const problemsFields: f.Fields = {
   failed: f.many(taskInfoFields),
   errors: f.many(errorGroupFields),
   unwatched: f.many(taskInfoFields),
+  errorsCut: f.flag,
 };
 
 const endPageFields: f.Fields = {

@@ -644,7 +644,7 @@ export interface Minute {
 
 /**
  * An ErrorGroup is tasks of an action of which the first lines of their status texts are the same,
- * but for numbers.
+ * but for numbers, also hexadecimal ones, and what is in quotes.
  */
 export interface ErrorGroup {
   action: string;
@@ -665,6 +665,8 @@ export interface Problems {
   errors: ErrorGroup[];
   /** In progress, of owners whose process nobody watches, the last to expire first. */
   unwatched: TaskInfo[];
+  /** Whether there may be more failing or failed tasks than errors counts, 10,000 of each kind. */
+  errorsCut: boolean;
 }
 
 /** A page of the tasks that have ended. */

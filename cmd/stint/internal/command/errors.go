@@ -16,11 +16,12 @@ func (p *program) errorsCommand() *cobra.Command {
 		Use:        "errors",
 		SuggestFor: []string{"failures", "problems"},
 		Short:      "Count failing and failed tasks by their errors",
-		Long: `Group the tasks that fail, and those that failed lately, by action and by the
-first line of what their last owners said, in which numbers do not count; the largest
-group first. Of the tasks that wait for another try those are looked at that were tried
-most often, of those that failed the latest: 1,000 of each. Other actions with aborted tasks
-are named on standard error. stint show tells more of the task that is named.
+		Long: `Group the tasks that fail, and those that failed, by action and by the first line
+of what their last owners said, in which numbers, also hexadecimal ones, and what is in quotes
+do not count; the largest group first. Of the tasks that wait for another try those are
+looked at that were tried most often, of those that failed the latest: 10,000 of each. If
+there are more, other actions with aborted tasks are named on standard error. stint show
+tells more of the task that is named.
 
 With --json, a group to a line: action, tasks (how many), error (what was said of the latest
 one), example (its ID).`,
@@ -41,9 +42,8 @@ type errorJSON struct {
 }
 
 func (p *program) listErrors(ctx context.Context) error {
-	const looked = 1000
 	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
-		problems, err := db.tasks().Problems(ctx, looked)
+		problems, err := db.tasks().Problems(ctx, 1)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (p *program) listErrors(ctx context.Context) error {
 				return errorJSON(*e)
 			})
 		}
-		if len(problems.Failed) >= looked || len(problems.Failing) >= looked {
+		if problems.ErrorsCut {
 			if err := p.printUncounted(ctx, db, problems.Errors); err != nil {
 				return err
 			}
