@@ -31,9 +31,9 @@ const (
 	// that were lost.
 	lostAfter = 10 * time.Second
 
-	drainLook  = 250 * time.Millisecond
-	lookMax    = 20 * time.Second
-	namedMax   = 5
+	drainLook = 250 * time.Millisecond
+	lookMax   = 20 * time.Second
+	namedMax  = 5
 )
 
 // drain stops inserts and waits until all tasks have ended.

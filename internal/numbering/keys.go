@@ -38,7 +38,7 @@ func (a *Allocator) Take(n int) ([]int64, bool) {
 	return keys, true
 }
 
-// Refill replaces the keys that are left by a new bloca.
+// Refill replaces the keys that are left by a new block.
 func (a *Allocator) Refill(block int64) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -1,5 +1,6 @@
 -- The tables of Solid Queue 1.5 that jobs are in, with fewer indexes. After queue_schema.rb below
--- lib/generators in https://github.com/rails/solid_queue, Copyright (c) 37signals, LLC, MIT License.
+-- lib/generators in https://github.com/rails/solid_queue, Copyright (c) 37signals, LLC, MIT
+-- License.
 --
 -- Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
 -- associated documentation files (the "Software"), to deal in the Software without restriction,
