@@ -134,6 +134,7 @@ func (d *database) manyKinds(t *testing.T) {
 
 // What has not ended can be inserted into another store: the same tasks, and the same dependencies
 // between them.
+// Proves G335.
 func TestExport_IsReadBackWithTheSameOpenTasksAndDependencies(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -255,6 +256,7 @@ func TestExport_HasEachTaskBehindThoseThatItWaitsFor(t *testing.T) {
 }
 
 // What happens while it is written is not in it.
+// Proves G335.
 func TestExport_IsOfOneInstant(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
