@@ -27,8 +27,8 @@ const (
 	stuckAfter = 100 * time.Second
 	drainMax   = 10 * time.Minute
 
-	// lostAfter is how long no task may end before it is asked which wait for tasks of another shard
-	// that were lost.
+	// lostAfter is how long no task may end before it is asked which wait for tasks of another
+	// shard that were lost.
 	lostAfter = 10 * time.Second
 
 	drainLook = 250 * time.Millisecond
@@ -40,7 +40,7 @@ const (
 func (r *round) drain(ctx context.Context) error {
 	r.order(work.OrderPace + "-1")
 	var left []unfinished
-	var err error
+	var err, lost error
 	least, moved := math.MaxInt, now()
 	for began := now(); ; {
 		left, err = r.left(ctx)
@@ -54,13 +54,13 @@ func (r *round) drain(ctx context.Context) error {
 			break
 		}
 		if r.fault.Loses && time.Since(moved) > lostAfter {
-			err = errors.Join(err, r.answerLost(ctx))
+			lost = r.answerLost(ctx)
 		}
 		if !work.Pause(ctx, drainLook) {
 			return ctx.Err()
 		}
 	}
-	if err != nil {
+	if err = errors.Join(err, lost); err != nil {
 		return fmt.Errorf("the tasks that are left: %w", err)
 	}
 	for i, task := range left {
