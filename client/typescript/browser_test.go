@@ -3,8 +3,9 @@ package typescript_test
 import (
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
-	"strings"
+	"path/filepath"
 	"testing"
 
 	"github.com/stint-tasks/stint/internal/testing/testrun"
@@ -52,10 +53,15 @@ func TestPackage_WorksInABrowser(t *testing.T) {
 		return mux
 	}
 	address, _ := testservice.StartBehind(t, r.pool, r.store, service.Options{}, front)
+	// Without a port for a debugger, one without windows may rest before the page has ended.
 	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox",
-		"--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), address+"/page")
-	var errors strings.Builder
-	cmd.Stderr = &errors
+		"--remote-debugging-port=0", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), address+"/page")
+	errors, err := os.Create(filepath.Join(t.TempDir(), "errors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Close() })
+	cmd.Stderr = errors // not a pipe, which its processes would keep open
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +78,7 @@ func TestPackage_WorksInABrowser(t *testing.T) {
 		}
 	case err := <-ended:
 		ended <- err
-		t.Errorf("the browser has ended: %v\n%s", err, errors.String())
+		text, _ := os.ReadFile(errors.Name())
+		t.Errorf("the browser has ended: %v\n%s", err, text)
 	}
 }

@@ -22,7 +22,8 @@ const remoteVariable = "STINT_TEST_REMOTE_COMMANDS"
 // databaseOnly are the tests of what only a command with a database can do.
 var databaseOnly = []string{
 	// They are about what needs the database itself, or how to find it.
-	"TestMigrate", "TestServe_", "TestDemo", "TestPrivate", "TestDatabase_", "TestSchema_",
+	"TestMigrate", "TestAdopt_", "TestExport_", "TestServe_", "TestDemo", "TestPrivate",
+	"TestDatabase_", "TestSchema_",
 	"TestServer_", "TestCheckFollow_",
 	"TestCommand_RefusesASchemaThatCitusDistributes", "TestCommands_CallNobodysFunctions",
 	"TestLooks_WorkOnAHotStandby",

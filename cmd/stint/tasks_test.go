@@ -77,7 +77,8 @@ func TestInsert_TakesEveryField(t *testing.T) {
 		"max_tries": 3.0, "not_before": "2999-01-02T02:04:05Z",
 		"deadline": "2999-02-03T04:05:06.5Z", "post_result": true, "on_abort": "run-anyway",
 		"state": "blocked", "status_code": "pending", "tries": 0.0,
-		"headers": map[string]any{"tenant": "acme", "traceparent": "00-1"},
+		"headers":            map[string]any{"tenant": "acme", "traceparent": "00-1"},
+		"total_dependencies": 2.0, "signals": 0.0,
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("show --json = %v\nwant %v", got, want)
