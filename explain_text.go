@@ -72,11 +72,13 @@ func (e Explanation) describeStart(text *strings.Builder) {
 
 // StartText says in words when the task starts: "starts in about 4 min: 1,240 before it, 310 a
 // minute", or why that is unknown. It is empty if there is no more to say than that a task starts
-// when it is scheduled, or that nobody asks for its action.
+// when it is scheduled, that nobody asks for its action, or that it is the next and nobody knows
+// when.
 func (e Explanation) StartText() string {
 	s := e.Start
 	switch {
-	case s == nil, s.Unknown == unasked, s.Before == 0 && s.At.Equal(e.Task.NotBefore):
+	case s == nil, s.Unknown == unasked, s.Before == 0 && s.At.IsZero(),
+		!s.OrLater && s.At.Equal(e.Task.NotBefore):
 		return ""
 	case s.Unknown != "":
 		return "when it starts is unknown, because " + s.Unknown

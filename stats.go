@@ -268,10 +268,14 @@ func (s *Store) problems(ctx context.Context, limit int) (Problems, error) {
 		Name: "list_errors", Args: []any{errorsCountedMax, errorGroupsMax},
 		Read: func(rows pgx.Rows) error {
 			groups = nil
-			var e ErrorGroup
-			_, err := pgx.ForEachRow(rows, []any{&e.Action, &e.Tasks, &e.Error, &e.Example, &cut},
+			var action, text, example *string
+			var tasks *int
+			_, err := pgx.ForEachRow(rows, []any{&action, &tasks, &text, &example, &cut},
 				func() error {
-					groups = append(groups, e)
+					if action != nil {
+						groups = append(groups,
+							ErrorGroup{*action, *tasks, *text, TaskID(*example)})
+					}
 					return nil
 				})
 			return err

@@ -93,7 +93,10 @@ func (c *Client) ownTasks(
 		}
 		if len(verdicts) < len(returns) { // a service that knew no fetch with returns ignored them
 			verdicts, err = c.returnTasks(ctx, returns, true)
-			return verdicts, owned, err
+			for len(verdicts) < len(returns) { // the tasks are owned, whatever becomes of these
+				verdicts = append(verdicts, err)
+			}
+			return verdicts, owned, nil
 		}
 		c.presence.drop(returns, verdicts)
 		return verdicts, owned, nil

@@ -114,9 +114,10 @@ func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error
 		all.ErrorsCut = all.ErrorsCut || found[i].ErrorsCut
 		for _, e := range found[i].Errors {
 			e.Example = stint.TaskID(ID{shard, e.Example}.String())
-			all.Errors = addError(all.Errors, e)
+			all.Errors = append(all.Errors, e)
 		}
 	}
+	all.Errors = mergeErrors(all.Errors)
 	slices.SortStableFunc(all.Slow, func(a, b stint.TaskInfo) int {
 		return a.OwnedAt.Compare(b.OwnedAt)
 	})
@@ -143,15 +144,18 @@ func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error
 	return all, nil
 }
 
-// addError adds a group of errors to others, of which one may be the same of another shard.
-func addError(all []stint.ErrorGroup, e stint.ErrorGroup) []stint.ErrorGroup {
-	i := slices.IndexFunc(all, func(other stint.ErrorGroup) bool {
-		return other.Action == e.Action && alike.Shape(other.Error) == alike.Shape(e.Error)
-	})
-	if i < 0 {
-		return append(all, e)
+// mergeErrors returns groups of errors of several shards, each once.
+func mergeErrors(of []stint.ErrorGroup) (all []stint.ErrorGroup) {
+	at := map[[2]string]int{} // by action and shape
+	for _, e := range of {
+		shape := [2]string{e.Action, alike.Shape(e.Error)}
+		if i, known := at[shape]; known {
+			all[i].Tasks += e.Tasks
+			continue
+		}
+		at[shape] = len(all)
+		all = append(all, e)
 	}
-	all[i].Tasks += e.Tasks
 	return all
 }
 

@@ -22,7 +22,8 @@ type Note struct {
 
 // Pace returns how many tasks of an action were fetched in a second while others waited, as far as
 // notes tell, the oldest first; 0 if they do not. Between two notes tasks have waited if some were
-// ready at both: where none was, as many were fetched as came, and more might have been.
+// ready at both: where none was, as many were fetched as came, and more might have been. What was
+// before the last time in which none was fetched does not count.
 func Pace(notes []Note) float64 {
 	var tries int64
 	var took time.Duration
@@ -30,6 +31,9 @@ func Pace(notes []Note) float64 {
 		from, to := notes[i-1], notes[i]
 		if from.Ready == 0 || to.Ready == 0 || to.Tries < from.Tries || !to.At.After(from.At) {
 			continue
+		}
+		if to.Tries == from.Tries && tries > 0 { // nobody fetched then: a pause, or a deploy
+			break
 		}
 		tries += to.Tries - from.Tries
 		took += to.At.Sub(from.At)

@@ -39,28 +39,30 @@ FROM (
 ) AS task
 CROSS JOIN LATERAL (
     -- Of those whose deadline has passed none is handed out.
-    SELECT coalesce(sum(span.hi - span.lo + 1), 0)::bigint AS tasks, count(*) AS spans
+    SELECT coalesce(sum(span.hi - span.lo + 1) FILTER (WHERE span.starts), 0)::bigint AS tasks,
+           count(*) AS spans
     FROM (
-        SELECT ready.lo, ready.hi
+        SELECT ready.lo, ready.hi,
+               ready.deadline IS NULL OR ready.deadline > statement_timestamp() AS starts
         FROM stint.ready
         WHERE ready.action = task.action AND ready.rank >= 0
           AND (ready.rank, ready.hi) OPERATOR(pg_catalog.<) (task.rank, task.hi)
-          AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT $2::integer
     ) AS span
 ) AS ahead
 CROSS JOIN LATERAL (
     -- The sign bit is what the rank of a parked row has on top.
-    SELECT coalesce(sum(span.hi - span.lo + 1), 0)::bigint AS tasks, count(*) AS spans
+    SELECT coalesce(sum(span.hi - span.lo + 1) FILTER (WHERE span.starts), 0)::bigint AS tasks,
+           count(*) AS spans
     FROM (
-        SELECT ready.lo, ready.hi
+        SELECT ready.lo, ready.hi,
+               ready.deadline IS NULL OR ready.deadline > statement_timestamp() AS starts
         FROM stint.ready
         WHERE ready.action = task.action AND ready.limit_key = task.limit_key
           AND ready.position < 0
           AND (ready.rank, ready.hi) OPERATOR(pg_catalog.<)
               ('-9223372036854775808'::bigint | task.rank, task.hi)
-          AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
         ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
         LIMIT $2::integer
     ) AS span
@@ -68,9 +70,11 @@ CROSS JOIN LATERAL (
 LEFT JOIN LATERAL (
     -- Rates are tasks a second.
     SELECT limits.paused_at IS NOT NULL AS paused, limits.fair, limits.ordered,
-           limits.per_key IS NOT NULL AS per_key,
+           task.limit_key <> '' AND limits.per_key IS NOT NULL AS per_key,
            limits.rate_tasks / date_part('epoch', limits.rate_per) AS rate,
-           limits.key_tasks / date_part('epoch', limits.key_per) AS key_rate, limits.key_burst
+           CASE WHEN task.limit_key <> '' THEN
+               limits.key_tasks / date_part('epoch', limits.key_per)
+           END AS key_rate, limits.key_burst
     FROM stint.limits
     WHERE limits.action = task.action
     OFFSET 0

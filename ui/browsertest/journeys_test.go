@@ -57,6 +57,7 @@ func (sc *scope) insert(t *testing.T) {
 		}
 		add(name+"-run", "plain", scheduled)
 	}
+	add("alike-retry", "alike")
 	for i, edit := range []func(*stint.Task){
 		func(*stint.Task) {},
 		func(task *stint.Task) { task.Action = sc.action("other") },
@@ -92,6 +93,11 @@ func (sc *scope) insert(t *testing.T) {
 		sc.id("one-retry"), sc.id("list-retry"), sc.id("all-retry"),
 	}, "")
 	wantNil(t, err)
+	failed, err := sc.store.OwnTasks(t.Context(), "former", 1, []string{sc.action("alike")},
+		time.Hour)
+	wantNil(t, err)
+	wantNil(t, sc.store.ReturnTask(t.Context(), failed[0].ID, failed[0].Token, "it is torn",
+		stint.StatusAborted))
 	sc.insertSettings(t)
 }
 
@@ -271,7 +277,13 @@ func (sc *scope) tasks() (all []journey) {
 			})
 		}
 	}
-	return all
+	const alike = "alike-retry"
+	return append(all, journey{
+		name:  alike,
+		page:  "alike?error=it+is+torn&action=" + url.QueryEscape(sc.action("alike")),
+		steps: []step{button("retry"), agreeing(map[string]string{"reason": alike})},
+		check: func(tab *tab) { sc.wantTask(tab.t, alike, "retry", exact) },
+	})
 }
 
 // wantTask checks what a form has made of a task.

@@ -84,8 +84,8 @@ func (p *program) printUncounted(
 		a := &stats.Actions[i]
 		told := func(group stint.ErrorGroup) bool { return group.Action == a.Action }
 		if a.Aborted > 0 && !slices.ContainsFunc(groups, told) {
-			fmt.Fprintf(p.stderr, "%s of %s not counted, since others failed too often: stint ls "+
-				"--state aborted --action %s%s\n", display.Count(a.Aborted, "aborted task"),
+			fmt.Fprintf(p.stderr, "%s of %s not counted: others failed too often, or nobody said "+
+				"why; stint ls --state aborted --action %s%s\n", display.Count(a.Aborted, "aborted task"),
 				display.Text(a.Action), display.Word(a.Action), p.flagsLine())
 		}
 	}

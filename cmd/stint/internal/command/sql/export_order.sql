@@ -2,7 +2,7 @@
 --
 -- Returns the next tasks by their keys: how many bytes they have that may be many, and the keys of
 -- the predecessors that a blocked task still waits for, or null. A predecessor that was opened
--- again behind the start of its dependent is none of these.
+-- again behind the start of its dependent is none of these, nor one that has left the store.
 --
 --   $1 after  bigint: only tasks with higher keys
 --   $2 tasks  integer: how many at most
@@ -23,6 +23,7 @@ SELECT next.key,
                -- include span_of_key: table=finished; key=edges.after; columns=finished.hi
            ) AS finished ON true
            WHERE edges.run = next.key AND (finished.hi >= edges.after) IS NOT TRUE
+             AND EXISTS (SELECT FROM stint.tasks WHERE tasks.key = edges.after)
        ) END AS waits_for
 FROM next
 CROSS JOIN LATERAL (
