@@ -55,7 +55,8 @@ func TestPackage_WorksInABrowser(t *testing.T) {
 	address, _ := testservice.StartBehind(t, r.pool, r.store, service.Options{}, front)
 	// Without a port for a debugger, one without windows may rest before the page has ended.
 	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox",
-		"--remote-debugging-port=0", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(), address+"/page")
+		"--remote-debugging-port=0", "--disable-gpu", "--disable-dev-shm-usage",
+		"--user-data-dir="+t.TempDir(), address+"/page")
 	errors, err := os.Create(filepath.Join(t.TempDir(), "errors"))
 	if err != nil {
 		t.Fatal(err)

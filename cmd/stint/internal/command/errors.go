@@ -85,8 +85,9 @@ func (p *program) printUncounted(
 		told := func(group stint.ErrorGroup) bool { return group.Action == a.Action }
 		if a.Aborted > 0 && !slices.ContainsFunc(groups, told) {
 			fmt.Fprintf(p.stderr, "%s of %s not counted: others failed too often, or nobody said "+
-				"why; stint ls --state aborted --action %s%s\n", display.Count(a.Aborted, "aborted task"),
-				display.Text(a.Action), display.Word(a.Action), p.flagsLine())
+				"why; stint ls --state aborted --action %s%s\n",
+				display.Count(a.Aborted, "aborted task"), display.Text(a.Action),
+				display.Word(a.Action), p.flagsLine())
 		}
 	}
 	return err
