@@ -85,13 +85,14 @@ var tableCases = []tableCase{
 			(lpad('4', 32, '0')::uuid, 'mail', 'created', '{}', 0, 2, 0, now(), 'flow'),
 			(lpad('5', 32, '0')::uuid, 'mail', 'failed', '{}', 0, 2, 2, now(), NULL),
 			(lpad('6', 32, '0')::uuid, 'mail', 'created', '{}', 0, 2, 0, now(), NULL),
-			(lpad('7', 32, '0')::uuid, 'mail', 'created', '{}', 0, 2, 0, now(), 'flow')`,
+			(lpad('7', 32, '0')::uuid, 'mail', 'created', '{}', 0, 2, 0, now(), 'flow'),
+			(lpad('1', 32, '0')::uuid, 'other', 'active', '{}', 0, 2, 0, now(), NULL)`,
 		more: `UPDATE pgboss.job SET blocked = id = lpad('4', 32, '0')::uuid,
 			blocking = id <> lpad('4', 32, '0')::uuid WHERE group_id = 'flow'`,
 		hold: `SELECT FROM pgboss.job WHERE id = lpad('6', 32, '0')::uuid
 			FOR UPDATE SKIP LOCKED`,
 		imported: "[{mail mail 1 1}]",
-		left:     "map[active:1 created:1 of a flow:2]",
+		left:     "map[active:2 created:1 of a flow:2]",
 		tasks: map[stint.TaskID]stint.TaskInfo{
 			"pg-boss/00000000-0000-0000-0000-000000000001": {
 				Body: []byte(`{"to": "ann"}`), Priority: 7, MaxTries: 3,

@@ -12,9 +12,11 @@
 --   $5 but     text[]: the names of jobs that stay
 --   $6 queues  text[], NULL: of those that {unpaused} is true of
 --
+-- A queue may use an ID twice, such as in two partitions, so a row is known by its place, too.
 -- {body} is text. {tries} is 0 where nothing limits them, and the higher {priority} comes first.
 WITH picked AS MATERIALIZED (
-    SELECT job.id, coalesce(pg_column_size(job.{args}), 0) AS bytes
+    SELECT job.id, job.tableoid AS part, job.ctid AS place,
+           coalesce(pg_column_size(job.{args}), 0) AS bytes
     FROM source.{table} AS job
     WHERE job.id > {after}
       AND {waits}
@@ -25,20 +27,24 @@ WITH picked AS MATERIALIZED (
     LIMIT $2::integer
     FOR UPDATE OF job SKIP LOCKED
 ), stored AS ( -- as they are stored, which may be compressed: so few rows are read in full
-    SELECT picked.id, sum(picked.bytes) OVER (ORDER BY picked.id) - picked.bytes AS before
+    SELECT picked.id, picked.part, picked.place,
+           sum(picked.bytes) OVER (ORDER BY picked.id) - picked.bytes AS before
     FROM picked
 ), summed AS ( -- as they are sent
-    SELECT read.id, sum(read.bytes) OVER (ORDER BY read.id) - read.bytes AS before
+    SELECT read.id, read.part, read.place,
+           sum(read.bytes) OVER (ORDER BY read.id) - read.bytes AS before
     FROM (
-        SELECT job.id, coalesce(octet_length({body}), 0) AS bytes
+        SELECT job.id, stored.part, stored.place, coalesce(octet_length({body}), 0) AS bytes
         FROM stored
-        JOIN source.{table} AS job ON job.id = stored.id
+        JOIN source.{table} AS job
+          ON job.id = stored.id AND job.tableoid = stored.part AND job.ctid = stored.place
         WHERE stored.before < $4::bigint
     ) AS read
 )
 DELETE FROM source.{table} AS job
 USING summed
-WHERE job.id = summed.id AND summed.before < $4::bigint
+WHERE job.id = summed.id AND job.tableoid = summed.part AND job.ctid = summed.place
+  AND summed.before < $4::bigint
 RETURNING job.id::text AS name, {kind} AS kind, {queue} AS queue,
           convert_to({body}, 'UTF8') AS body,
           {priority} AS priority,
