@@ -57,7 +57,6 @@ The command needs the database itself. It only reads; while it runs, vacuum keep
 what it may still see.`,
 		Example: `  stint export > all.jsonl
   stint export | jq -c '.task // empty' > tasks.jsonl
-  stint insert --database-url postgres://localhost/other < tasks.jsonl
   stint export | jq -c '.schedule // empty' > schedules.jsonl`,
 		GroupID: groupOperations,
 		Args:    noArguments,
