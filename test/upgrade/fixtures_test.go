@@ -180,7 +180,7 @@ func wantClean(t *testing.T, store *stint.Store, old release) {
 }
 
 // newer are the fields that the old release does not know.
-var newer = regexp.MustCompile(`"total_dependencies":\d+,"signals":\d+,?`)
+var newer = regexp.MustCompile(`"total_dependencies":\d+,"signals":\d+,?|,"start":\{[^}]*\}`)
 
 // look is all tasks, and those of some IDs with everything that both releases know, as the command
 // of one prints them.
