@@ -117,12 +117,43 @@ func TestExplain_SaysWhatLimitsLeaveOfAStart(t *testing.T) {
 		}
 		return tasks
 	}
-	for name, test := range map[string]struct {
-		limits stint.Limits
-		notes  int
-		own    int
-		check  func(t *testing.T, why stint.Explanation)
-	}{
+	for name, test := range limitedStarts() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newStoreAndPool(t, stint.Options{})
+			setLimits(t, store, test.limits)
+			insert(t, store, ofKey(51)...)
+			if test.own > 0 {
+				own(t, store, test.own)
+			}
+			noteFetched(t, pool, 300, test.notes)
+			test.check(t, whyOf(t, store, "t000050"))
+			insert(t, store, stint.Task{
+				ID: "later", Action: "act", Key: "k", NotBefore: time.Now().Add(time.Hour),
+			})
+			for _, id := range []stint.TaskID{"t000050", "later"} {
+				wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "k"), nil)
+				wantUnknown(t, whyOf(t, store, id), "its key is paused")
+				wantErr(t, "Pause", store.Pause(t.Context(), "act"), nil)
+				wantUnknown(t, whyOf(t, store, id), "its action is paused")
+				wantErr(t, "Resume", store.Resume(t.Context(), "act"), nil)
+				wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "k"), nil)
+			}
+		})
+	}
+}
+
+// A limitedStart is a task behind 50 others of its key, under limits, with what was noted in some
+// minutes and how many were fetched.
+type limitedStart struct {
+	limits stint.Limits
+	notes  int
+	own    int
+	check  func(t *testing.T, why stint.Explanation)
+}
+
+func limitedStarts() map[string]limitedStart {
+	return map[string]limitedStart{
 		"a rate below the pace": {
 			stint.Limits{Rate: stint.Rate{Tasks: 60, Per: time.Minute, Burst: 60}},
 			5, 10,
@@ -174,29 +205,6 @@ func TestExplain_SaysWhatLimitsLeaveOfAStart(t *testing.T) {
 				wantUnknown(t, why, "the keys of its action take turns")
 			},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, pool := newStoreAndPool(t, stint.Options{})
-			setLimits(t, store, test.limits)
-			insert(t, store, ofKey(51)...)
-			if test.own > 0 {
-				own(t, store, test.own)
-			}
-			noteFetched(t, pool, 300, test.notes)
-			test.check(t, whyOf(t, store, "t000050"))
-			insert(t, store, stint.Task{
-				ID: "later", Action: "act", Key: "k", NotBefore: time.Now().Add(time.Hour),
-			})
-			for _, id := range []stint.TaskID{"t000050", "later"} {
-				wantErr(t, "PauseKeys", store.PauseKeys(t.Context(), "act", "k"), nil)
-				wantUnknown(t, whyOf(t, store, id), "its key is paused")
-				wantErr(t, "Pause", store.Pause(t.Context(), "act"), nil)
-				wantUnknown(t, whyOf(t, store, id), "its action is paused")
-				wantErr(t, "Resume", store.Resume(t.Context(), "act"), nil)
-				wantErr(t, "ResumeKeys", store.ResumeKeys(t.Context(), "act", "k"), nil)
-			}
-		})
 	}
 }
 

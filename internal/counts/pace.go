@@ -11,6 +11,9 @@ const (
 	paceFor   = 3 * time.Minute
 	paceTries = 100
 	paceLeast = 30 * time.Second
+	// paceMissed is how many fetches must have been missing in a time without any for a pause, or
+	// an outage of all workers, rather than chance.
+	paceMissed = 10
 )
 
 // A Note is how many tasks of an action were ready at an instant, and how many had been fetched by
@@ -23,21 +26,29 @@ type Note struct {
 // Pace returns how many tasks of an action were fetched in a second while others waited, as far as
 // notes tell, the oldest first; 0 if they do not. Between two notes tasks have waited if some were
 // ready at both: where none was, as many were fetched as came, and more might have been. What was
-// before the last time in which none was fetched does not count.
+// before a time in which none was fetched, though at the pace behind it many would have been, does
+// not count: nobody fetched then.
 func Pace(notes []Note) float64 {
 	var tries int64
-	var took time.Duration
+	var took, idle time.Duration // idle is a time without fetches, after which some were fetched
 	for i := len(notes) - 1; i > 0 && (took < paceFor || tries < paceTries); i-- {
 		from, to := notes[i-1], notes[i]
 		if from.Ready == 0 || to.Ready == 0 || to.Tries < from.Tries || !to.At.After(from.At) {
 			continue
 		}
-		if to.Tries == from.Tries && tries > 0 { // nobody fetched then: a pause, or a deploy
-			break
+		if to.Tries == from.Tries && tries > 0 {
+			idle += to.At.Sub(from.At)
+			if float64(tries)*idle.Seconds() >= paceMissed*took.Seconds() {
+				idle = 0
+				break
+			}
+			continue
 		}
 		tries += to.Tries - from.Tries
-		took += to.At.Sub(from.At)
+		took += to.At.Sub(from.At) + idle
+		idle = 0
 	}
+	took += idle
 	if took < paceLeast {
 		return 0
 	}

@@ -45,6 +45,19 @@ func TestPace_IsOfTheTimeInWhichTasksWaited(t *testing.T) {
 			},
 			12.0 / 240,
 		},
+		"a pause before": {
+			[]counts.Note{
+				note(0, 5, 0), note(60, 5, 1), note(1560, 5, 1), note(1620, 5, 41),
+				note(1680, 5, 81),
+			},
+			80.0 / 120,
+		},
+		"seldom": {
+			[]counts.Note{
+				note(0, 5, 0), note(60, 5, 1), note(120, 5, 1), note(180, 5, 1), note(240, 5, 2),
+			},
+			2.0 / 240,
+		},
 		"none was fetched": {notes: []counts.Note{note(0, 5, 9), note(60, 5, 9)}},
 	} {
 		if got := counts.Pace(test.notes); math.Abs(got-test.want) > 1e-9 {
