@@ -195,7 +195,8 @@ type Problems struct {
 	Unwatched []TaskInfo
 	// Errors are up to 100 groups of failing and failed tasks by what their last owners said, the
 	// largest first. Of each kind they count up to 10,000 tasks, whatever the limit: ErrorsCut says
-	// that there may be more, older ones or such as were tried less often.
+	// that there may be more, older ones or such as were tried less often. To a caller of a service
+	// who may not list all tasks it always says so.
 	Errors    []ErrorGroup
 	ErrorsCut bool
 }

@@ -3499,7 +3499,8 @@ type ListProblemsResponse struct {
 	Errors []*ErrorGroup `protobuf:"bytes,4,rep,name=errors,proto3" json:"errors,omitempty"`
 	// In progress, of owners whose process nobody watches, the last to expire first.
 	Unwatched []*TaskInfo `protobuf:"bytes,5,rep,name=unwatched,proto3" json:"unwatched,omitempty"`
-	// Whether there may be more failing or failed tasks than errors counts, 10,000 of each kind.
+	// Whether there may be more failing or failed tasks than errors counts, 10,000 of each kind. To a
+	// caller who may not list all tasks it always says so.
 	ErrorsCut     bool `protobuf:"varint,6,opt,name=errors_cut,json=errorsCut,proto3" json:"errors_cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

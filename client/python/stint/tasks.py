@@ -686,7 +686,7 @@ class Problems:
     errors: Of failing and failed tasks, up to 100, the largest first.
     unwatched: In progress, of owners whose process nobody watches, the last to expire first.
     errors_cut: Whether there may be more failing or failed tasks than errors counts, 10,000 of
-        each kind.
+        each kind. To a caller who may not list all tasks it always says so.
     """
 
     slow: Sequence[TaskInfo] = ()

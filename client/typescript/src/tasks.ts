@@ -665,7 +665,10 @@ export interface Problems {
   errors: ErrorGroup[];
   /** In progress, of owners whose process nobody watches, the last to expire first. */
   unwatched: TaskInfo[];
-  /** Whether there may be more failing or failed tasks than errors counts, 10,000 of each kind. */
+  /**
+   * Whether there may be more failing or failed tasks than errors counts, 10,000 of each kind. To a
+   * caller who may not list all tasks it always says so.
+   */
   errorsCut: boolean;
 }
 
