@@ -255,6 +255,52 @@ func TestExport_HasEachTaskBehindThoseThatItWaitsFor(t *testing.T) {
 	}
 }
 
+// A predecessor that ended and has left the store puts off nothing, though it came later.
+func TestExport_PutsNothingOffBehindATaskThatIsGone(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "0", Action: "act"})
+	db.insert(t, stint.Task{ID: "gone", Action: "gone"}, stint.Task{ID: "other", Action: "act"})
+	edges := []stint.Dependency{
+		{Predecessor: "gone", Dependent: "0"}, {Predecessor: "other", Dependent: "0"},
+	}
+	want := []string{"other", "0"}
+	for i := 1; i < 12; i++ { // in an order that is not one by chance
+		before, id := stint.TaskID(fmt.Sprint(i-1)), fmt.Sprint(i)
+		db.insert(t, stint.Task{ID: stint.TaskID(id), Action: "act"})
+		edges = append(edges, stint.Dependency{Predecessor: before, Dependent: stint.TaskID(id)})
+		want = append(want, id)
+	}
+	if err := db.store.AddDependencies(t.Context(), edges); err != nil {
+		t.Fatal(err)
+	}
+	owned, err := db.store.OwnTasks(t.Context(), "actor", 1, []string{"gone"}, time.Hour)
+	if err != nil || len(owned) != 1 {
+		t.Fatal(owned, err)
+	}
+	err = db.store.ReturnTask(t.Context(), "gone", owned[0].Token, "", stint.StatusCompleted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.store.DeleteTasks(t.Context(), []stint.TaskID{"gone"}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, line := range exported(t, db.run(t, "", "export").wantExit(t, 0).stdout) {
+		var task struct{ ID string }
+		if line.Task == nil {
+			continue
+		}
+		if err := json.Unmarshal(line.Task, &task); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, task.ID)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the tasks are %v, want %v", got, want)
+	}
+}
+
 // What happens while it is written is not in it.
 // Proves G335.
 func TestExport_IsOfOneInstant(t *testing.T) {
