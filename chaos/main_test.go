@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-tasks/stint/chaos/faults"
 	"github.com/stint-tasks/stint/chaos/record"
@@ -42,8 +45,14 @@ func tampering(name, sql string) faults.Fault {
 	return faults.Fault{
 		Name: name,
 		Do: func(ctx context.Context, s *system.System, _ *rand.Rand, _ time.Duration) error {
-			_, err := s.Server.Pool().Exec(ctx, sql)
-			return err
+			for {
+				_, err := s.Server.Pool().Exec(ctx, sql)
+				var refused *pgconn.PgError
+				const deadlock = "40P01" // with the workers, who lock the same rows
+				if !errors.As(err, &refused) || refused.Code != deadlock {
+					return err
+				}
+			}
 		},
 	}
 }
