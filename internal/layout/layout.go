@@ -1,6 +1,5 @@
 // Package layout says where the boxes and arrows of a network go in a picture: in layers, from left
-// to right. It also finds boxes that are alike, of which a picture of a large network can show one
-// for many. It knows neither tasks nor a format of pictures: the command and the web interface draw
+// to right. It knows neither tasks nor a format of pictures: the command and the web interface draw
 // by it.
 package layout
 

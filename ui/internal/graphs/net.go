@@ -3,6 +3,7 @@ package graphs
 import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/layout"
+	"github.com/stint-tasks/stint/ui/internal/groups"
 )
 
 // A Net is a network by numbers.
@@ -60,19 +61,19 @@ func textOf(c stint.EdgeCondition, mayReadBodies bool) string {
 }
 
 // only are some tasks, a group for each.
-func (n *Net) only(some []int) *layout.Groups {
-	groups := &layout.Groups{Count: len(some)}
+func (n *Net) only(some []int) *groups.Groups {
+	found := &groups.Groups{Count: len(some)}
 	place := make(map[int]int, len(some))
 	for i, task := range some {
 		place[task] = i
-		groups.Nodes = append(groups.Nodes, []int{task})
+		found.Nodes = append(found.Nodes, []int{task})
 	}
 	for _, e := range n.edges {
 		from, isThere := place[e.From]
 		to, isThereToo := place[e.To]
 		if isThere && isThereToo {
-			groups.Edges = append(groups.Edges, layout.Edge{From: from, To: to})
+			found.Edges = append(found.Edges, layout.Edge{From: from, To: to})
 		}
 	}
-	return groups
+	return found
 }

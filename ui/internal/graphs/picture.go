@@ -8,6 +8,7 @@ import (
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/internal/layout"
 	"github.com/stint-tasks/stint/ui/internal/charts"
+	"github.com/stint-tasks/stint/ui/internal/groups"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -79,13 +80,13 @@ const (
 )
 
 // conditionsOf are the conditions of the edges between groups, empty where these differ.
-func (n *Net) conditionsOf(groups *layout.Groups) []string {
-	texts := make([]string, len(groups.Edges))
+func (n *Net) conditionsOf(all *groups.Groups) []string {
+	texts := make([]string, len(all.Edges))
 	if len(n.conditions) == 0 {
 		return texts
 	}
 	group := map[int]int{}
-	for i, nodes := range groups.Nodes {
+	for i, nodes := range all.Nodes {
 		for _, node := range nodes {
 			group[node] = i
 		}
@@ -99,29 +100,29 @@ func (n *Net) conditionsOf(groups *layout.Groups) []string {
 			found[between] = n.conditions[e]
 		}
 	}
-	for i, e := range groups.Edges {
+	for i, e := range all.Edges {
 		texts[i] = found[e]
 	}
 	return texts
 }
 
 // pictureOf lays groups of tasks out. The links of boxes keep the way to show the network.
-func (n *Net) pictureOf(groups *layout.Groups, way string) *picture {
-	conditions, room := n.conditionsOf(groups), sizes()
+func (n *Net) pictureOf(all *groups.Groups, way string) *picture {
+	conditions, room := n.conditionsOf(all), sizes()
 	room.GapMin = max(room.GapMin, layout.RoomFor(conditions))
-	laid := layout.Of(groups.Count, groups.Edges, room)
+	laid := layout.Of(all.Count, all.Edges, room)
 	p := &picture{
 		Width: laid.Width + 2*margin, Height: laid.Height + 2*margin,
 		Summary: summary,
 	}
-	for i, nodes := range groups.Nodes {
+	for i, nodes := range all.Nodes {
 		b := n.boxOf(nodes, way)
 		b.X, b.Y = laid.Boxes[i].X+margin, laid.Boxes[i].Y+margin
 		p.Boxes = append(p.Boxes, b)
 	}
-	for i, e := range groups.Edges {
+	for i, e := range all.Edges {
 		anyway := true
-		for _, node := range groups.Nodes[e.To] {
+		for _, node := range all.Nodes[e.To] {
 			anyway = anyway && n.tasks[node].OnAbort == stint.RunAnyway
 		}
 		kind := ""
@@ -171,7 +172,7 @@ func (n *Net) boxOf(nodes []int, way string) box {
 	times := " × " + display.Number(int64(len(nodes)))
 	b.Name = cutMiddle(b.Action) + times
 	b.Title = display.Text(first.Action) + times
-	if prefix := layout.CommonPrefix(ids); prefix != "" {
+	if prefix := groups.CommonPrefix(ids); prefix != "" {
 		b.Title += "\n" + display.Text(prefix) + "…"
 	}
 	x := 0.0

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/layout"
+	"github.com/stint-tasks/stint/ui/internal/groups"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -50,11 +50,8 @@ const (
 const (
 	// nearSteps is how far from the task those are that are near.
 	nearSteps = 2
-	// alikeMax and finelyMax are up to how many boxes tasks are told apart that do the same at the
-	// same place, and fewMax of how many tasks a network is shown whole unless asked.
-	alikeMax  = 24
-	finelyMax = 200
-	fewMax    = 60
+	// fewMax is of how many tasks a network is shown whole unless asked.
+	fewMax = 60
 	// networkRowsMax is how many tasks of a network are listed.
 	networkRowsMax = 100
 )
@@ -63,6 +60,15 @@ const (
 type row struct {
 	stint.TaskInfo
 	Before, After int
+}
+
+// bounds are what there is room for in the ways that show groups. In short, texts can be read where
+// the whole picture is on the screen, or most of it.
+func bounds(show string) groups.Bounds {
+	if show == showFinely {
+		return groups.Bounds{Apart: 200, Groups: boxesMax, Columns: 24}
+	}
+	return groups.Bounds{Apart: 24, Groups: fewMax, Columns: 12}
 }
 
 // NewView shows a network in the way that a query asks for.
@@ -107,27 +113,21 @@ func (d *View) draw(n *Net, of string) []int {
 	}
 	switch d.Show {
 	case showAlike, showFinely:
-		most := alikeMax
-		if d.Show == showFinely {
-			most = finelyMax
-		}
 		labels := make([]string, len(n.tasks))
 		for i := range n.tasks {
 			labels[i] = n.tasks[i].Action
 		}
-		groups := layout.Alike(labels, n.edges, most)
-		if !d.picture(n, groups) {
-			return all
-		}
+		found := groups.Of(labels, n.edges, bounds(d.Show))
+		d.picture(n, found)
 		if i := slices.IndexFunc(n.tasks, func(task stint.TaskInfo) bool {
 			return string(task.ID) == of
 		}); i >= 0 {
 			d.Group = n.tasks[i].Action
-			return groups.Nodes[groups.Of[i]]
+			return found.Nodes[found.Of[i]]
 		}
 		return all
 	case showNear:
-		near, _ := layout.Near(n.asked, len(n.tasks), n.edges, nearSteps, boxesMax)
+		near, _ := groups.Near(n.asked, len(n.tasks), n.edges, nearSteps, boxesMax)
 		slices.Sort(near)
 		d.picture(n, n.only(near))
 		return near
@@ -142,13 +142,12 @@ func (d *View) draw(n *Net, of string) []int {
 }
 
 // picture adds the picture of some groups, unless that would be too large.
-func (d *View) picture(n *Net, groups *layout.Groups) bool {
-	if groups.Count > boxesMax || len(groups.Edges) > arrowsMax {
-		d.TooMany, d.Arrows = groups.Count, len(groups.Edges)
-		return false
+func (d *View) picture(n *Net, all *groups.Groups) {
+	if all.Count > boxesMax || len(all.Edges) > arrowsMax {
+		d.TooMany, d.Arrows = all.Count, len(all.Edges)
+		return
 	}
-	d.Picture = n.pictureOf(groups, d.Show)
-	return true
+	d.Picture = n.pictureOf(all, d.Show)
 }
 
 // list adds the list of some tasks, those first that have failed or are under way.
