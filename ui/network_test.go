@@ -51,14 +51,15 @@ func TestNetwork_ShowsAlikeTasksTogether(t *testing.T) {
 	t.Parallel()
 	h := networkOf(aNetwork(10, 999))
 	page := text(t, h, "/network?id=book")
-	wantParts(t, page, "10,002 tasks", "scan × 10", "develop × 9,990", "9,990 ready")
+	wantParts(t, page, "10,002 tasks", "scan × 10", ">10 completed</text>", "develop × 9,990",
+		">9,990 ready</text>")
 	if boxes := strings.Count(page, `class="face"`); boxes != 4 {
 		t.Errorf("%d boxes, want 4", boxes)
 	}
 	if len(page) > 256<<10 {
 		t.Errorf("the page has %d bytes", len(page))
 	}
-	wantParts(t, text(t, h, "/network?id=book&of=film/3/scan"), "Tasks of the box “scan”",
+	wantParts(t, text(t, h, "/network?id=book&of=film/3/scan"), "Tasks of the box “scan × 10”",
 		`href="task?id=film%2f3%2fscan"`)
 	page = text(t, h, "/network?id=book&show=all")
 	wantParts(t, page, `data-states="44222`, `data-layout="layout?id=book&amp;of=`)
@@ -70,24 +71,95 @@ func TestNetwork_ShowsAlikeTasksTogether(t *testing.T) {
 	wantParts(t, text(t, h, "/network?id=book&state=blocked"), "Tasks, blocked")
 }
 
-// A long chain is one box.
-func TestNetwork_ShowsALongChain(t *testing.T) {
-	t.Parallel()
+// aChain is tasks one after the other.
+func aChain(tasks int, actions ...string) *stint.Graph {
 	graph := &stint.Graph{}
-	for i := range 1000 {
+	for i := range tasks {
 		id := stint.TaskID(fmt.Sprintf("t/%d", i))
-		graph.Tasks = append(graph.Tasks, stint.TaskInfo{ID: id, Action: "act"})
+		graph.Tasks = append(graph.Tasks, stint.TaskInfo{
+			ID: id, Action: actions[i%len(actions)], State: stint.StateBlocked,
+		})
 		if i > 0 {
 			graph.Dependencies = append(graph.Dependencies,
 				stint.Dependency{Predecessor: graph.Tasks[i-1].ID, Dependent: id})
 		}
 	}
-	h := networkOf(graph)
-	wantParts(t, text(t, h, "/network?id=t/500"), "act × 1,000")
-	page := text(t, h, "/network?id=t/500&show=near")
-	if got := strings.Count(page, `class="face"`); got != 5 {
-		t.Errorf("%d boxes are near, want 5", got)
+	return graph
+}
+
+// boxLinks are the addresses of the boxes of a picture.
+func boxLinks(page string) (links []string) {
+	for _, part := range strings.Split(page, `<a href="`)[1:] {
+		link, rest, _ := strings.Cut(part, `"`)
+		if strings.HasPrefix(rest, ` class="box`) {
+			links = append(links, strings.ReplaceAll(link, "&amp;", "&"))
+		}
 	}
+	return links
+}
+
+// A chain of thousands of tasks is a box, and one comes to each of them from there, box by box.
+func TestNetwork_LeadsFromALongChainToItsTasks(t *testing.T) {
+	t.Parallel()
+	for name, actions := range map[string][]string{
+		"chain of 10,000 act": {"act"}, "chain of 1,666 train, judge": {"train", "judge"},
+	} {
+		h := networkOf(aChain(10_000, actions...))
+		page := text(t, h, "/network?id=t/5000")
+		wantParts(t, page, name, "10,000 blocked")
+		steps := 0
+		for ; steps < 16; steps++ {
+			links := boxLinks(page)
+			if len(links) == 0 || len(links) > 60 {
+				t.Fatalf("%d boxes", len(links))
+			}
+			last := links[len(links)-1]
+			if strings.HasPrefix(last, "task?") {
+				break
+			}
+			page = text(t, h, "/"+last)
+		}
+		wantParts(t, page, `href="task?id=t%2F9999" class="box blocked`)
+		if steps > 5 {
+			t.Errorf("there are %d steps", steps)
+		}
+	}
+}
+
+// All tasks of a box can be seen, page by page.
+func TestNetwork_ListsEachTaskOfABox(t *testing.T) {
+	t.Parallel()
+	h := networkOf(aNetwork(3, 99))
+	seen := 0
+	next := "/network?id=book&of=film/1/photo/1&state=ready"
+	for pages := 0; next != ""; pages++ {
+		page := text(t, h, next)
+		wantParts(t, page, "Tasks of the box “develop × 297”, ready", "of 297")
+		seen += strings.Count(page, `<tr data-key="film/`)
+		_, rest, more := strings.Cut(page, `rel="next" href="`)
+		link, _, _ := strings.Cut(rest, `"`)
+		if next = ""; more {
+			next = "/" + strings.ReplaceAll(strings.TrimSuffix(link, "#list"), "&amp;", "&")
+		}
+		if pages > 3 {
+			t.Fatal("the pages do not end")
+		}
+	}
+	if seen != 297 {
+		t.Errorf("%d tasks are listed", seen)
+	}
+}
+
+// What is only a part of a network says so.
+func TestNetwork_SaysThatItIsCut(t *testing.T) {
+	t.Parallel()
+	graph := aNetwork(2, 3)
+	graph.Cut = true
+	h := ui.New(aFake{graph: func(context.Context, stint.TaskID) (*stint.Graph, error) {
+		return graph, nil
+	}}, ui.Options{})
+	wantParts(t, text(t, h, "/network?id=book"), "The nearest <strong>10 tasks</strong>",
+		"of a larger network")
 }
 
 // Few tasks may have very many arrows.
@@ -145,6 +217,36 @@ func TestLayout_SendsThePlacesOfAllBoxes(t *testing.T) {
 		if got.Xs[i]+got.Box[0] > got.Width || got.Ys[i]+got.Box[1] > got.Height {
 			t.Errorf("box %d is outside of the picture", i)
 		}
+	}
+}
+
+// A box says how many of its tasks are in each state, those first of which one should know.
+func TestNetwork_CountsTheStatesOfABox(t *testing.T) {
+	t.Parallel()
+	graph := aNetwork(1, 8000)
+	for i := range graph.Tasks[2:8002] {
+		state := stint.StateCompleted
+		switch {
+		case i < 2:
+			state = stint.StateAborted
+		case i < 100:
+			state = stint.StateBlocked
+		}
+		graph.Tasks[i+2].State = state
+	}
+	page := text(t, networkOf(graph), "/network?id=book")
+	_, box, _ := strings.Cut(page, "<title>develop × 8,000")
+	box, _, _ = strings.Cut(box, "</a>")
+	wantParts(t, box, "98 blocked\n7,900 completed\n2 aborted</title>")
+	at := 0
+	for _, part := range []string{
+		"#i-aborted", ">2</text>", "#i-blocked", ">98</text>", "#i-completed", ">7,900</text>",
+	} {
+		found := strings.Index(box[at:], part)
+		if found < 0 {
+			t.Fatalf("the box lacks %s, or has it elsewhere:\n%s", part, box)
+		}
+		at += found
 	}
 }
 

@@ -89,7 +89,7 @@ func (n *Net) Places() *Places {
 	for i := range n.tasks {
 		task := &n.tasks[i]
 		p.IDs = append(p.IDs, string(task.ID))
-		p.Names = append(p.Names, cutMiddle(display.Text(string(task.ID))))
+		p.Names = append(p.Names, cutMiddle(display.Text(string(task.ID)), lettersMax))
 		at, ok := known[task.Action]
 		if !ok {
 			at = len(p.Actions)

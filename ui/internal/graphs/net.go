@@ -3,7 +3,6 @@ package graphs
 import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/layout"
-	"github.com/stint-tasks/stint/ui/internal/groups"
 )
 
 // A Net is a network by numbers.
@@ -58,22 +57,4 @@ func textOf(c stint.EdgeCondition, mayReadBodies bool) string {
 		c.Results = []string{"…"}
 	}
 	return c.String()
-}
-
-// only are some tasks, a group for each.
-func (n *Net) only(some []int) *groups.Groups {
-	found := &groups.Groups{Count: len(some)}
-	place := make(map[int]int, len(some))
-	for i, task := range some {
-		place[task] = i
-		found.Nodes = append(found.Nodes, []int{task})
-	}
-	for _, e := range n.edges {
-		from, isThere := place[e.From]
-		to, isThereToo := place[e.To]
-		if isThere && isThereToo {
-			found.Edges = append(found.Edges, layout.Edge{From: from, To: to})
-		}
-	}
-	return found
 }
