@@ -201,10 +201,13 @@ func (b *box) count(tasks []stint.TaskInfo) {
 		if b.State == "" {
 			b.State, b.Said = state, text+" "+show.StateName(state)
 		}
-		const icon, letter, gap = 17, 7, 10
+		const icon, letter, gap = 15, 7, 7
 		if width := icon + letter*len(text); at+width <= barWidth {
 			b.States = append(b.States, stateCount{state, at, text})
 			at += width + gap
+		} else {
+			b.States[len(b.States)-1].Text += "…"
+			break
 		}
 	}
 	if len(b.States) == 1 {
