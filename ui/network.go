@@ -12,6 +12,7 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/graphs"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
+	"github.com/stint-tasks/stint/ui/internal/why"
 )
 
 // networkPage shows the network of a task as a picture, and as a list.
@@ -22,6 +23,14 @@ func networkPage(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	data := graphs.NewView(graphs.NewNet(graph, id, r.may(ReadBodies)), r.URL.Query(), r.now)
+	if data.Chain != nil { // its first task says what the network waits for; most is known without
+		if found, err := h.asked.Task(r.Context(), data.Chain.First.ID); err == nil &&
+			!show.IsFinal(found.Why.Task.State) {
+			e := found.Why
+			e.Now = r.now
+			data.Chain.Why = why.Of(&e).Headline
+		}
+	}
 	return view{name: "network", title: "Network of " + show.Text(id), data: data}, nil
 }
 

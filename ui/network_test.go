@@ -106,7 +106,7 @@ func TestNetwork_LeadsFromALongChainToItsTasks(t *testing.T) {
 	} {
 		h := networkOf(aChain(10_000, actions...))
 		page := text(t, h, "/network?id=t/5000")
-		wantParts(t, page, name, "10,000 blocked")
+		wantParts(t, page, name, "10,000 blocked", `<a href="task?id=t%2f0">t/0</a>`)
 		steps := 0
 		for ; steps < 16; steps++ {
 			links := boxLinks(page)
@@ -150,6 +150,62 @@ func TestNetwork_ListsEachTaskOfABox(t *testing.T) {
 	}
 }
 
+// What is near a task has the conditions between its tasks, whatever others have.
+func TestNetwork_ShowsConditionsNearATask(t *testing.T) {
+	t.Parallel()
+	graph := aChain(4, "act")
+	other := stint.TaskInfo{ID: "other", Action: "act", State: stint.StateBlocked}
+	graph.Tasks = append(graph.Tasks, other)
+	graph.Dependencies = append(graph.Dependencies,
+		stint.Dependency{Predecessor: other.ID, Dependent: "t/1"})
+	graph.Conditions = []stint.EdgeCondition{{
+		Dependent: "t/1",
+		Condition: stint.Condition{After: "t/0", States: []stint.State{stint.StateAborted}},
+	}}
+	h := ui.New(aFake{graph: func(context.Context, stint.TaskID) (*stint.Graph, error) {
+		return graph, nil
+	}}, ui.Options{})
+	for _, show := range []string{"near", "all"} {
+		page := text(t, h, "/network?id=t/0&show="+show)
+		wantParts(t, page, ">if aborted</text>")
+		if got := strings.Count(page, `class="condition"`); got != 1 {
+			t.Errorf("%d conditions are shown", got)
+		}
+	}
+}
+
+// The longest chain is of tasks that have not ended, and its first task says what it waits for.
+func TestNetwork_MarksTheLongestChain(t *testing.T) {
+	t.Parallel()
+	graph := aNetwork(3, 2)
+	graph.Tasks[1].State = stint.StateInProgress // the scan of the first film
+	graph.Tasks[2].State, graph.Tasks[3].State = stint.StateBlocked, stint.StateBlocked
+	h := ui.New(aFake{
+		graph: func(context.Context, stint.TaskID) (*stint.Graph, error) { return graph, nil },
+		explain: func(_ context.Context, id stint.TaskID) (stint.Explanation, error) {
+			return stint.Explanation{Task: stint.TaskInfo{
+				ID: id, State: stint.StateInProgress, Actor: "worker-7",
+			}}, nil
+		},
+	}, ui.Options{})
+	page := text(t, h, "/network?id=book")
+	wantParts(t, page, "unfinished tasks has 3;",
+		`<a href="task?id=film%2f0%2fscan">film/0/scan</a>`,
+		`<a href="tasks?actor=worker-7">worker-7</a> owns it.`,
+		`href="task?id=film%2F0%2Fscan" class="box in-progress chain"`,
+		`href="task?id=film%2F0%2Fphoto%2F0" class="box blocked chain"`,
+		`class="box blocked asked chain"`)
+	if got := strings.Count(page, ` chain"`); got != 3+2 { // boxes, and arrows between them
+		t.Errorf("%d boxes and arrows are marked", got)
+	}
+	for i := range graph.Tasks {
+		graph.Tasks[i].State = stint.StateCompleted
+	}
+	if page = text(t, networkOf(graph), "/network?id=book"); strings.Contains(page, "chain\"") {
+		t.Error("there is a chain of unfinished tasks where all have ended")
+	}
+}
+
 // What is only a part of a network says so.
 func TestNetwork_SaysThatItIsCut(t *testing.T) {
 	t.Parallel()
@@ -159,7 +215,7 @@ func TestNetwork_SaysThatItIsCut(t *testing.T) {
 		return graph, nil
 	}}, ui.Options{})
 	wantParts(t, text(t, h, "/network?id=book"), "The nearest <strong>10 tasks</strong>",
-		"of a larger network")
+		"of a larger network", "chain of unfinished tasks among these has 2")
 }
 
 // Few tasks may have very many arrows.

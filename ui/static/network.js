@@ -117,8 +117,22 @@ class Picture {
 		pen.setLineDash([]);
 		pen.globalAlpha = 1;
 		const shown = this.visible(-this.x / zoom, -this.y / zoom, width / zoom, height / zoom);
+		if (zoom >= readable) this.paintChain(colour);
 		if (zoom < readable) this.paintFar(shown, colour);
 		else this.paintNear(shown, colour, style.fontFamily);
+		if (zoom < readable) this.paintChain(colour);
+	}
+
+	// The longest chain of unfinished tasks is a thick line: behind the words of boxes, and above
+	// boxes without words.
+	paintChain(colour) {
+		const { pen, box: [w, h] } = this;
+		pen.beginPath();
+		for (const i of this.place.dataset.chain.split(" ")) pen.lineTo(this.xs[i] + w / 2, this.ys[i] + h / 2);
+		pen.strokeStyle = colour("ink");
+		pen.lineWidth = Math.max(3, 2 / this.zoom);
+		pen.lineJoin = "round";
+		pen.stroke();
 	}
 
 	// visible are the tasks whose boxes are in a part of the picture.

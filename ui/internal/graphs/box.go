@@ -27,6 +27,7 @@ type box struct {
 	States []stateCount     // if the tasks are in several states
 	Asked  bool
 	Chosen bool // its tasks are listed
+	Chain  bool // a task of the longest chain is in it
 }
 
 // A stateCount is how many tasks of a box are in a state, and where that is written.

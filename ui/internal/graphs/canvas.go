@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stint-tasks/stint"
@@ -19,6 +20,7 @@ import (
 type canvas struct {
 	Layout  string // where the places are
 	States  string // of all tasks, a digit each
+	Chain   string // the numbers of the tasks of the longest chain, between spaces
 	Summary string
 }
 
@@ -26,18 +28,24 @@ type canvas struct {
 const canvasArrowsMax = 50_000
 
 // newCanvas says where the script finds what it draws.
-func (n *Net) newCanvas() *canvas {
-	numbers := make([]byte, len(n.tasks))
+func (n *Net) newCanvas(chain *Chain) *canvas {
+	states := make([]byte, len(n.tasks))
 	for i := range n.tasks {
 		at := slices.Index(show.States(), n.tasks[i].State)
 		if at < 0 { // the task is on a shard that is away
 			at = len(show.States())
 		}
-		numbers[i] = '0' + byte(at) //nolint:gosec // there are few states
+		states[i] = '0' + byte(at) //nolint:gosec // there are few states
+	}
+	var numbers []string
+	if chain != nil {
+		for _, task := range chain.Tasks {
+			numbers = append(numbers, strconv.Itoa(task))
+		}
 	}
 	return &canvas{
 		Layout: show.Link("layout", "id", string(n.id), "of", n.Version()),
-		States: string(numbers), Summary: summary,
+		States: string(states), Chain: strings.Join(numbers, " "), Summary: summary,
 	}
 }
 

@@ -1,6 +1,8 @@
 package graphs
 
 import (
+	"slices"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/layout"
 	"github.com/stint-tasks/stint/ui/internal/groups"
@@ -16,8 +18,9 @@ type picture struct {
 }
 
 type arrowPath struct {
-	Path string
-	Kind string // when, anyway, or empty
+	Path  string
+	Kind  string // when, anyway, or empty
+	Chain bool   // it is one of the longest chain
 }
 
 // A conditionText is what an arrow says.
@@ -79,9 +82,38 @@ func (p *part) conditionsOf(all *groups.Groups) []string {
 	return texts
 }
 
+// chainOf are the groups that a chain goes through, and the edges between these.
+func (p *part) chainOf(
+	all *groups.Groups, c *Chain,
+) (through map[int]bool, edges map[layout.Edge]bool) {
+	through, edges = map[int]bool{}, map[layout.Edge]bool{}
+	if c == nil {
+		return through, edges
+	}
+	place := make(map[int]int, len(p.tasks))
+	for i, task := range p.tasks {
+		place[task] = all.Of[i]
+	}
+	for i, task := range c.Tasks {
+		group, isHere := place[task]
+		if !isHere {
+			continue
+		}
+		through[group] = true
+		if i == 0 {
+			continue
+		}
+		if before, isHere := place[c.Tasks[i-1]]; isHere {
+			edges[layout.Edge{From: before, To: group}] = true
+		}
+	}
+	return through, edges
+}
+
 // picture lays groups of tasks out. The links of boxes keep the way to show the network.
-func (p *part) picture(all *groups.Groups, way way) *picture {
+func (p *part) picture(all *groups.Groups, chain *Chain, way way) *picture {
 	conditions, room := p.conditionsOf(all), sizes()
+	through, chained := p.chainOf(all, chain)
 	room.GapMin = max(room.GapMin, layout.RoomFor(conditions))
 	laid := layout.Of(all.Count, all.Edges, room)
 	drawn := &picture{
@@ -90,6 +122,7 @@ func (p *part) picture(all *groups.Groups, way way) *picture {
 	}
 	for i, b := range p.boxes(all, way) {
 		b.X, b.Y = laid.Boxes[i].X+margin, laid.Boxes[i].Y+margin
+		b.Chain = through[i]
 		drawn.Boxes = append(drawn.Boxes, b)
 	}
 	for i, e := range all.Edges {
@@ -97,7 +130,7 @@ func (p *part) picture(all *groups.Groups, way way) *picture {
 		for _, node := range all.Nodes[e.To] {
 			anyway = anyway && p.net.tasks[p.tasks[node]].OnAbort == stint.RunAnyway
 		}
-		path := arrowPath{Path: laid.Routes[i].Path(0, arrow)}
+		path := arrowPath{Path: laid.Routes[i].Path(0, arrow), Chain: chained[e]}
 		switch {
 		case conditions[i] != "":
 			path.Kind = kindWhen
@@ -109,5 +142,14 @@ func (p *part) picture(all *groups.Groups, way way) *picture {
 		}
 		drawn.Paths = append(drawn.Paths, path)
 	}
+	slices.SortStableFunc(drawn.Paths, func(a, b arrowPath) int { // the chain is above others
+		switch {
+		case a.Chain == b.Chain:
+			return 0
+		case b.Chain:
+			return -1
+		}
+		return 1
+	})
 	return drawn
 }

@@ -19,6 +19,7 @@ type View struct {
 	All     int
 	Cut     bool
 	Counts  []show.Tally
+	Chain   *Chain // nil if all tasks have ended
 	Show    string
 	Views   []choice
 	Path    []choice // the groups that the picture is within, the largest first
@@ -68,7 +69,7 @@ func bounds(show string) groups.Bounds {
 func NewView(n *Net, query url.Values, now time.Time) View {
 	data := View{
 		ID: n.id, All: len(n.tasks), Cut: n.cut, Counts: show.CountStates(n.tasks),
-		Show: query.Get("show"), Now: now,
+		Chain: n.longest(), Show: query.Get("show"), Now: now,
 	}
 	data.Whole = n.link(way{show: data.Show})
 	if !slices.Contains([]string{showAll, showNear, showAlike, showFinely}, data.Show) {
@@ -109,7 +110,7 @@ func (d *View) draw(n *Net, query url.Values) {
 	default:
 		isLarge := len(n.tasks) > boxesMax || len(n.edges) > arrowsMax
 		if isLarge && n.Fits() {
-			d.Canvas = n.newCanvas()
+			d.Canvas = n.newCanvas(d.Chain)
 		} else {
 			d.drawEach(n.part(listed))
 		}
@@ -161,7 +162,7 @@ func (d *View) picture(p *part, all *groups.Groups, w way) {
 		d.TooMany, d.Arrows = all.Count, len(all.Edges)
 		return
 	}
-	d.Picture = p.picture(all, w)
+	d.Picture = p.picture(all, d.Chain, w)
 }
 
 // A list is tasks beside a picture.
