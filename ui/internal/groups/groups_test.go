@@ -148,19 +148,28 @@ func TestOf_ShowsAShortChainWhole(t *testing.T) {
 	}
 }
 
-// Chains that begin alike and differ in length are alike as chains.
+// Chains that begin alike and differ in length are alike as chains, if they lead to the same.
 func TestOf_PutsChainsOfDifferentLengthsTogether(t *testing.T) {
 	t.Parallel()
 	n := &network{}
 	root := n.add("order")
-	tasks := 0
-	var ends []int
+	tasks := map[string]int{}
 	for i := range 50 {
-		ends = append(ends, n.row(root, 20+i, "step"))
-		tasks += 20 + i
+		end := []string{"save", "send"}[i%2]
+		n.add(end, n.row(root, 20+i, "step"))
+		tasks[end] += 20 + i
 	}
-	n.add("report", ends...)
-	wantSizes(t, n.groups(t, bounds), 1, tasks, 1)
+	wantSizes(t, n.groups(t, bounds), 1, tasks["save"], 25, tasks["send"], 25)
+}
+
+// Where chains meet, another one begins.
+func TestOf_EndsChainsWhereTheyMeet(t *testing.T) {
+	t.Parallel()
+	n := &network{}
+	root := n.add("order")
+	join := n.add("step", n.row(root, 20, "step"), n.row(root, 20, "step"))
+	n.row(join, 19, "step")
+	wantSizes(t, n.groups(t, bounds), 1, 40, 20)
 }
 
 // What is too deep is cut into parts, in which labels that follow each other by turns are one.
@@ -185,6 +194,60 @@ func TestOf_FitsAnyNumberOfLabels(t *testing.T) {
 		}
 	}
 	wantSizes(t, n.groups(t, bounds), 300, 300)
+}
+
+// A long row of labels would be as long a row of groups.
+func TestOf_BoundsTheColumns(t *testing.T) {
+	t.Parallel()
+	n := &network{}
+	last := -1
+	for i := range 48 {
+		last = n.row(last, 1, fmt.Sprint("label-", i))
+	}
+	wantSizes(t, n.groups(t, bounds), 8, 8, 8, 8, 8, 8)
+}
+
+func TestOf_BoundsTheEdges(t *testing.T) {
+	t.Parallel()
+	n := &network{}
+	for i := range 30 {
+		n.add(fmt.Sprint("from-", i))
+	}
+	for to := range 30 {
+		n.add(fmt.Sprint("to-", to))
+		for from := range 30 {
+			n.edges = append(n.edges, layout.Edge{From: from, To: 30 + to})
+		}
+	}
+	wantSizes(t, n.groups(t, bounds), 30, 30)
+}
+
+// A part of many labels is one group rather than all of the network, which its labels would join.
+func TestOf_PutsTheSamePartTogetherRatherThanAll(t *testing.T) {
+	t.Parallel()
+	n := &network{}
+	var first []int
+	for i := range 70 {
+		first = append(first, n.add(fmt.Sprint("check-", i)))
+	}
+	join := n.add("join", first...)
+	for i := range 70 {
+		n.add(fmt.Sprint("check-", i), join)
+	}
+	wantSizes(t, n.groups(t, bounds), 70, 1, 70)
+}
+
+// Labels side by side may be too many even where what is deep is one group.
+func TestOf_BoundsTheGroups(t *testing.T) {
+	t.Parallel()
+	n := &network{}
+	root := n.row(-1, 200, "train", "judge")
+	for i := range 100 {
+		n.add(fmt.Sprint("check-", i), root)
+	}
+	if g := n.groups(t, bounds); g.Count < 2 {
+		t.Errorf("%d group", g.Count)
+	}
 }
 
 // layered is a network of layers, in which each node follows some of the layer before.
@@ -212,8 +275,9 @@ func TestOf_FitsAnyNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawn(t)
 		bounds := Bounds{
-			Apart:  rapid.IntRange(1, 30).Draw(t, "apart"),
-			Groups: rapid.IntRange(8, 30).Draw(t, "groups"), Columns: 8,
+			Apart:   rapid.IntRange(1, 30).Draw(t, "apart"),
+			Groups:  rapid.IntRange(8, 30).Draw(t, "groups"),
+			Columns: rapid.IntRange(4, 8).Draw(t, "columns"),
 		}
 		g := Of(n.labels, n.edges, bounds)
 		wantGroups(t, g, n, bounds)
@@ -233,7 +297,7 @@ func drawn(t *rapid.T) *network {
 	n := &network{}
 	nodes := rapid.IntRange(1, 60).Draw(t, "nodes")
 	for range nodes {
-		n.add(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "label"))
+		n.add(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "label"))
 	}
 	if nodes > 1 {
 		n.edges = rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) layout.Edge {
