@@ -45,6 +45,11 @@ BEGIN
     IF NOT pg_has_role('stint_operator', 'stint_worker', 'USAGE') THEN
         GRANT stint_worker TO stint_operator;
     END IF;
+    -- An administrator that is no superuser, such as that of a managed server, must be a member of
+    -- the owner to which it gives the schema.
+    IF NOT pg_has_role('stint_owner', 'USAGE') THEN
+        GRANT stint_owner TO CURRENT_USER;
+    END IF;
     ALTER SCHEMA stint OWNER TO stint_owner;
     FOR name IN
         SELECT format('%I.%I', nspname, relname)

@@ -553,12 +553,11 @@ func TestRoles_AndFunctionsFitASchemaOfAnotherName(t *testing.T) {
 		return migrations.MigrateSchema(t.Context(), conn.Conn(), schema)
 	})
 	wantErr(t, "MigrateSchema", err, nil)
-	roles := &roles{pool: pool}
 	t.Cleanup(func() {
 		for _, name := range []string{
 			"owner", "producer", "worker", "monitor", "enqueuer", "operator",
 		} {
-			roles.drop(t, schema+"_"+name)
+			dropRole(t, pool, schema+"_"+name)
 		}
 	})
 	for _, file := range []string{"roles.sql", "functions.sql", "finish_task.sql"} {

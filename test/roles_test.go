@@ -69,18 +69,26 @@ var (
 
 // roles are the group roles of a test, since roles belong to the whole server.
 type roles struct {
-	pool   *pgxpool.Pool // of the administrator
-	script string
-	suffix string
+	pool      *pgxpool.Pool // of the administrator
+	superuser *pgxpool.Pool
+	script    string
+	suffix    string
 }
 
 // newRoles applies migrations/roles.sql to a database of its own.
 func newRoles(t *testing.T) *roles {
 	t.Helper()
+	pool := testdb.New(t)
+	return newRolesBy(t, pool, pool)
+}
+
+// newRolesBy applies it as an administrator who may be no superuser.
+func newRolesBy(t *testing.T, administrator, superuser *pgxpool.Pool) *roles {
+	t.Helper()
 	text, err := os.ReadFile("migrations/roles.sql")
 	wantErr(t, "ReadFile", err, nil)
 	r := &roles{
-		pool: testdb.New(t), script: string(text),
+		pool: administrator, superuser: superuser, script: string(text),
 		suffix: "_" + strings.ReplaceAll(uuid.NewString(), "-", ""),
 	}
 	names := []string{"owner", "producer", "worker", "operator", "monitor", "enqueuer"}
@@ -89,7 +97,7 @@ func newRoles(t *testing.T) *roles {
 	}
 	t.Cleanup(func() {
 		for _, name := range names {
-			r.drop(t, r.name(name))
+			dropRole(t, r.superuser, r.name(name))
 		}
 	})
 	exec(t, r.pool, r.script)
@@ -98,13 +106,14 @@ func newRoles(t *testing.T) *roles {
 
 func (r *roles) name(role string) string { return "stint_" + role + r.suffix }
 
-func (r *roles) drop(t *testing.T, role string) {
+// dropRole drops a role with its rights. Its objects go to the superuser.
+func dropRole(t *testing.T, superuser *pgxpool.Pool, role string) {
 	t.Helper()
 	for _, statement := range []string{
 		"REASSIGN OWNED BY " + role + " TO CURRENT_USER",
 		"DROP OWNED BY " + role, "DROP ROLE " + role,
 	} {
-		if _, err := r.pool.Exec(context.WithoutCancel(t.Context()), statement); err != nil {
+		if _, err := superuser.Exec(context.WithoutCancel(t.Context()), statement); err != nil {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
@@ -115,7 +124,7 @@ func (r *roles) login(t *testing.T, role string) *pgxpool.Pool {
 	t.Helper()
 	account, password := role+"_account"+r.suffix, uuid.NewString()
 	exec(t, r.pool, "CREATE ROLE "+account+" LOGIN PASSWORD '"+password+"'")
-	t.Cleanup(func() { r.drop(t, account) })
+	t.Cleanup(func() { dropRole(t, r.superuser, account) })
 	exec(t, r.pool, "GRANT "+r.name(role)+" TO "+account)
 	return poolOf(t, r.pool, func(config *pgxpool.Config) {
 		config.ConnConfig.User, config.ConnConfig.Password = account, password

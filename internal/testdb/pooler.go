@@ -18,17 +18,18 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 // StartPooler starts pgbouncer in front of the server of a pool, and returns its port on 127.0.0.1.
-// It answers soon, and stops when the test ends. If there is no pgbouncer, the test is skipped.
-// Settings are further lines of its configuration.
+// It answers soon, and stops when the test ends. Settings are further lines of its configuration.
 func StartPooler(tb testing.TB, pool *pgxpool.Pool, mode string, settings ...string) uint16 {
 	tb.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		if program, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
-			tb.Skip("there is no pgbouncer here to test with: apt-get install pgbouncer")
+			testrun.Missing(tb, "there is no pgbouncer here: apt-get install pgbouncer")
 		}
 	}
 	command, port, err := poolerCommand(tb, program, pool, mode, settings)
