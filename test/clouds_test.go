@@ -195,6 +195,30 @@ func TestClouds_WorkThroughTheirPoolers(t *testing.T) {
 	}
 }
 
+// A producer may insert through a pooler, and wait there: the commits wake workers that connect to
+// the server itself.
+// Proves G337.
+func TestClouds_ProducersBehindAPoolerWakeWorkers(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	ctx := t.Context()
+	_, pool, _ := newCloudStore(t, "neon", stint.Options{Maintenance: stint.MaintainNever})
+	working := newHeardStoreOn(t, pool, stint.Options{})
+	producing := openStore(t, behindPooler(t, pool, "transaction", 8), stint.Options{
+		PollInterval: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	})
+	for _, id := range []stint.TaskID{"before it has waited", "afterwards"} {
+		owning := working.await(ctx, t, 1)
+		insert(t, producing, stint.Task{ID: id, Action: "act", PostResult: true})
+		owned, err := ends(t, "WaitToOwnTasks", owning)
+		wantErr(t, "WaitToOwnTasks", err, nil)
+		waiting := start(func() (stint.TaskInfo, error) { return producing.WaitForTask(ctx, id) })
+		complete(t, working.Store, owned...)
+		_, err = ends(t, "WaitForTask", waiting)
+		wantErr(t, "WaitForTask", err, nil)
+	}
+}
+
 // When the server of a serverless database was suspended, sessions and unlogged tables are gone.
 // Who waited goes on, and no task is lost.
 // Proves G337.

@@ -126,7 +126,8 @@ func settingFindings(settings map[string]string) []Finding {
 		findings = append(findings, Finding{Severity: s, Topic: "settings", Text: text})
 	}
 	isOff := func(name string) bool { return settings[name] == "off" }
-	if isOff("fsync") {
+	// Neon's storage keeps commits by itself, and gives itself out for a standby of this name.
+	if isOff("fsync") && settings["synchronous_standby_names"] != "walproposer" {
 		add(SeverityError, "fsync", "a crash of the host may destroy the database; turn it on")
 	}
 	if isOff("full_page_writes") {

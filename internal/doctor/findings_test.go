@@ -85,6 +85,7 @@ func TestSettingFindings_AreAboutDurabilityVacuumAndLocks(t *testing.T) {
 		want     string
 	}{
 		"fsync":     {settings("fsync", "off"), "error: fsync is off: "},
+		"Neon":      {settings("fsync", "off", "synchronous_standby_names", "walproposer"), ""},
 		"pages":     {settings("full_page_writes", "off"), "warning: full_page_writes is off: "},
 		"zero":      {settings("zero_damaged_pages", "on"), "error: zero_damaged_pages is on: "},
 		"commit":    {settings("synchronous_commit", "off"), "warning: of the last 600ms"},
