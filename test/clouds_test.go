@@ -5,6 +5,7 @@ package stint_test
 import (
 	"context"
 	"embed"
+	"errors"
 	"log/slog"
 	"os"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
+	"github.com/stint-tasks/stint/shards"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -193,6 +195,43 @@ func TestClouds_WorkThroughTheirPoolers(t *testing.T) {
 			worksUnderLimits(t, store, pool)
 		})
 	}
+}
+
+// Databases of different providers are joined as shards: a task of one waits for one of the other.
+// Proves G337.
+func TestClouds_AreJoinedAsShards(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	ctx := t.Context()
+	_, eu, _ := newCloudStore(t, "least", stint.Options{Maintenance: stint.MaintainNever})
+	_, us, _ := newCloudStore(t, "supabase", stint.Options{Maintenance: stint.MaintainNever})
+	topology, err := shards.Static(map[string]string{"eu": testdb.URL(eu), "us": testdb.URL(us)})
+	wantErr(t, "Static", err, nil)
+	cluster, err := shards.New(topology, shards.Options{})
+	wantErr(t, "New", err, nil)
+	running, cancel := context.WithCancel(ctx)
+	ended := start(func() (any, error) { return nil, cluster.Run(running) })
+	wantErr(t, "InsertTasks", cluster.InsertTasks(ctx, []shards.Task{
+		{Shard: "eu", Task: stint.Task{ID: "save", Action: "act"}},
+		{
+			Shard: "us", Task: stint.Task{ID: "mail", Action: "act"},
+			After: []shards.ID{{Shard: "eu", Task: "save"}},
+		},
+	}), nil)
+	for _, shard := range []string{"eu", "us"} {
+		store, err := cluster.Store(ctx, shard)
+		wantErr(t, "Store", err, nil)
+		owned, err := ends(t, "WaitToOwnTasks", start(func() ([]stint.OwnedTask, error) {
+			return store.WaitToOwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
+		}))
+		wantErr(t, "WaitToOwnTasks", err, nil)
+		verdicts, err := store.ReturnTasks(ctx, completed(owned))
+		wantErr(t, "ReturnTasks", errors.Join(append(verdicts, err)...), nil)
+	}
+	cancel()
+	_, err = ends(t, "Run", ended)
+	wantErr(t, "Run", err, nil)
+	wantErr(t, "Close", cluster.Close(ctx), nil)
 }
 
 // A producer may insert through a pooler, and wait there: the commits wake workers that connect to
