@@ -146,6 +146,7 @@ func checkedAt(t *testing.T, store *stint.Store, pool *pgxpool.Pool) []string {
 	for _, f := range findings {
 		if f.Topic != "settings" && f.Topic != "actions" {
 			topics = append(topics, f.Topic)
+			t.Logf("the check says of %s: %s", f.Topic, f.Text)
 		}
 	}
 	return topics
