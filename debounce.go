@@ -208,6 +208,7 @@ func debouncedStep(task *Task, key int64, waits bool, first time.Time, place *in
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
 		pg.Moment(task.NotBefore), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
 		key, waits, pg.NonZero(task.Key), first, place, headers.Encode(task.Headers),
+		task.cost(),
 	}}
 }
 

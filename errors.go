@@ -373,6 +373,8 @@ func (t *Task) check() error {
 		return argumentError("Task.AnswerKey", "is for tasks with the action "+External)
 	case len(t.Body) > bodyBytesMax:
 		return tooLarge("Task.Body bytes", len(t.Body), bodyBytesMax)
+	case t.Cost < 0 || t.Cost > costMax:
+		return argumentError("Task.Cost", "must be 0 to 1000000000")
 	case t.MaxTries < UnlimitedTries || t.MaxTries > math.MaxInt32:
 		return argumentError("Task.MaxTries", "must be UnlimitedTries or 0 to 2147483647")
 	case t.OnAbort != AbortToo && t.OnAbort != RunAnyway:

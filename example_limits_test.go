@@ -546,3 +546,44 @@ func ExampleStore_Fence() {
 	// true <nil>
 	// true
 }
+
+// A customer may spend 2,000 cents a day. A task starts as long as some are left; what it has really
+// spent is settled when it ends.
+func ExampleStore_SetLimits_byCost() {
+	ctx := context.Background()
+	store, drop := exampleStore()
+	defer drop()
+	defer store.Close(ctx)
+
+	err := store.SetLimits(ctx, "ask", stint.Limits{
+		RatePerKey: stint.Rate{Tasks: 2000, Per: 24 * time.Hour, Burst: 2000}, ByCost: true,
+	})
+	fmt.Println(err)
+	err = store.InsertTasks(ctx, []stint.Task{
+		{ID: "first", Action: "ask", Key: "customer-7", Cost: 1500},
+		{ID: "second", Action: "ask", Key: "customer-7", Cost: 1500},
+		{ID: "third", Action: "ask", Key: "customer-7", Cost: 1500},
+	})
+	fmt.Println(err)
+
+	var owned []stint.OwnedTask
+	for range 3 {
+		more, err := store.OwnTasks(ctx, "worker", 1, []string{"ask"}, time.Minute)
+		fmt.Println(len(more), err)
+		owned = append(owned, more...)
+	}
+	_, err = store.ReturnTasks(ctx, []stint.Return{{ // it took 200 cents
+		ID: owned[0].ID, Token: owned[0].Token, Code: stint.StatusCompleted, Spent: new(200),
+	}})
+	fmt.Println(err)
+	owned, err = store.OwnTasks(ctx, "worker", 1, []string{"ask"}, time.Minute)
+	fmt.Println(len(owned), err)
+	// Output:
+	// <nil>
+	// <nil>
+	// 1 <nil>
+	// 1 <nil>
+	// 0 <nil>
+	// <nil>
+	// 1 <nil>
+}

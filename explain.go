@@ -362,6 +362,8 @@ func (e *Explanation) startUnknown(of *counts.Start) string {
 		return "its key is paused"
 	case !e.IsAsked() && e.Actors == 0:
 		return unasked
+	case of.CountsCosts():
+		return "its action has a budget, and nobody knows what those before it will spend"
 	case l == nil && of.IsFair(), l != nil && l.WaitsForTurn:
 		return "the keys of its action take turns"
 	case l != nil && e.Task.Key != "" && (l.Limits.Ordered && len(l.KeyOwned) > 0 ||

@@ -304,7 +304,7 @@ func (e Explanation) describeReady(text *strings.Builder) {
 func (l *TaskLimits) reasons(action, key string, now time.Time) []string {
 	held := limit.Held{
 		Action: action, Key: key, PausedSince: l.PausedSince, KeyPausedSince: l.KeyPausedSince,
-		NextAt: l.NextAt, KeyNextAt: l.KeyNextAt, InProgress: l.InProgress,
+		ByCost: l.Limits.ByCost, NextAt: l.NextAt, KeyNextAt: l.KeyNextAt, InProgress: l.InProgress,
 		Most: l.Limits.Concurrency, Owners: ownersOf(l.InProgress, l.Owned, now),
 		KeyInProgress: l.KeyInProgress, KeyMost: l.Limits.ConcurrencyPerKey,
 		KeyOwners:  ownersOf(l.KeyInProgress, l.KeyOwned, now),

@@ -419,6 +419,7 @@ func insertStatement(tasks []Task, keys []int64, graph *insertGraph) pg.Step {
 	return pg.Step{Name: "insert_tasks", NoPlanner: true, Args: []any{
 		c.ids, c.actions, c.bodies, c.priorities, c.tries, starts, c.deadlines, c.onAborts,
 		c.postResults, keys, waits, limitKeys(tasks), encodedHeaders(tasks),
+		costs(tasks),
 	}}
 }
 
@@ -455,6 +456,7 @@ func insertOne(task *Task, key int64) pg.Step {
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
 		pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
 		pg.NonZero(task.Key), headers.Encode(task.Headers),
+		task.cost(),
 	}}
 }
 
@@ -533,7 +535,7 @@ func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.St
 		Name: "insert_separately", NoPlanner: true,
 		Args: []any{
 			c.ids, c.actions, c.bodies, c.priorities, c.tries, c.deadlines, c.onAborts,
-			c.postResults, keys, limitKeys(tasks), encodedHeaders(tasks),
+			c.postResults, keys, limitKeys(tasks), encodedHeaders(tasks), costs(tasks),
 		},
 		Read: func(rows pgx.Rows) error {
 			var of span
@@ -545,35 +547,6 @@ func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.St
 		},
 	}
 }
-
-// limitKeys returns the keys of tasks as the parameter of a statement: nil, which is null, if none
-// of them has one.
-func limitKeys(tasks []Task) []*string {
-	if !slices.ContainsFunc(tasks, hasKey) {
-		return nil
-	}
-	keys := make([]*string, len(tasks))
-	for i := range tasks {
-		keys[i] = pg.NonZero(tasks[i].Key)
-	}
-	return keys
-}
-
-func hasKey(task Task) bool { return task.Key != "" }
-
-// encodedHeaders are the headers of tasks in the form of limitKeys.
-func encodedHeaders(tasks []Task) []*string {
-	if !slices.ContainsFunc(tasks, hasHeaders) {
-		return nil
-	}
-	encoded := make([]*string, len(tasks))
-	for i := range tasks {
-		encoded[i] = headers.Encode(tasks[i].Headers)
-	}
-	return encoded
-}
-
-func hasHeaders(task Task) bool { return len(task.Headers) > 0 }
 
 // insertFailFast is the step for the tasks of an insert with FailFast, if there are some. keys are
 // those of the tasks in the store, in their order.

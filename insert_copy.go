@@ -105,7 +105,7 @@ func inOrder(n int) []int {
 var (
 	tasksColumns = []string{
 		"key", "id", "action", "body", "priority", "max_tries", "deadline", "on_abort",
-		"post_result", "limit_key", "headers",
+		"post_result", "limit_key", "headers", "cost",
 	}
 	readyColumns = []string{
 		"lo", "hi", "action", "priority", "deadline", "tries", "limit_key",
@@ -116,18 +116,66 @@ var (
 
 // columnsFor leaves out the columns at the end for which none of the tasks has a value.
 func columnsFor(tasks []Task, columns []string) []string {
-	n := len(columns)
-	if columns[n-1] == "headers" {
-		if slices.ContainsFunc(tasks, hasHeaders) {
-			return columns
+	for n := len(columns); ; n-- {
+		has := map[string]func(Task) bool{
+			"limit_key": hasKey, "headers": hasHeaders, "cost": hasCost,
+		}[columns[n-1]]
+		if has == nil || slices.ContainsFunc(tasks, has) {
+			return columns[:n]
 		}
-		n--
 	}
-	if slices.ContainsFunc(tasks, hasKey) {
-		return columns[:n]
-	}
-	return columns[:n-1]
 }
+
+// limitKeys returns the keys of tasks as the parameter of a statement: nil, which is null, if none
+// of them has one.
+func limitKeys(tasks []Task) []*string {
+	if !slices.ContainsFunc(tasks, hasKey) {
+		return nil
+	}
+	keys := make([]*string, len(tasks))
+	for i := range tasks {
+		keys[i] = pg.NonZero(tasks[i].Key)
+	}
+	return keys
+}
+
+func hasKey(task Task) bool { return task.Key != "" }
+
+// encodedHeaders are the headers of tasks in the form of limitKeys.
+func encodedHeaders(tasks []Task) []*string {
+	if !slices.ContainsFunc(tasks, hasHeaders) {
+		return nil
+	}
+	encoded := make([]*string, len(tasks))
+	for i := range tasks {
+		encoded[i] = headers.Encode(tasks[i].Headers)
+	}
+	return encoded
+}
+
+func hasHeaders(task Task) bool { return len(task.Headers) > 0 }
+
+// costs are the costs of tasks in the form of limitKeys.
+func costs(tasks []Task) []*int {
+	if !slices.ContainsFunc(tasks, hasCost) {
+		return nil
+	}
+	costs := make([]*int, len(tasks))
+	for i := range tasks {
+		costs[i] = tasks[i].cost()
+	}
+	return costs
+}
+
+// cost is the cost in the form of the tables: nil, which is null, for 1.
+func (t *Task) cost() *int {
+	if t.Cost <= 1 {
+		return nil
+	}
+	return &t.Cost
+}
+
+func hasCost(task Task) bool { return task.Cost > 1 }
 
 // taskRows are the rows of the table tasks, in the order of their keys. A COPY ends when the server
 // keeps 8 MiB of their bodies: it writes rows to the table a thousand at a time.
@@ -136,7 +184,7 @@ type taskRows struct {
 	tasks   []Task
 	order   []int
 	keys    []int64
-	row     [11]any
+	row     [12]any
 
 	first, next int // of a COPY, and of those to come
 	kept        int // bytes of bodies
@@ -155,7 +203,7 @@ func (r *taskRows) Values() ([]any, error) {
 	r.row = [...]any{
 		r.keys[r.next], string(task.ID), task.Action, task.Body, task.Priority,
 		task.triesLimit(), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
-		pg.NonZero(task.Key), headers.Encode(task.Headers),
+		pg.NonZero(task.Key), headers.Encode(task.Headers), task.cost(),
 	}
 	r.next++
 	r.kept += len(task.Body) + headers.Size(task.Headers)

@@ -36,12 +36,17 @@ type Limits struct {
 	// ready, within a priority: a task that was fetched holds its key until it has ended or is
 	// deleted, through tries and expired leases. ConcurrencyPerKey is 1 then. Not with Fair.
 	Ordered bool
+	// ByCost makes rates and fair shares count what tasks cost, [Task.Cost], rather than tasks: a
+	// budget. A bucket from which a task is fetched as long as it holds one token may owe tokens
+	// afterwards, at most what one task costs; it is paid first. What a try has really spent,
+	// [Return.Spent], is settled by the next fetch. A fetch gets one task of the action then.
+	ByCost bool
 }
 
 // A Rate is so many tasks in a time, as a bucket to which tokens come evenly and from which each
-// fetch of a task takes one. The zero Rate is no limit.
+// fetch of a task takes one, or with [Limits.ByCost] what the task costs. The zero Rate is no limit.
 type Rate struct {
-	Tasks int           // 1 to 10⁹
+	Tasks int           // 1 to 10⁹; tokens, with ByCost
 	Per   time.Duration // a microsecond to a year
 	// Burst is how many tokens the bucket holds, and so how many tasks may be fetched at once
 	// after a while without any: at most 10⁹, and what comes in 1,000 years. Default: what comes in
@@ -53,6 +58,7 @@ const (
 	concurrencyMax = 1_000_000_000
 	perKeyMax      = 1000
 	rateTasksMax   = 1_000_000_000
+	costMax        = 1_000_000_000
 	ratePerMax     = 366 * 24 * time.Hour
 	bucketYearsMax = 1000
 
@@ -114,7 +120,7 @@ func (l *Limits) toEngine() limit.Limits {
 	return limit.Limits{
 		Concurrency: l.Concurrency, ConcurrencyPerKey: l.ConcurrencyPerKey,
 		Rate: limit.Rate(l.Rate).Filled(), RatePerKey: limit.Rate(l.RatePerKey).Filled(),
-		Fair: l.Fair, FairGroup: l.FairGroup, Ordered: l.Ordered,
+		Fair: l.Fair, FairGroup: l.FairGroup, Ordered: l.Ordered, ByCost: l.ByCost,
 	}
 }
 
@@ -153,6 +159,8 @@ func (l *Limits) check() error {
 		return tooLarge("Limits.ConcurrencyPerKey", l.ConcurrencyPerKey, perKeyMax)
 	case l.Ordered && l.ConcurrencyPerKey > 1:
 		return argumentError("Limits.ConcurrencyPerKey", "must be 1, or be left out, with Ordered")
+	case l.ByCost && !l.Fair && l.Rate == Rate{} && l.RatePerKey == Rate{}:
+		return argumentError("Limits.ByCost", "needs a rate, or Fair")
 	case l.Ordered && l.Fair:
 		return argumentError("Limits.Fair", "must not be set with Ordered")
 	case l.FairGroup != "" && !l.Fair:
@@ -389,7 +397,7 @@ func fromEngine(l limit.Limits) Limits {
 	return Limits{
 		Concurrency: l.Concurrency, ConcurrencyPerKey: l.ConcurrencyPerKey, Rate: Rate(l.Rate),
 		RatePerKey: Rate(l.RatePerKey), Fair: l.Fair, FairGroup: l.FairGroup,
-		Ordered: l.Ordered,
+		Ordered: l.Ordered, ByCost: l.ByCost,
 	}
 }
 

@@ -64,7 +64,7 @@ type place struct {
 }
 
 // behindOthers is what own_limited adds to the turns to begin at a place.
-const behindOthers = 4
+const behindOthers = 8
 
 // A takenSpan is a span that was fetched: tasks that were next to each other in the queue.
 type takenSpan struct {
@@ -108,7 +108,11 @@ func (h *fetch) fetchSteps() []pg.Step {
 	default:
 		own.Name, own.Args = "own_gated", append(own.Args, all.Turns)
 	}
-	return append(steps, own, h.claimedBehind())
+	steps = append(steps, own)
+	if all.Turns&limit.Costs != 0 {
+		steps = append(steps, pg.Step{Name: "charge_costs", Args: []any{int64(h.claim)}})
+	}
+	return append(steps, h.claimedBehind())
 }
 
 // readSpans reads the spans that were fetched, the keys of which tasks were parked, and the
@@ -143,7 +147,7 @@ func (h *fetch) readSpans(rows pgx.Rows) error {
 				return nil
 			}
 			h.hasCapacity = h.hasCapacity || *hasCapacity
-			h.fairCapacity = h.fairCapacity || *turns != 0 && *hasCapacity
+			h.fairCapacity = h.fairCapacity || *turns&limit.Fair != 0 && *hasCapacity
 		}
 		return nil
 	})
@@ -205,7 +209,7 @@ func (h *fetch) fetchUnder(ctx context.Context, steps func() []pg.Step) error {
 			h.scanned = min(max(scanFirst, 4*h.scanned), scanMax)
 			parking++
 		}
-		if parking == parkingMax && limit.All(h.bounds).Turns == 0 {
+		if parking == parkingMax && limit.All(h.bounds).Turns&limit.Fair == 0 {
 			return h.fetchBehind(ctx, steps)
 		}
 	}
@@ -219,6 +223,9 @@ func (h *fetch) fetchRound(
 	h.limited, h.spans, h.parked, h.queued = map[string]limit.Kind{}, nil, nil, false
 	h.undealt, h.hasCapacity, h.fairCapacity, h.crowded = false, false, false, nil
 	h.passed = false
+	if err := h.settleSpent(ctx); err != nil {
+		return false, err
+	}
 	if err := h.unparkForTokens(ctx); err != nil {
 		return false, err
 	}
@@ -315,6 +322,24 @@ func (h *fetch) unparkForTokens(ctx context.Context) error {
 		return nil
 	}
 	return h.store.db.Run(ctx, h.store.limits.UnparkForTokens(rated))
+}
+
+// settleSpent settles what tries have spent more or less than their tasks cost, of actions that
+// count costs.
+func (h *fetch) settleSpent(ctx context.Context) error {
+	if h.store.db.InTx() {
+		return nil
+	}
+	for action, kind := range h.store.limits.Known.Of(h.Actions) {
+		if kind.Turns&limit.Costs == 0 {
+			continue
+		}
+		err := h.store.db.Run(ctx, pg.Step{Name: "settle_spent", Args: []any{action}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runSome runs steps, unless enough others do.

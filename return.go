@@ -35,6 +35,11 @@ type Return struct {
 	// . An empty Status keeps the current one.
 	Release bool
 
+	// Spent is what the try has really cost, 0 to 10⁹, also if it failed: where the limits of the
+	// action are [Limits.ByCost], the next fetch takes what is beyond [Task.Cost] from the buckets,
+	// or puts back what is left. Otherwise it has no effect. Default: as much as Task.Cost.
+	Spent *int
+
 	// Log is the last lines that were logged of the performance, for [Store.History], if
 	// [Options.History] keeps tries; otherwise it goes unread. Its last 16 KiB are kept.
 	Log string
@@ -381,6 +386,8 @@ func (r *Return) check() error {
 			fmt.Sprintf("must be pending, completed or aborted, not %.40q", string(r.Code)))
 	}
 	switch {
+	case r.Spent != nil && (*r.Spent < 0 || *r.Spent > costMax):
+		return argumentError("Return.Spent", "must be 0 to 1000000000")
 	case len(r.Result) > resultBytesMax:
 		return tooLarge("Return.Result bytes", len(r.Result), resultBytesMax)
 	case r.RetryAfter < 0:

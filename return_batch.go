@@ -265,7 +265,7 @@ func newReturnBatch(returns []Return, places []int, logs bool) *returnBatch {
 func alike(a, b *Return) bool {
 	plain := func(r *Return) bool {
 		return r.outcome() < outcomePending && r.Status == "" && r.Result == nil &&
-			!r.Token.hints().Posts
+			!r.Token.hints().Posts && r.Spent == nil
 	}
 	return a.Code == b.Code && plain(a) && plain(b)
 }
@@ -283,6 +283,11 @@ func (b *returnBatch) signals() bool {
 // limited reports whether the actions of some tasks of the batch had limits.
 func (b *returnBatch) limited() bool {
 	return b.hinted(func(h hints) bool { return h.Limited })
+}
+
+// spent reports whether a return of the batch says what was spent.
+func (b *returnBatch) spent() bool {
+	return slices.ContainsFunc(b.chosen, func(i int) bool { return b.returns[i].Spent != nil })
 }
 
 // hinted reports whether a task of the batch has a hint.
@@ -371,11 +376,11 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 	lo, hi := bounds(b.plain())
 	claims, outcomes, posts := make([]int64, n), make([]int16, n), make([]bool, n)
 	statuses, results := make([]*string, n), make([][]byte, n)
-	retries := make([]*time.Duration, n)
+	retries, spent := make([]*time.Duration, n), make([]*int, n)
 	for i, span := range b.spans {
 		r := &b.returns[b.chosen[span.first]]
 		claims[i], outcomes[i], posts[i] = int64(span.claim), span.outcome, span.posts
-		statuses[i], results[i] = statusText(r.Status), r.Result
+		statuses[i], results[i], spent[i] = statusText(r.Status), r.Result, r.Spent
 		if r.RetryAfter > 0 {
 			retries[i] = &r.RetryAfter
 		}
@@ -388,6 +393,9 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 		steps = append(steps, s.limits.UnparkReturned(s.db.InTx(), tasks, at.pending))
 	}
 	steps = append(steps, s.rememberTries(b)...)
+	if b.spent() {
+		steps = append(steps, pg.Step{Name: "note_spent", Args: []any{lo, hi, claims, spent}})
+	}
 	if b.isLate { // whoever makes a task wait for one of these does so ahead of the look
 		keys, claims := keysAndClaims(b.performances)
 		steps = append(steps, pg.Step{Name: "hold_ownership", Args: []any{keys, claims}})

@@ -373,6 +373,7 @@ type definedTask struct {
 	Body          []byte            `json:"body"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	Priority      int16             `json:"priority,omitempty"`
+	Cost          int               `json:"cost,omitempty"`
 	MaxTries      int               `json:"max_tries,omitempty"`
 	PostResult    bool              `json:"post_result,omitempty"`
 	OnAbort       OnAbort           `json:"on_abort,omitempty"`
@@ -394,7 +395,7 @@ func newDefinition(d *Schedule) *definition {
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
 			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
-			Headers: t.Headers, When: t.When, WhenAny: t.WhenAny,
+			Headers: t.Headers, When: t.When, WhenAny: t.WhenAny, Cost: t.Cost,
 		})
 	}
 	return kept
@@ -412,7 +413,7 @@ func (d *definition) schedule() Schedule {
 			ID: t.ID, Action: t.Action, Key: t.Key, Body: t.Body, Priority: t.Priority,
 			MaxTries: t.MaxTries, PostResult: t.PostResult, OnAbort: t.OnAbort,
 			FailFast: t.FailFast, After: t.After, ToSignalAfter: t.ToSignalAfter,
-			Headers: t.Headers, When: t.When, WhenAny: t.WhenAny,
+			Headers: t.Headers, When: t.When, WhenAny: t.WhenAny, Cost: t.Cost,
 		})
 	}
 	return kept

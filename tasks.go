@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/stint-tasks/stint/internal/headers"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // A TaskID names a task: 1 to 512 bytes of UTF-8 without NUL, compared byte by byte. It is unique
@@ -42,6 +43,11 @@ type Task struct {
 	// it. 1 to 255 bytes of UTF-8 without NUL. Default: none; limits per key do not apply to the
 	// task then.
 	Key string
+
+	// Cost is what each try takes from the rates of the action and of its key, and what it counts
+	// towards the fair share of the key, if the limits of the action are [Limits.ByCost]: tokens,
+	// cents or bytes, say, up to 10⁹. What a try has cost is settled by [Return.Spent]. Default: 1.
+	Cost int
 
 	// Body holds the parameters of the action, at most 64 MiB. The library does not interpret it;
 	// nil and empty differ.
@@ -224,6 +230,7 @@ type TaskInfo struct {
 	Body       []byte
 	Headers    map[string]string // nil if there are none
 	Priority   int16
+	Cost       int // 0 for the default, which is 1
 	MaxTries   int
 	Deadline   time.Time // zero if there is none
 	PostResult bool
@@ -401,11 +408,13 @@ func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
 	var deadline, until, ownedAt pgtype.Timestamptz
 	var actor, status, key *string
 	var encoded pgtype.Text
+	var cost *int
 	var progress *float64
 	err := row.Scan(append([]any{
 		&info.ID, &info.Action, &info.Body, &info.Priority, &triesLimit, &deadline,
 		&info.OnAbort, &info.PostResult, &info.InsertedAt, &state, &info.Tries, &actor, &until,
 		&ownedAt, &status, &progress, &info.Result, &key, &encoded,
+		&cost,
 	}, more...)...)
 	if err != nil {
 		return info, err
@@ -413,6 +422,7 @@ func readInfo(row pgx.Rows, more ...any) (TaskInfo, error) {
 	if info.Headers, err = headers.Decode(encoded.String); err != nil {
 		return info, err
 	}
+	info.Cost = pg.OrZero(cost)
 	info.MaxTries = maxTries(triesLimit)
 	info.Deadline, info.OwnedAt = finite(deadline), finite(ownedAt)
 	if actor != nil {

@@ -19,7 +19,8 @@ CREATE OR REPLACE FUNCTION stint.finish_task(
     result       pg_catalog.text     DEFAULT NULL,
     retry_after  pg_catalog.interval DEFAULT NULL,
     result_bytes pg_catalog.bytea    DEFAULT NULL,
-    notify       boolean             DEFAULT true
+    notify       boolean             DEFAULT true,
+    spent        bigint              DEFAULT NULL
 )
 RETURNS void
 LANGUAGE plpgsql
@@ -100,6 +101,7 @@ BEGIN
         WHEN outcome < 2 AND delay IS NOT NULL
         THEN 'retry_after: must be null unless the code is pending'
         WHEN delay < '0'::interval THEN 'retry_after: must not be negative'
+        WHEN spent NOT BETWEEN 0 AND 1000000000 THEN 'spent: must be 0 to 1000000000'
     END;
     IF invalid IS NOT NULL THEN
         RAISE EXCEPTION 'invalid argument: %', invalid USING ERRCODE = 'STI02';
@@ -366,9 +368,11 @@ BEGIN
                             SELECT key_rates.action, key_rates.limit_key, key_rates.wake_at
                             FROM stint.key_rates
                             WHERE key_rates.action = named.action AND key_rates.wake_at > (
-                                SELECT statement_timestamp() + interval '1 s' + limits.key_burst
-                                           * (date_part('epoch', limits.key_per) / limits.key_tasks)
-                                           * interval '1 s'
+                                SELECT CASE WHEN limits.by_cost THEN 'infinity' ELSE
+                                           statement_timestamp() + interval '1 s' + limits.key_burst
+                                               * (date_part('epoch', limits.key_per) / limits.key_tasks)
+                                               * interval '1 s'
+                                       END
                                 FROM stint.limits
                                 WHERE limits.action = named.action)
                             ORDER BY key_rates.action, key_rates.wake_at
@@ -444,12 +448,13 @@ BEGIN
                 ), key AS MATERIALIZED (
                     SELECT made.action, made.limit_key, limits.fair, limits.fair_group, limits.key_burst,
                            bucket.each, bucket.tokens,
-                           least(made.capacity, floor(bucket.tokens), CASE WHEN limits.ordered THEN 1 END)::bigint
+                           greatest(0, least(made.capacity, floor(bucket.tokens),
+                                             CASE WHEN limits.ordered OR limits.by_cost THEN 1 END))::bigint
                                AS capacity,
                            CASE WHEN next.holds THEN 0 ELSE made.back END::bigint AS back, next.lo AS next
                     FROM made
                     LEFT JOIN LATERAL (
-                        SELECT limits.fair, limits.fair_group, limits.ordered, limits.key_burst,
+                        SELECT limits.fair, limits.fair_group, limits.ordered, limits.by_cost, limits.key_burst,
                                date_part('epoch', limits.key_per) / limits.key_tasks AS each
                         FROM stint.limits
                         WHERE limits.action = made.action
@@ -463,7 +468,7 @@ BEGIN
                                        WHERE key_rates.action = made.action
                                          AND key_rates.limit_key = made.limit_key
                                    ) - statement_timestamp()
-                               ), 0) / limits.each, 0) + 0.000001 AS tokens
+                               ), 0) / limits.each, CASE WHEN NOT limits.by_cost THEN 0 END) + 0.000001 AS tokens
                         WHERE limits.each IS NOT NULL
                         OFFSET 0
                     ) AS bucket ON true
@@ -539,7 +544,7 @@ BEGIN
                             SELECT statement_timestamp() + limits.key_burst
                                        * (date_part('epoch', limits.key_per) / limits.key_tasks) * interval '1 s'
                             FROM stint.limits
-                            WHERE limits.action = excluded.action))
+                            WHERE limits.action = excluded.action AND NOT limits.by_cost))
                 ), turn AS (
                     INSERT INTO stint.turns AS turns (action, limit_key, tier, pass)
                     SELECT key.action, key.limit_key, first.tier, coalesce(
@@ -688,6 +693,43 @@ BEGIN
               AND (owned.outcome >= 2 OR owned.posts
                    OR CASE owned.outcome WHEN 0 /* completed */ THEN true::boolean ELSE true::boolean END
                    OR (SELECT true FROM stint.edges WHERE edges.after = owned.lo LIMIT 1));
+        END IF;
+        IF spent IS NOT NULL THEN
+            -- name: note_spent
+            WITH named AS MATERIALIZED (
+                SELECT *
+                FROM unnest(finishing.keys::bigint[], finishing.keys::bigint[], finishing.claims::bigint[], ARRAY[finish_task.spent]::bigint[])
+                    AS named (lo, hi, claim, spent)
+            ), owned AS MATERIALIZED (
+                SELECT named.lo, named.claim, named.spent
+                FROM named
+                CROSS JOIN LATERAL (
+                    SELECT leased.lo
+                    FROM stint.leased
+                    WHERE leased.lo BETWEEN named.lo AND named.hi AND leased.hi <= named.hi
+                      AND leased.claim = named.claim
+                    ORDER BY leased.lo
+                    FOR UPDATE
+                ) AS leased
+            )
+            INSERT INTO stint.spent (key, claim, more, priority, action, limit_key)
+            SELECT owned.lo, owned.claim, owned.spent - coalesce(task.cost, 1), task.priority, task.action,
+                   coalesce(task.limit_key, '')
+            FROM owned
+            CROSS JOIN LATERAL (
+                SELECT tasks.action, tasks.limit_key, tasks.cost, tasks.priority
+                FROM stint.tasks
+                WHERE tasks.key = owned.lo
+                OFFSET 0
+            ) AS task
+            CROSS JOIN LATERAL (
+                SELECT limits.action
+                FROM stint.limits
+                WHERE limits.action = task.action AND limits.by_cost
+                OFFSET 0
+            ) AS limits
+            WHERE owned.spent IS NOT NULL AND owned.spent <> coalesce(task.cost, 1)
+            ON CONFLICT (action, key, claim) DO NOTHING;
         END IF;
         IF attempt > 0 THEN
             FOR changed IN

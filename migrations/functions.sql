@@ -29,7 +29,8 @@ CREATE OR REPLACE FUNCTION stint.add_task(
     notify      boolean                DEFAULT true,
     key         pg_catalog.text        DEFAULT NULL,
     ensure      boolean                DEFAULT false,
-    headers     pg_catalog.jsonb       DEFAULT NULL
+    headers     pg_catalog.jsonb       DEFAULT NULL,
+    cost        bigint                 DEFAULT NULL
 )
 RETURNS pg_catalog.text
 LANGUAGE plpgsql
@@ -64,6 +65,7 @@ BEGIN
         WHEN priority NOT BETWEEN -32768 AND 32767 THEN 'priority: must be -32768 to 32767'
         WHEN max_tries NOT BETWEEN -1 AND 2147483647
         THEN 'max_tries: must be -1, for no limit, or 0 to 2147483647'
+        WHEN cost NOT BETWEEN 0 AND 1000000000 THEN 'cost: must be 0 to 1000000000'
         WHEN on_abort COLLATE "C" NOT IN ('abort-too', 'run-anyway')
         THEN 'on_abort: must be abort-too or run-anyway'
         WHEN extract(year FROM not_before AT TIME ZONE 'UTC') NOT BETWEEN 1 AND 9999
@@ -131,7 +133,7 @@ BEGIN
     -- These rows are those of insert_task and insert_tasks.
     INSERT INTO stint.tasks
         (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
-         limit_key, headers)
+         limit_key, headers, cost)
     VALUES (
         task_key, task_id, add_task.action,
         coalesce(add_task.body_bytes, convert_to(add_task.body, 'UTF8')),
@@ -142,7 +144,8 @@ BEGIN
         CASE WHEN add_task.on_abort = 'run-anyway' THEN 1 ELSE 0 END,
         coalesce(add_task.post_result, false),
         add_task.key,
-        nullif(add_task.headers, '{}')
+        nullif(add_task.headers, '{}'),
+        CASE WHEN add_task.cost > 1 THEN add_task.cost END
     )
     -- This waits for whoever inserts the same ID at this moment. In a transaction that is stricter
     -- than READ COMMITTED and does not see the task that has the ID, it fails to serialize.
@@ -175,7 +178,7 @@ BEGIN
 END
 $add_task$;
 
--- CREATE FUNCTION leaves a function of version 1 alone, since that takes no key and no headers. It
+-- CREATE FUNCTION leaves a function of version 1 alone, since that takes no key and no cost. It
 -- is dropped, and who was granted it is granted this one.
 DO $add_task$
 DECLARE
@@ -202,8 +205,8 @@ BEGIN
         ) AS step (place, statement)
         WHERE pg_namespace.nspname OPERATOR(pg_catalog.=) 'stint'
           AND newer.proname OPERATOR(pg_catalog.=) 'add_task'
-          AND 'headers' OPERATOR(pg_catalog.=) ANY (newer.proargnames)
-          AND 'headers' OPERATOR(pg_catalog.<>) ALL (older.proargnames)
+          AND 'cost' OPERATOR(pg_catalog.=) ANY (newer.proargnames)
+          AND 'cost' OPERATOR(pg_catalog.<>) ALL (older.proargnames)
         ORDER BY step.place
     LOOP
         EXECUTE statement;

@@ -165,7 +165,8 @@ func functionsBefore(t *testing.T, schema string) string {
 	t.Helper()
 	const newer = ",\n    key         pg_catalog.text        DEFAULT NULL" +
 		",\n    ensure      boolean                DEFAULT false" +
-		",\n    headers     pg_catalog.jsonb       DEFAULT NULL\n"
+		",\n    headers     pg_catalog.jsonb       DEFAULT NULL" +
+		",\n    cost        bigint                 DEFAULT NULL\n"
 	text := functions(t, schema)
 	if strings.Count(text, newer) != 1 || strings.Count(text, "-- Version 2 ") != 1 {
 		t.Fatal("the function has other parameters than this test thinks")

@@ -108,6 +108,7 @@ GRANT SELECT ON stint.limits, stint.limited_keys, stint.slots TO stint_producer,
 GRANT SELECT, INSERT, UPDATE ON stint.turns, stint.key_rates TO stint_producer, stint_worker;
 GRANT DELETE ON stint.turns, stint.key_rates TO stint_worker;
 GRANT INSERT, UPDATE, DELETE ON stint.slots TO stint_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON stint.spent TO stint_worker;
 GRANT UPDATE (tokens, refilled_at) ON stint.limits TO stint_worker;
 
 -- To set limits and pause. supported keeps releases out that do not know of limits.

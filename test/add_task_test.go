@@ -200,6 +200,7 @@ func TestAddTask_RefusesBadArgumentsAndSaysWhy(t *testing.T) {
 		"'act', key => repeat('x', 256)": {
 			"STI03", "key bytes: 256 exceeds the limit of 255",
 		},
+		"'act', cost => 1000000001":          {"STI02", "cost: must be 0 to 1000000000"},
 		"'act', priority => 32768":           {"STI02", "priority: must be -32768 to 32767"},
 		"'act', priority => -32769":          {"STI02", "priority: must be -32768 to 32767"},
 		"'act', max_tries => -2":             {"STI02", "max_tries: must be -1, for no limit"},

@@ -197,6 +197,15 @@ func limitedStarts() map[string]limitedStart {
 				wantUnknown(t, why, "it waits for the end of a task with its key")
 			},
 		},
+		"a budget": {
+			stint.Limits{Rate: stint.Rate{Tasks: 60, Per: time.Minute, Burst: 60}, ByCost: true},
+			5, 10,
+			func(t *testing.T, why stint.Explanation) {
+				t.Helper()
+				wantUnknown(t, why, "its action has a budget, and nobody knows what those "+
+					"before it will spend")
+			},
+		},
 		"fair shares": {
 			stint.Limits{Fair: true},
 			5, 0,

@@ -205,6 +205,10 @@ func finishedLimited() map[string]finishedCase {
 			given: returnsLimited(limits, stint.Return{Code: stint.StatusPending}),
 		}
 	}
+	spent := completing()
+	spent.Spent = new(7)
+	cases["budget"] = finishedCase{given: returnsLimited(
+		stint.Limits{RatePerKey: anHour, ByCost: true}, spent)}
 	return cases
 }
 
@@ -356,6 +360,7 @@ func TestFinishTask_RefusesWhatMakesNoSense(t *testing.T) {
 		"'a', $1, 'pending', result => 'r'":         {"STI02", "result"},
 		"'a', $1, result => '', result_bytes => ''": {"STI02", "result_bytes"},
 		"'a', $1, retry_after => '1 s'":             {"STI02", "retry_after"},
+		"'a', $1, spent => -1":                      {"STI02", "spent"},
 		"'a', $1, 'pending', NULL, NULL, '-1 s'":    {"STI02", "retry_after"},
 		"'a', $1, 'pending', NULL, NULL, '11 y'":    {"STI03", "ten years"},
 		"repeat('x', 513), $1":                      {"STI03", "512"},
@@ -448,8 +453,8 @@ func finishInTx(ctx context.Context, _ *stint.Store, tx pgx.Tx, r stint.Return) 
 	}
 	_, err := tx.Exec(ctx, "-- name: finish_task\n"+
 		"SELECT stint.finish_task($1, $2::text::uuid, $3, $4, "+
-		"result_bytes => $5, retry_after => $6)",
-		r.ID, r.Token.String(), r.Code, r.Status, r.Result, retryAfter)
+		"result_bytes => $5, retry_after => $6, spent => $7)",
+		r.ID, r.Token.String(), r.Code, r.Status, r.Result, retryAfter, r.Spent)
 	return err
 }
 

@@ -115,7 +115,8 @@ var sample = map[string]struct {
 	}},
 	"note_weights": {"7, 'a', 'b', 'c', 10, 'act', '{k}', '{3}'", []string{"limited_keys_pkey"}},
 	"note_limits": {
-		"7, 'a', 'b', 'c', 'act', 1, 2, 3, '1 s', 4, 5, '1 s', 6, true, false, 'g'", nil,
+		"7, 'a', 'b', 'c', 'act', 1, 2, 3, '1 s', 4, 5, '1 s', 6, true, false, 'g', " +
+			"false", nil,
 	},
 	"drop_tries": {"0, 10, 3, '1 s'", []string{"tries_key", "tasks_pkey"}},
 	"list_tries": {"'a'", []string{"tasks_id_key", "tries_key", "finished_pkey"}},
@@ -199,10 +200,10 @@ var sample = map[string]struct {
 	"take_signals": {"1, 2, '{5}', 0", []string{
 		"tasks_pkey", "edges_run", "finished_pkey", "joined_pkey",
 	}},
-	"insert_task": {"'a', 'act', 'x', 0, 0, NULL, 0, false, 5, 'k', '{}'", nil},
+	"insert_task": {"'a', 'act', 'x', 0, 0, NULL, 0, false, 5, 'k', '{}', 2", nil},
 	"insert_debounced": {
 		"'a', 'act', 'b', 0, 5, now() + '1 h', now() + '2 h', 0, false, 7, false, 'key', " +
-			"now(), 9, '{}'", nil,
+			"now(), 9, '{}', 2", nil,
 	},
 	"first_calls":    {"'{a,b}'", []string{"tasks_id_key"}},
 	"lock_debounced": {"'a'", nil},
@@ -212,11 +213,11 @@ var sample = map[string]struct {
 	"renew_blocked": {"7, now()", []string{"blocked_pkey", "fail_fast_pkey", "tries_key"}},
 	"insert_tasks": {
 		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{NULL}', '{0}', '{f}', '{5}', '{f}', " +
-			"'{k}', '{NULL}'", nil,
+			"'{k}', '{NULL}', '{2}'", nil,
 	},
 	"insert_separately": {
 		"'{a}', '{act}', '{x}', '{0}', '{0}', '{NULL}', '{0}', '{f}', '{5}', '{k}', " +
-			"'{NULL}'", nil,
+			"'{NULL}', '{2}'", nil,
 	},
 	"explain_refusals": {"'{5,70}', '{7,7}', '{a,b}'", []string{
 		"tasks_id_key", "finished_pkey", "ready_pkey", "scheduled_pkey",
@@ -273,7 +274,7 @@ var sample = map[string]struct {
 	"raise_supported":   {"", nil},
 	"resume_actions":    {"'{act,other}'", []string{"limits_pkey"}},
 	"resume_keys":       {"'act', '{a,b}'", []string{"limited_keys_pkey"}},
-	"set_limits":        {"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true, false, 'g'", nil},
+	"set_limits":        {"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true, false, 'g', true", nil},
 	"set_weights":       {"'act', '{a,b}', '{2,3}'", nil},
 
 	"advance_schedule":   {"'s', now(), now(), '{a}', 1, 2", []string{"schedules_pkey"}},
@@ -382,7 +383,18 @@ var sample = map[string]struct {
 		"limited_keys_pkey", "ready_parked", "slots_pkey", "leased_pkey", "key_rates_pkey",
 		"leased_limited",
 	}},
-	"join_group":     {"'act', 'g'", []string{"limits_pkey", "turns_pkey", "turns_order"}},
+	"join_group": {"'act', 'g'", []string{"limits_pkey", "turns_pkey", "turns_order"}},
+	"charge_costs": {"7", []string{
+		"leases_pkey", "tasks_pkey", "limits_pkey", "limits_groups", "limited_keys_pkey",
+		"key_rates_pkey", "turns_pkey",
+	}},
+	"settle_spent": {"'act'", []string{
+		"spent_pkey", "limits_pkey", "limits_groups", "limited_keys_pkey", "turns_pkey",
+	}},
+	"note_spent": {"'{5,70}', '{5,70}', '{7,7}', '{3,NULL}'", []string{
+		"leased_pkey", "tasks_pkey", "limits_pkey",
+	}},
+	"forget_spent":   {"'act'", []string{"spent_pkey", "limits_pkey"}},
 	"forget_turns":   {"'act'", []string{"turns_order", "limits_pkey"}},
 	"fit_key_rates":  {"'act'", []string{"key_rates_pkey", "limits_pkey"}},
 	"drop_key_rates": {"'act', 'k', 10", []string{"key_rates_pkey", "limits_pkey"}},

@@ -36,7 +36,7 @@ func TestHouse_RootIsSmall(t *testing.T) {
 		{"entries in the root", len(entries), 73},
 		{"Go files in the root", files, 40},
 		{"tests in the root, which are examples", tests, 3},
-		{"lines of Go in the root", lines, 14_600},
+		{"lines of Go in the root", lines, 14_700},
 		{"methods of Store", methods, 63},
 	} {
 		if number.is > number.most {

@@ -100,7 +100,7 @@ func agreedFields(k *kind, form url.Values) formFields {
 	switch k.name {
 	case "limit":
 		f.always = append(append(f.always, "seen", "fair-group"), limitNumbers()...)
-		f.perhaps = []string{"fair", "ordered"}
+		f.perhaps = []string{"fair", "ordered", "by-cost"}
 	case "trigger":
 		f.always = append(f.always, "last", "since", "seen")
 	case "resume":
@@ -135,7 +135,7 @@ func (f formFields) check(form url.Values) error {
 	}
 	for name, known := range map[string][]string{
 		"of": {"selected", "all"}, "what": {"action", "key", "schedule"},
-		"fair": {"true"}, "ordered": {"true"}, fieldNoKey: {"true"},
+		"fair": {"true"}, "ordered": {"true"}, "by-cost": {"true"}, fieldNoKey: {"true"},
 		fieldSameBody: {"true"}, fieldExpire: {"true"},
 	} {
 		if form.Has(name) && !slices.Contains(known, form.Get(name)) {

@@ -178,6 +178,7 @@ func (h *Handler) readTask(r *request, source *stint.TaskInfo) (task newTask, pr
 	}
 	if source != nil {
 		task.PostResult, task.OnAbort = source.PostResult, source.OnAbort
+		task.Cost = source.Cost
 	}
 	number := func(text, label string, bits int) (n int) {
 		if text = strings.TrimSpace(text); text != "" && problem == "" {

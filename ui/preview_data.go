@@ -40,6 +40,7 @@ type limitForm struct {
 	Fair       bool
 	FairGroup  string
 	Ordered    bool
+	ByCost     bool
 	Numbers    []numberField
 	Problem    string
 }

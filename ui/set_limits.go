@@ -39,7 +39,8 @@ func (h *Handler) previewLimits(r *request) (previewData, error) {
 		"rate-per": {perOf(l.Rate)}, "rate-key": {numberOf(l.RatePerKey.Tasks)},
 		"burst-key": {numberOf(l.RatePerKey.Burst)}, "rate-key-per": {perOf(l.RatePerKey)},
 		"fair": {strconv.FormatBool(l.Fair)}, "fair-group": {l.FairGroup},
-		"ordered": {strconv.FormatBool(l.Ordered)}, "seen": {limitsText(l)},
+		"ordered": {strconv.FormatBool(l.Ordered)}, "by-cost": {strconv.FormatBool(l.ByCost)},
+		"seen": {limitsText(l)},
 	})
 	page.Details = h.unknownNow(r, t.action, "")
 	return page, nil
@@ -71,6 +72,7 @@ func limitsFormOf(action string, now *stint.ActionLimits, values url.Values) pre
 			Counted:    now.Limits.Concurrency > 0 || now.Limits.ConcurrencyPerKey > 0,
 			Fair:       values.Get("fair") == "true",
 			FairGroup:  values.Get("fair-group"),
+			ByCost:     values.Get("by-cost") == "true",
 			Ordered:    values.Get("ordered") == "true",
 			Numbers: []numberField{
 				number("concurrency", "In progress at once"),
@@ -148,6 +150,7 @@ func readLimits(form url.Values) (l stint.Limits, problem string) {
 		RatePerKey:        rate("rate-key", "burst-key", "The fetches of each key"),
 		Fair:              form.Get("fair") == "true",
 		Ordered:           form.Get("ordered") == "true",
+		ByCost:            form.Get("by-cost") == "true",
 		FairGroup:         form.Get("fair-group"),
 	}
 	if slip := slipIn("group", l.FairGroup); slip != "" {
@@ -155,6 +158,9 @@ func readLimits(form url.Values) (l stint.Limits, problem string) {
 	}
 	if l.FairGroup != "" && !l.Fair {
 		problem = "A group is of actions whose keys take turns: choose that, too, or no group."
+	}
+	if l.ByCost && !l.Fair && l.Rate.Tasks+l.RatePerKey.Tasks == 0 {
+		problem = "What tasks cost counts for a rate, or for turns: choose one of them, too."
 	}
 	return l, problem
 }

@@ -113,13 +113,15 @@ func TestChange_SetsLimits(t *testing.T) {
 		}
 		page = previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "limit"))
 		wantParts(t, agree(t, h, page, "fair", "", "fair-group", "",
-			"ordered", "true"), "Set the limits of")
+			"ordered", "true", "by-cost", "true"), "Set the limits of")
 		want.Fair, want.FairGroup, want.Ordered, want.ConcurrencyPerKey = false, "", true, 1
+		want.ByCost = true
 		if got := limitsOf(t, store, "mail").Limits; got != want {
 			t.Errorf("the limits are %+v, want %+v", got, want)
 		}
 		wantParts(t, text(t, h, "/action?name=mail"), "tasks of a key one at a time")
-		wantParts(t, text(t, h, "/limits"), "ordered")
+		wantParts(t, text(t, h, "/action?name=mail"), "count what tasks cost")
+		wantParts(t, text(t, h, "/limits"), "ordered", "by cost")
 	}
 }
 

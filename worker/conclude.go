@@ -81,6 +81,7 @@ const loggedBytesMax = 2 << 10
 func (t *Task) failure(end *ending, retry Retry) (stint.Return, Outcome) {
 	ret := stint.Return{
 		ID: t.ID, Token: t.Token, Code: stint.StatusPending, Status: end.text, Log: t.log.text(),
+		Spent: t.spent.Load(),
 	}
 	if end.cause != nil && !end.ofCause {
 		ret.Status = fmt.Sprintf("%v: %s", end.cause, end.text)

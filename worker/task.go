@@ -27,6 +27,7 @@ type Task struct {
 	returned atomic.Bool
 	steps    taskSteps
 	log      taskLog
+	spent    atomic.Pointer[int]
 	// inBatch is the task as one of a batch, if it is.
 	inBatch atomic.Pointer[BatchTask]
 	// callBegins begins the time-out where the call begins later than the performance.
@@ -66,6 +67,10 @@ func (t *Task) Fence(ctx context.Context) (int64, error) {
 	return t.queue.Fence(ctx, t.OwnedTask)
 }
 
+// SetSpent says what the try has really cost, in the place of what it said before:
+// [stint.Return.Spent]. It counts however the try ends, but for a task that is lost.
+func (t *Task) SetSpent(cost int) { t.spent.Store(&cost) }
+
 // ReturnIn completes the task in a transaction of the handler. The handler's other changes in tx
 // are committed if and only if this performance completes the task. The package stintsql makes a
 // pgx.Tx from a database/sql transaction.
@@ -104,7 +109,7 @@ func (t *Task) ReturnIn(ctx context.Context, tx pgx.Tx, result Result) error {
 func (t *Task) completion(result Result) stint.Return {
 	return stint.Return{
 		ID: t.ID, Token: t.Token, Code: stint.StatusCompleted,
-		Status: result.Status, Result: result.Bytes, Log: t.log.text(),
+		Status: result.Status, Result: result.Bytes, Log: t.log.text(), Spent: t.spent.Load(),
 	}
 }
 

@@ -39,7 +39,11 @@ type Limits struct {
 	FairGroup string `protobuf:"bytes,6,opt,name=fair_group,json=fairGroup,proto3" json:"fair_group,omitempty"`
 	// Tasks of each key are performed one at a time, in order: a task that was fetched holds its
 	// key until it has finished. concurrency_per_key is 1 then. Not together with fair.
-	Ordered       bool `protobuf:"varint,7,opt,name=ordered,proto3" json:"ordered,omitempty"`
+	Ordered bool `protobuf:"varint,7,opt,name=ordered,proto3" json:"ordered,omitempty"`
+	// Rates and fair shares count what tasks cost rather than tasks: a budget. A task starts as long
+	// as there is one token, so at most what one task costs is owed, which is paid first. It needs a
+	// rate, or fair. A fetch gets one task of the action then.
+	ByCost        bool `protobuf:"varint,8,opt,name=by_cost,json=byCost,proto3" json:"by_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -119,6 +123,13 @@ func (x *Limits) GetFairGroup() string {
 func (x *Limits) GetOrdered() bool {
 	if x != nil {
 		return x.Ordered
+	}
+	return false
+}
+
+func (x *Limits) GetByCost() bool {
+	if x != nil {
+		return x.ByCost
 	}
 	return false
 }
@@ -1044,7 +1055,7 @@ var File_stint_v1_limits_proto protoreflect.FileDescriptor
 
 const file_stint_v1_limits_proto_rawDesc = "" +
 	"\n" +
-	"\x15stint/v1/limits.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfd\x01\n" +
+	"\x15stint/v1/limits.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x96\x02\n" +
 	"\x06Limits\x12 \n" +
 	"\vconcurrency\x18\x01 \x01(\x05R\vconcurrency\x12.\n" +
 	"\x13concurrency_per_key\x18\x02 \x01(\x05R\x11concurrencyPerKey\x12\"\n" +
@@ -1054,7 +1065,8 @@ const file_stint_v1_limits_proto_rawDesc = "" +
 	"\x04fair\x18\x05 \x01(\bR\x04fair\x12\x1d\n" +
 	"\n" +
 	"fair_group\x18\x06 \x01(\tR\tfairGroup\x12\x18\n" +
-	"\aordered\x18\a \x01(\bR\aordered\"_\n" +
+	"\aordered\x18\a \x01(\bR\aordered\x12\x17\n" +
+	"\aby_cost\x18\b \x01(\bR\x06byCost\"_\n" +
 	"\x04Rate\x12\x14\n" +
 	"\x05tasks\x18\x01 \x01(\x05R\x05tasks\x12+\n" +
 	"\x03per\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03per\x12\x14\n" +

@@ -73,7 +73,10 @@ type Task struct {
 	When []*Condition `protobuf:"bytes,17,rep,name=when,proto3" json:"when,omitempty"`
 	// Tasks of which the first that ends as its condition says starts this one. Excludes after and
 	// when.
-	WhenAny       []*Condition `protobuf:"bytes,18,rep,name=when_any,json=whenAny,proto3" json:"when_any,omitempty"`
+	WhenAny []*Condition `protobuf:"bytes,18,rep,name=when_any,json=whenAny,proto3" json:"when_any,omitempty"`
+	// What each try takes from the rates of the action and its key, and counts towards the fair share
+	// of the key, if the limits are by_cost: up to 10⁹. Default: 1.
+	Cost          int32 `protobuf:"varint,19,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -243,6 +246,13 @@ func (x *Task) GetWhenAny() []*Condition {
 		return x.WhenAny
 	}
 	return nil
+}
+
+func (x *Task) GetCost() int32 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
 }
 
 type isTask_Content interface {
@@ -461,7 +471,9 @@ type TaskInfo struct {
 	// store after this one had ended. Only GetTasks and ExplainTask tell this and the next.
 	TotalDependencies int32 `protobuf:"varint,27,opt,name=total_dependencies,json=totalDependencies,proto3" json:"total_dependencies,omitempty"`
 	// How many of them it waits for no longer: all, unless it is blocked.
-	Signals       int32 `protobuf:"varint,28,opt,name=signals,proto3" json:"signals,omitempty"`
+	Signals int32 `protobuf:"varint,28,opt,name=signals,proto3" json:"signals,omitempty"`
+	// Missing for the default, which is 1.
+	Cost          int32 `protobuf:"varint,29,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -710,6 +722,13 @@ func (x *TaskInfo) GetTotalDependencies() int32 {
 func (x *TaskInfo) GetSignals() int32 {
 	if x != nil {
 		return x.Signals
+	}
+	return 0
+}
+
+func (x *TaskInfo) GetCost() int32 {
+	if x != nil {
+		return x.Cost
 	}
 	return 0
 }
@@ -1052,7 +1071,10 @@ type Return struct {
 	// Refunds the try of a task that is returned as pending.
 	Release bool `protobuf:"varint,8,opt,name=release,proto3" json:"release,omitempty"`
 	// The last lines that were logged of the performance, for its history; cut to the last 16 KiB.
-	Log           string `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`
+	Log string `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`
+	// What the try has really cost, up to 10⁹, also if it failed: where the limits of the action are
+	// by_cost, the next fetch settles it. Default: the cost of the task.
+	Spent         *int32 `protobuf:"varint,10,opt,name=spent,proto3,oneof" json:"spent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1159,6 +1181,13 @@ func (x *Return) GetLog() string {
 		return x.Log
 	}
 	return ""
+}
+
+func (x *Return) GetSpent() int32 {
+	if x != nil && x.Spent != nil {
+		return *x.Spent
+	}
+	return 0
 }
 
 type isReturn_Outcome interface {
@@ -1787,7 +1816,7 @@ var File_stint_v1_task_proto protoreflect.FileDescriptor
 
 const file_stint_v1_task_proto_rawDesc = "" +
 	"\n" +
-	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x05\n" +
+	"\x13stint/v1/task.proto\x12\bstint.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb9\x05\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1810,7 +1839,8 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\tfail_fast\x18\x0f \x01(\bR\bfailFast\x125\n" +
 	"\aheaders\x18\x10 \x03(\v2\x1b.stint.v1.Task.HeadersEntryR\aheaders\x12'\n" +
 	"\x04when\x18\x11 \x03(\v2\x13.stint.v1.ConditionR\x04when\x12.\n" +
-	"\bwhen_any\x18\x12 \x03(\v2\x13.stint.v1.ConditionR\awhenAny\x1a:\n" +
+	"\bwhen_any\x18\x12 \x03(\v2\x13.stint.v1.ConditionR\awhenAny\x12\x12\n" +
+	"\x04cost\x18\x13 \x01(\x05R\x04cost\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
@@ -1824,7 +1854,7 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\tdependent\x18\x01 \x01(\tR\tdependent\x121\n" +
 	"\tcondition\x18\x02 \x01(\v2\x13.stint.v1.ConditionR\tcondition\x12\x10\n" +
 	"\x03any\x18\x03 \x01(\bR\x03any\x12\x16\n" +
-	"\x06hidden\x18\x04 \x01(\bR\x06hidden\"\xa9\b\n" +
+	"\x06hidden\x18\x04 \x01(\bR\x06hidden\"\xbd\b\n" +
 	"\bTaskInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
@@ -1862,7 +1892,8 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\aheaders\x18\x19 \x03(\v2\x1f.stint.v1.TaskInfo.HeadersEntryR\aheaders\x12\x16\n" +
 	"\x06hidden\x18\x1a \x01(\bR\x06hidden\x12-\n" +
 	"\x12total_dependencies\x18\x1b \x01(\x05R\x11totalDependencies\x12\x18\n" +
-	"\asignals\x18\x1c \x01(\x05R\asignals\x1a:\n" +
+	"\asignals\x18\x1c \x01(\x05R\asignals\x12\x12\n" +
+	"\x04cost\x18\x1d \x01(\x05R\x04cost\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
@@ -1895,7 +1926,7 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\acontent\"3\n" +
 	"\vPerformance\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\tR\x05token\"\x8a\x02\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\"\xaf\x02\n" +
 	"\x06Return\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
@@ -1907,8 +1938,11 @@ const file_stint_v1_task_proto_rawDesc = "" +
 	"\vretry_after\x18\a \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12\x18\n" +
 	"\arelease\x18\b \x01(\bR\arelease\x12\x10\n" +
-	"\x03log\x18\t \x01(\tR\x03logB\t\n" +
-	"\aoutcome\"\x9e\x01\n" +
+	"\x03log\x18\t \x01(\tR\x03log\x12\x19\n" +
+	"\x05spent\x18\n" +
+	" \x01(\x05H\x01R\x05spent\x88\x01\x01B\t\n" +
+	"\aoutcomeB\b\n" +
+	"\x06_spent\"\x9e\x01\n" +
 	"\x06Answer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\tR\x04code\x12\x16\n" +

@@ -17,7 +17,8 @@ const (
 	orderedAction = "ordered" // each key in its order
 	fairAction    = "fair"    // keys take turns, together with those of the next one
 	fairerAction  = "fairer"
-	ratedAction   = "rated" // so many in a time
+	ratedAction   = "rated"  // so many in a time
+	budgetAction  = "budget" // so much in a time, of all and of each key
 )
 
 // free are the actions that have no limits.
@@ -26,7 +27,7 @@ func free() []string { return []string{plainAction, otherAction, slowAction} }
 // actions are all. Whoever asks for those with limits waits for others that do: some do not.
 func actions() []string {
 	return append(free(), limitedAction, keyedAction, orderedAction, fairAction, fairerAction,
-		ratedAction)
+		ratedAction, budgetAction)
 }
 
 // A fate is what becomes of a try of a task.

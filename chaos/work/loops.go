@@ -140,7 +140,9 @@ func (l *loop) perform(ctx context.Context, owned []stint.OwnedTask, lease time.
 func (l *loop) end(ctx context.Context, tasks []stint.OwnedTask, code stint.StatusCode) {
 	var returns []stint.Return
 	for _, task := range tasks {
-		returns = append(returns, stint.Return{ID: task.ID, Token: task.Token, Code: code})
+		returns = append(returns, stint.Return{
+			ID: task.ID, Token: task.Token, Code: code, Spent: spentOn(&task),
+		})
 	}
 	l.give(ctx, returns...)
 }

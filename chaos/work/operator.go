@@ -300,6 +300,10 @@ func (o *operator) limit(ctx context.Context, r *rand.Rand) {
 	set(fairAction, stint.Limits{Fair: true, FairGroup: "fair"})
 	set(fairerAction, stint.Limits{Fair: true, FairGroup: "fair"})
 	set(ratedAction, stint.Limits{Rate: stint.Rate{Tasks: 200, Per: time.Second}})
+	set(budgetAction, stint.Limits{
+		Rate:       stint.Rate{Tasks: 2000, Per: time.Second},
+		RatePerKey: stint.Rate{Tasks: 400, Per: time.Second}, ByCost: true,
+	})
 	for Pause(ctx, time.Duration(500+r.IntN(1500))*time.Millisecond) {
 		switch r.IntN(3) {
 		case 0:

@@ -2,6 +2,7 @@ package work
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -31,6 +32,7 @@ func shapes() []shape {
 		{"fairer", 4, keysOf(fairerAction)},
 		{"limited", 6, many(limitedAction)},
 		{"rated", 2, many(ratedAction)},
+		{"budget", 3, costing(keysOf(budgetAction))},
 		{"later", 5, later},
 		{"fail fast", 4, failFast},
 		{"external", 4, external},
@@ -96,6 +98,32 @@ func many(action string) func(*rand.Rand, string) []stint.Task {
 		}
 		return tasks
 	}
+}
+
+// costing gives tasks costs.
+func costing(
+	tasks func(*rand.Rand, string) []stint.Task,
+) func(*rand.Rand, string) []stint.Task {
+	return func(r *rand.Rand, prefix string) []stint.Task {
+		const most = 40
+		made := tasks(r, prefix)
+		for i := range made {
+			made[i].Cost = r.IntN(most)
+		}
+		return made
+	}
+}
+
+// spentOn is what a try has cost; nil: it does not say.
+func spentOn(task *stint.OwnedTask) *int {
+	if task.Action != budgetAction || task.Try%3 == 0 {
+		return nil
+	}
+	const most = 60
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(task.ID))
+	spent := int(hash.Sum32() % most)
+	return &spent
 }
 
 // keysOf makes tasks with keys, of which there are few.

@@ -87,6 +87,9 @@ func (h *handler) perform(ctx context.Context, task *worker.Task) (worker.Result
 	if !Pause(ctx, takes(task.ID, task.Action)) {
 		return worker.Result{}, context.Cause(ctx)
 	}
+	if spent := spentOn(&task.OwnedTask); spent != nil {
+		task.SetSpent(*spent)
+	}
 	switch f := fateOf(h.Seed, task.ID, task.Try); f {
 	case inTx:
 		if h.pool != nil {

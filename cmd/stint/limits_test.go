@@ -77,6 +77,40 @@ func TestLimit_ChangesTheLimitsWhoseFlagsAreGiven(t *testing.T) {
 		wantOutput(t, `{"action":"mail","limits":{"per_key":1,"fair":false,"ordered":true}}`)
 }
 
+// A budget is set, filled and explained by the command.
+// Proves G342.
+func TestLimit_SetsABudget(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	prints := func(command string, parts ...string) {
+		t.Helper()
+		r := db.run(t, "", strings.Fields(command)...).wantExit(t, 0)
+		for _, part := range parts {
+			if !strings.Contains(r.stdout, part) {
+				t.Errorf("stint %s lacks %q:\n%s", command, part, r.stdout)
+			}
+		}
+	}
+	db.run(t, "", "limit", "mail", "--by-cost").
+		wantExit(t, 2, "--by-cost needs a rate, or --fair")
+	prints("limit mail --rate 60/h --burst 90 --by-cost")
+	prints("limits", "60/h, burst 90, by cost")
+	prints("limits --json", `"by_cost":true`)
+	db.run(t, "", "insert", "--action", "mail", "--cost", "-1").wantExit(t, 2, "Task.Cost", "must be 0")
+	for i, cost := range []string{"150", "30"} {
+		prints(fmt.Sprintf("insert --action mail --id m%d --cost %s", i, cost))
+	}
+	prints("show m0", "cost", "150")
+	prints("show m0 --json", `"cost":150`)
+	owned, err := db.store.OwnTasks(t.Context(), "w", 9, []string{"mail"}, time.Hour)
+	if err != nil || len(owned) != 1 {
+		t.Fatalf("OwnTasks = %v, %v", owned, err)
+	}
+	prints("explain m1", `the budget of "mail" is spent until`)
+	prints("limits", "next in 1h0")
+}
+
 func TestLimit_RefusesBadInput(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

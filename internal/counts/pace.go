@@ -66,6 +66,7 @@ type Start struct {
 	Parked          bool
 	Paused          *bool // of the action, nil: no limits
 	KeyPaused       *bool
+	ByCost          *bool
 	Fair, Ordered   *bool
 	PerKey          *bool    // tasks of a key are limited
 	Rate, KeyRate   *float64 // tasks a second that the limits let start
@@ -84,6 +85,9 @@ func (s *Start) IsFirst() bool { return s.Parked && !is(s.Ordered) }
 
 // IsFair reports whether the keys of the task's action take turns.
 func (s *Start) IsFair() bool { return is(s.Fair) }
+
+// CountsCosts reports whether rates and turns of the action count what tasks cost.
+func (s *Start) CountsCosts() bool { return is(s.ByCost) }
 
 // IsPaused reports whether the task's action, or its key, is paused.
 func (s *Start) IsPaused() (action, key bool) { return is(s.Paused), is(s.KeyPaused) }

@@ -108,6 +108,9 @@ func Task(task *stint.TaskInfo, now time.Time, paint Painter) []Line {
 	if task.Priority != 0 {
 		add("priority", strconv.Itoa(int(task.Priority)))
 	}
+	if task.Cost != 0 {
+		add("cost", Number(int64(task.Cost)))
+	}
 	if task.OnAbort == stint.RunAnyway {
 		add("on abort", RunAnyway)
 	}

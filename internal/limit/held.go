@@ -12,6 +12,7 @@ type Held struct {
 	// next tokens come, are zero if there are some.
 	PausedSince, KeyPausedSince time.Time
 	NextAt, KeyNextAt           time.Time
+	ByCost                      bool // they count costs
 	// Of so many tasks at most these are in progress, with a text about their owners. 0: no limit.
 	InProgress, Most       int
 	Owners                 string
@@ -42,7 +43,7 @@ func (h Held) Reasons() []string {
 		say("%d of %d %q tasks are in progress%s", h.InProgress, h.Most, h.Action, h.Owners)
 	}
 	if !h.NextAt.IsZero() {
-		say("the next token of %q comes at %s", h.Action, stamp(h.NextAt))
+		say("%s", h.noTokens(fmt.Sprintf("%q", h.Action), h.NextAt))
 	}
 	if !h.KeyPausedSince.IsZero() {
 		say("key %q has been paused since %s", h.Key, stamp(h.KeyPausedSince))
@@ -56,7 +57,7 @@ func (h Held) Reasons() []string {
 			h.KeyOwners)
 	}
 	if !h.KeyNextAt.IsZero() {
-		say("the next token of key %q comes at %s", h.Key, stamp(h.KeyNextAt))
+		say("%s", h.noTokens(fmt.Sprintf("key %q", h.Key), h.KeyNextAt))
 	}
 	switch {
 	case !h.WaitsForTurn, !h.PausedSince.IsZero(), !h.KeyPausedSince.IsZero():
@@ -73,6 +74,14 @@ func (h Held) Reasons() []string {
 		say("tasks with key %q that wait: %d%s", h.Key, h.KeyWaiting, more)
 	}
 	return reasons
+}
+
+// noTokens says that a bucket is empty.
+func (h Held) noTokens(of string, next time.Time) string {
+	if h.ByCost {
+		return fmt.Sprintf("the budget of %s is spent until %s", of, stamp(next))
+	}
+	return fmt.Sprintf("the next token of %s comes at %s", of, stamp(next))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -76,6 +76,7 @@ type Columns struct {
 	concurrency, perKey *int
 	rate, key           nullRate
 	fair, ordered       bool
+	byCost              bool
 	fairGroup           string
 }
 
@@ -89,6 +90,7 @@ func (c *Columns) All() []any {
 	return []any{
 		&c.concurrency, &c.perKey, &c.rate.tasks, &c.rate.per, &c.rate.burst, &c.key.tasks,
 		&c.key.per, &c.key.burst, &c.fair, &c.ordered, &c.fairGroup,
+		&c.byCost,
 	}
 }
 
@@ -97,7 +99,7 @@ func (c *Columns) Limits() Limits {
 	return Limits{
 		Concurrency: pg.OrZero(c.concurrency), ConcurrencyPerKey: pg.OrZero(c.perKey),
 		Rate: c.rate.orZero(), RatePerKey: c.key.orZero(), Fair: c.fair, Ordered: c.ordered,
-		FairGroup: c.fairGroup,
+		FairGroup: c.fairGroup, ByCost: c.byCost,
 	}
 }
 

@@ -32,6 +32,8 @@ type Limits struct {
 	Fair, Ordered bool
 	// FairGroup is the group in which keys have one turn in all actions, or empty.
 	FairGroup string
+	// ByCost says that rates and turns count costs of tasks.
+	ByCost bool
 }
 
 // A Rate is so many tasks in a time. The zero Rate is no limit.
@@ -102,7 +104,7 @@ func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied
 	args := []any{
 		action, pg.NonZero(limits.Concurrency), pg.NonZero(limits.ConcurrencyPerKey),
 		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair, limits.Ordered,
-		limits.FairGroup,
+		limits.FairGroup, limits.ByCost,
 	}
 	var same bool
 	set := append(changes.Note(ctx, "note_limits", "SetLimits", args...),
@@ -168,7 +170,8 @@ func (e *Engine) apply(ctx context.Context, action string, limits Limits, same b
 	if err := e.UnparkAll(ctx, e.DB, action, nil); err != nil {
 		return err
 	}
-	return e.DB.Run(ctx, pg.Step{Name: "forget_turns", Args: []any{action}})
+	return e.DB.Run(ctx, pg.Step{Name: "forget_turns", Args: []any{action}},
+		pg.Step{Name: "forget_spent", Args: []any{action}})
 }
 
 // tighten changes limits or pauses, and makes sure that no release works that does not know of

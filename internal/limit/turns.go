@@ -6,8 +6,8 @@ import (
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
-// Turns are in which ways keys take turns: a set of Own and Shared, whose numbers the statements
-// know.
+// Turns are in which ways keys take turns, and whether tasks are fetched one at a time, since costs
+// count: a set of the following, whose numbers the statements know.
 type Turns int
 
 const (
@@ -15,6 +15,11 @@ const (
 	Own Turns = 1 << iota
 	// Shared are turns of keys in a group of actions together.
 	Shared
+	// Costs says that rates and turns count what tasks cost.
+	Costs
+
+	// Fair are all turns of keys.
+	Fair = Own | Shared
 )
 
 // Lock returns the step that locks actions with limits: one fetch at a time.
@@ -36,7 +41,10 @@ func (t Turns) Deal(
 	if t&Shared != 0 {
 		queue = "queue_shared"
 	}
-	if t != 0 {
+	if t&Costs != 0 {
+		maxTasks = 1
+	}
+	if t&Fair != 0 {
 		steps = append(steps, pg.Step{
 			Name: queue, Args: []any{actions}, Count: func(n int64) { *queued = n > 0 },
 		})

@@ -24,6 +24,7 @@ type change struct {
 var followed = map[string]bool{
 	"tasks": true, "blocked": true, "scheduled": true, "ready": true, "leased": true,
 	"finished": true, "leases": true, "edges": true, "limits": true,
+	"spent": true,
 }
 
 // unknown is the value of a large column that an UPDATE has not changed.

@@ -11,7 +11,7 @@ import (
 // limits are those of an action, with what they let pass so far.
 type limits struct {
 	concurrency, perKey int // 0: none
-	ordered             bool
+	ordered, byCost     bool
 	rate, keyRate       rate
 	keysSince           uint64 // the transaction as of which slots count the tasks of keys
 
@@ -61,10 +61,10 @@ func (s *state) applyLimits(t *txn, c change, old values) error {
 		if was.perKey != now.perKey || was.ordered != now.ordered {
 			now.keysSince, now.holders = t.number, map[string]int64{}
 		}
-		if was.rate != now.rate {
+		if was.rate != now.rate || was.byCost != now.byCost {
 			now.bucket = bucket{}
 		}
-		if was.keyRate != now.keyRate {
+		if was.keyRate != now.keyRate || was.byCost != now.byCost {
 			now.buckets = map[string]*bucket{}
 		}
 	}
@@ -98,7 +98,7 @@ func (v values) limits() (*limits, error) {
 	}
 	l := &limits{
 		concurrency: number("concurrency"), perKey: number("per_key"),
-		ordered: v["ordered"] == "t" || v["ordered"] == "true",
+		ordered: v.is("ordered"), byCost: v.is("by_cost"),
 		rate:    of("rate_tasks", "rate_per", "rate_burst"),
 		keyRate: of("key_tasks", "key_per", "key_burst"),
 	}
@@ -106,6 +106,40 @@ func (v values) limits() (*limits, error) {
 		return nil, fmt.Errorf("a row of limits: %w", err)
 	}
 	return l, nil
+}
+
+// is reports whether a column is true.
+func (v values) is(column string) bool { return v[column] == "t" || v[column] == "true" }
+
+// A spending is what a performance has spent more than its task costs.
+type spending struct {
+	action, limitKey string
+	more             float64
+}
+
+// applySpent keeps what was spent, and takes it from the buckets when the row goes: what has come
+// in until then is not forgotten, so a bucket has as many tokens as that of the store at least.
+func (s *state) applySpent(c change, old values) error {
+	name := func(v values) string { return v["action"] + "\x00" + v["key"] + "\x00" + v["claim"] }
+	if c.kind == "INSERT" {
+		more, err := strconv.ParseFloat(c.new["more"], 64)
+		if err != nil {
+			return fmt.Errorf("a row of spent: %w", err)
+		}
+		s.spent[name(c.new)] = spending{c.new["action"], c.new["limit_key"], more}
+		return nil
+	}
+	of := s.spent[name(old)]
+	delete(s.spent, name(old))
+	l := s.limits[of.action]
+	if c.kind != "DELETE" || l == nil || !l.byCost {
+		return nil
+	}
+	l.bucket.tokens -= of.more
+	if b := l.buckets[of.limitKey]; b != nil {
+		b.tokens -= of.more
+	}
+	return nil
 }
 
 // count keeps the tasks in progress that count towards limits.
@@ -189,7 +223,11 @@ func (h *History) checkRates(t *txn, f fetch, of *task, l *limits) {
 	if !found || h.options.ClockJumps {
 		return
 	}
-	if !l.bucket.take(l.rate, lease.owned) {
+	cost := 1.0
+	if l.byCost {
+		cost = of.cost
+	}
+	if !l.bucket.take(l.rate, lease.owned, cost) {
 		h.violate(t, f.key, "was fetched faster than the rate of the action %q", of.action)
 	}
 	if l.keyRate.every == 0 || of.limitKey == "" {
@@ -200,13 +238,13 @@ func (h *History) checkRates(t *txn, f fetch, of *task, l *limits) {
 		b = &bucket{}
 		l.buckets[of.limitKey] = b
 	}
-	if !b.take(l.keyRate, lease.owned) {
+	if !b.take(l.keyRate, lease.owned, cost) {
 		h.violate(t, f.key, "was fetched faster than the rate of the key %q", of.limitKey)
 	}
 }
 
-// take takes a token, and reports whether there was one. A bucket begins full.
-func (b *bucket) take(r rate, at time.Time) bool {
+// take takes what a task costs, and reports whether there was a token. A bucket begins full.
+func (b *bucket) take(r rate, at time.Time, cost float64) bool {
 	if r.every == 0 {
 		return true
 	}
@@ -220,6 +258,6 @@ func (b *bucket) take(r rate, at time.Time) bool {
 	if b.tokens < 1-rounding {
 		return false
 	}
-	b.tokens--
+	b.tokens -= cost
 	return true
 }

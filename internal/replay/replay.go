@@ -176,6 +176,7 @@ func (h *History) snapshot(ctx context.Context, conn *pgx.Conn) (*state, error) 
 	t := newTxn(0, "")
 	for _, table := range []string{
 		"tasks", "blocked", "scheduled", "ready", "leased", "finished", "leases", "edges", "limits",
+		"spent",
 	} {
 		rows, err := conn.Query(ctx, h.statement("snapshot_"+table))
 		if err != nil {

@@ -140,7 +140,7 @@ type play struct {
 	ids   []stint.TaskID
 }
 
-var actions = []string{"plain", "limited", "keys", "ordered", "fair", "rate"}
+var actions = []string{"plain", "limited", "keys", "ordered", "fair", "rate", "cost", "key cost"}
 
 func (p *play) prepare(t *testing.T) {
 	t.Helper()
@@ -152,6 +152,12 @@ func (p *play) prepare(t *testing.T) {
 		"rate": {
 			Rate:       stint.Rate{Tasks: 100, Per: time.Second, Burst: 10},
 			RatePerKey: stint.Rate{Tasks: 20, Per: time.Second, Burst: 3},
+		},
+		"cost": {
+			Rate: stint.Rate{Tasks: 1000, Per: time.Second, Burst: 100}, ByCost: true,
+		},
+		"key cost": {
+			RatePerKey: stint.Rate{Tasks: 300, Per: time.Second, Burst: 30}, ByCost: true,
 		},
 	} {
 		if err := p.store.SetLimits(t.Context(), action, limits); err != nil {
@@ -214,6 +220,9 @@ func (p *play) perform(
 	case 7:
 		back.Result = []byte("some")
 	}
+	if spent := r.IntN(60); spent > 20 {
+		back.Spent = &spent
+	}
 	_, _ = p.store.ReturnTasks(ctx, []stint.Return{back})
 	if r.IntN(8) == 0 {
 		_, _ = p.store.ReturnTasks(ctx, []stint.Return{back})
@@ -271,7 +280,7 @@ func (p *play) network(r *rand.Rand) []stint.Task {
 	for range 1 + r.IntN(25) {
 		task := stint.Task{
 			ID: stint.TaskID(fmt.Sprintf("t%d", len(p.ids))), Action: actions[r.IntN(len(actions))],
-			MaxTries: 1 + r.IntN(4), Priority: int16(r.IntN(3)),
+			MaxTries: 1 + r.IntN(4), Priority: int16(r.IntN(3)), Cost: r.IntN(40),
 		}
 		if r.IntN(4) != 0 {
 			task.Key = fmt.Sprintf("key-%d", r.IntN(4))

@@ -11,6 +11,7 @@ import (
 // A task is what the history needs of a definition.
 type task struct {
 	id, action, limitKey string
+	cost                 float64
 	maxTries             int
 	runsAnyway           bool
 	deadline             time.Time
@@ -37,12 +38,14 @@ type state struct {
 	edges  map[int64]map[int64]edge // of a dependent, by its predecessors
 	leases map[string]lease         // by claim and part
 	limits map[string]*limits       // by action
+	spent  map[string]spending      // by action, key and claim
 }
 
 func newState() *state {
 	s := &state{
 		tasks: map[int64]*task{}, edges: map[int64]map[int64]edge{},
 		leases: map[string]lease{}, limits: map[string]*limits{},
+		spent: map[string]spending{},
 	}
 	for table := range s.rows {
 		s.rows[table] = spans{}
@@ -93,6 +96,8 @@ func (s *state) apply(t *txn, c change) error {
 		return s.applyLease(t, c, old)
 	case "limits":
 		return s.applyLimits(t, c, old)
+	case "spent":
+		return s.applySpent(c, old)
 	}
 	return nil
 }
@@ -179,8 +184,13 @@ func (v values) task() (int64, *task, error) {
 	}
 	now := &task{ // a column is a part of a line that has the body, too
 		id: strings.Clone(v["id"]), action: shared(v["action"]), limitKey: shared(v["limit_key"]),
-		maxTries:   tries,
+		maxTries:   tries, cost: 1,
 		runsAnyway: v["on_abort"] == "1", deadline: moment(v["deadline"]),
+	}
+	if text, found := v["cost"]; found {
+		if now.cost, err = strconv.ParseFloat(text, 64); err != nil {
+			return 0, nil, fmt.Errorf("a row of tasks: %w", err)
+		}
 	}
 	return key, now, nil
 }

@@ -164,6 +164,10 @@ func tamperedLimits() []tampering {
 			"faster than the rate", "rate", fetchPast("rate-ready", 's'),
 			"faster than the rate of the action",
 		},
+		{
+			"faster than the budget", "cost", fetchPast("cost-ready", 'o'),
+			"faster than the rate of the action",
+		},
 	}
 }
 
@@ -192,11 +196,12 @@ func stage(t *testing.T, store *stint.Store, action string) {
 	}
 	id := func(of string) stint.TaskID { return stint.TaskID(action + "-" + of) }
 	task := func(of string) stint.Task {
-		return stint.Task{ID: id(of), Action: action, Key: "one", MaxTries: 3}
+		return stint.Task{ID: id(of), Action: action, Key: "one", MaxTries: 3, Cost: 5}
 	}
 	limits, limited := map[string]stint.Limits{
 		"limited": {Concurrency: 1}, "keys": {ConcurrencyPerKey: 1}, "ordered": {Ordered: true},
 		"rate": {Rate: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 1}},
+		"cost": {Rate: stint.Rate{Tasks: 5, Per: time.Hour, Burst: 5}, ByCost: true},
 	}[action]
 	if limited {
 		ok(store.SetLimits(ctx, action, limits))

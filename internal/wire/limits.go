@@ -16,7 +16,7 @@ func FromLimits(l stint.Limits) *stintv1.Limits {
 	return &stintv1.Limits{
 		Concurrency: Int32(l.Concurrency), ConcurrencyPerKey: Int32(l.ConcurrencyPerKey),
 		Rate: fromRate(l.Rate), RatePerKey: fromRate(l.RatePerKey), Fair: l.Fair,
-		FairGroup: l.FairGroup, Ordered: l.Ordered,
+		FairGroup: l.FairGroup, Ordered: l.Ordered, ByCost: l.ByCost,
 	}
 }
 
@@ -27,6 +27,7 @@ func ToLimits(l *stintv1.Limits) stint.Limits {
 		ConcurrencyPerKey: int(l.GetConcurrencyPerKey()),
 		Rate:              toRate(l.GetRate()), RatePerKey: toRate(l.GetRatePerKey()),
 		Fair: l.GetFair(), FairGroup: l.GetFairGroup(), Ordered: l.GetOrdered(),
+		ByCost: l.GetByCost(),
 	}
 }
 

@@ -116,6 +116,9 @@ func FromReturns(returns []stint.Return) []*stintv1.Return {
 		if r.RetryAfter != 0 {
 			m.RetryAfter = FromDuration(r.RetryAfter)
 		}
+		if r.Spent != nil {
+			m.Spent = new(Int32(*r.Spent))
+		}
 		if r.Result != nil {
 			messages[i].Outcome = &stintv1.Return_Result{Result: r.Result}
 		}
@@ -135,6 +138,9 @@ func ToReturns(messages []*stintv1.Return) ([]stint.Return, error) {
 			ID: owned.ID, Token: owned.Token, Code: stint.StatusCode(m.GetCode()),
 			Status: m.GetStatus(), RetryAfter: m.GetRetryAfter().AsDuration(),
 			Release: m.GetRelease(), Log: m.GetLog(),
+		}
+		if m.Spent != nil {
+			returns[i].Spent = new(int(m.GetSpent()))
 		}
 		switch outcome := m.GetOutcome().(type) {
 		case *stintv1.Return_Result:

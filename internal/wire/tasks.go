@@ -29,6 +29,7 @@ func FromTask(t *stint.Task) *stintv1.Task {
 		After: FromIDs(t.After), ToSignalAfter: FromIDs(t.ToSignalAfter),
 		When: FromConditions(t.When), WhenAny: FromConditions(t.WhenAny),
 		AnswerKey: string(t.AnswerKey), FailFast: t.FailFast, Headers: t.Headers,
+		Cost: Int32(t.Cost),
 	}
 	if t.Body != nil {
 		message.Content = &stintv1.Task_Body{Body: t.Body}
@@ -48,7 +49,7 @@ func ToTask(m *stintv1.Task) (stint.Task, error) {
 		After:      ToIDs(m.GetAfter()), ToSignalAfter: ToIDs(m.GetToSignalAfter()),
 		When: ToConditions(m.GetWhen()), WhenAny: ToConditions(m.GetWhenAny()),
 		AnswerKey: stint.AnswerKey(m.GetAnswerKey()), FailFast: m.GetFailFast(),
-		Headers: m.GetHeaders(),
+		Headers: m.GetHeaders(), Cost: int(m.GetCost()),
 	}
 	switch content := m.GetContent().(type) {
 	case *stintv1.Task_Body:
@@ -104,7 +105,7 @@ func FromInfo(info *stint.TaskInfo, text bool) *stintv1.TaskInfo {
 		Tries:      Int32(info.Tries),
 		Actor:      string(info.Actor), OwnedAt: fromTime(info.OwnedAt),
 		LeaseUntil: fromTime(info.LeaseUntil), Status: info.Status, Progress: info.Progress,
-		Headers: info.Headers, Hidden: info.Hidden,
+		Headers: info.Headers, Hidden: info.Hidden, Cost: Int32(info.Cost),
 		TotalDependencies: Int32(info.TotalDependencies), Signals: Int32(info.Signals),
 	}
 	switch {
@@ -145,7 +146,7 @@ func ToInfo(m *stintv1.TaskInfo) stint.TaskInfo {
 		FinishedAt: toTime(m.GetFinishedAt()), Tries: int(m.GetTries()),
 		Actor: stint.ActorID(m.GetActor()), OwnedAt: toTime(m.GetOwnedAt()),
 		LeaseUntil: toTime(m.GetLeaseUntil()), Status: m.GetStatus(), Progress: m.GetProgress(),
-		Headers: m.GetHeaders(), Hidden: m.GetHidden(),
+		Headers: m.GetHeaders(), Hidden: m.GetHidden(), Cost: int(m.GetCost()),
 		TotalDependencies: int(m.GetTotalDependencies()), Signals: int(m.GetSignals()),
 	}
 	if m.GetOnAbort() == runAnyway {

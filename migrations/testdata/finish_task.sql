@@ -19,7 +19,8 @@ CREATE OR REPLACE FUNCTION stint.finish_task(
     result       pg_catalog.text     DEFAULT NULL,
     retry_after  pg_catalog.interval DEFAULT NULL,
     result_bytes pg_catalog.bytea    DEFAULT NULL,
-    notify       boolean             DEFAULT true
+    notify       boolean             DEFAULT true,
+    spent        bigint              DEFAULT NULL
 )
 RETURNS void
 LANGUAGE plpgsql
@@ -85,6 +86,7 @@ BEGIN
         WHEN outcome < 2 AND delay IS NOT NULL
         THEN 'retry_after: must be null unless the code is pending'
         WHEN delay < '0'::interval THEN 'retry_after: must not be negative'
+        WHEN spent NOT BETWEEN 0 AND 1000000000 THEN 'spent: must be 0 to 1000000000'
     END;
     IF invalid IS NOT NULL THEN
         RAISE EXCEPTION 'invalid argument: %', invalid USING ERRCODE = 'STI02';
@@ -188,6 +190,13 @@ BEGIN
             --   $8 '{NULL}'
             --   $9 true
             --   $10 true
+        END IF;
+        IF spent IS NOT NULL THEN
+            -- run note_spent
+            --   $1 finishing.keys
+            --   $2 finishing.keys
+            --   $3 finishing.claims
+            --   $4 ARRAY[finish_task.spent]
         END IF;
         IF attempt > 0 THEN
             -- for changed in hold_ownership

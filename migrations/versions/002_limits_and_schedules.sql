@@ -12,12 +12,15 @@
 -- nothing. (LOCK TABLE would lock all tables that the view reads, too.)
 ALTER VIEW {{.schema}}.task_states RESET (security_barrier);
 
--- headers is an object whose values are texts, or null: most tasks have none, and pay nothing.
+-- headers is an object whose values are texts, or null: most tasks have none, and pay nothing. So
+-- with cost: null is 1.
 ALTER TABLE {{.schema}}.tasks ADD limit_key text COLLATE "C",
     ADD headers jsonb,
+    ADD cost integer,
     ADD CONSTRAINT tasks_limit_key_length CHECK (octet_length(limit_key) BETWEEN 1 AND 255)
         NOT VALID,
-    ADD CONSTRAINT tasks_headers_length CHECK (octet_length(headers::text) <= 16384) NOT VALID;
+    ADD CONSTRAINT tasks_headers_length CHECK (octet_length(headers::text) <= 16384) NOT VALID,
+    ADD CONSTRAINT tasks_cost CHECK (cost BETWEEN 2 AND 1000000000) NOT VALID;
 
 -- Of a conditional edge, accepts says which ends of the predecessor meet the condition: 1
 -- completed, 2 aborted, 4 skipped; with 8 it is one of those of which the first to be met starts
@@ -70,8 +73,9 @@ CREATE INDEX leased_limited ON {{.schema}}.leased (limited_action) INCLUDE (lo, 
     WHERE limited_action IS NOT NULL;
 
 -- One row per action that has limits, is paused, or of which a key is paused. tokens are those of
--- the rate as of refilled_at. Whoever hands out under a limit of the whole action locks its row.
--- Room is left for new versions.
+-- the rate as of refilled_at, fewer than none if by_cost: rates count the costs of tasks then, and
+-- a task is handed out as long as there is one token. Whoever hands out under a limit of the whole
+-- action locks its row. Room is left for new versions.
 CREATE TABLE {{.schema}}.limits (
     set_at      timestamptz      NOT NULL DEFAULT statement_timestamp(),
     paused_at   timestamptz,
@@ -87,6 +91,7 @@ CREATE TABLE {{.schema}}.limits (
     key_burst   integer,
     fair        boolean          NOT NULL DEFAULT false,
     ordered     boolean          NOT NULL DEFAULT false,
+    by_cost     boolean          NOT NULL DEFAULT false,
     action      text             COLLATE "C" NOT NULL,
     fair_group  text             COLLATE "C" NOT NULL DEFAULT '',
 
@@ -143,6 +148,20 @@ CREATE TABLE {{.schema}}.key_rates (
     CONSTRAINT key_rates_pkey PRIMARY KEY (action, limit_key)
 ) WITH (fillfactor = 80);
 CREATE INDEX key_rates_wake ON {{.schema}}.key_rates (action, wake_at) WHERE wake_at IS NOT NULL;
+
+-- What performances have spent more than the costs of their tasks, or less (more is negative), until
+-- the buckets have paid it. Whoever returns a task must not wait for those who fetch, who lock the
+-- buckets; so it is noted here, and the next fetch settles it. limit_key is empty for none.
+CREATE TABLE {{.schema}}.spent (
+    key       bigint  NOT NULL,
+    claim     bigint  NOT NULL,
+    more      bigint  NOT NULL,
+    priority  smallint NOT NULL,
+    action    text    COLLATE "C" NOT NULL,
+    limit_key text    COLLATE "C" NOT NULL,
+
+    CONSTRAINT spent_pkey PRIMARY KEY (action, key, claim)
+) WITH (fillfactor = 100);
 
 -- The keys of fair actions of which tasks are parked, which are all of them until it is their turn;
 -- the key is empty for tasks without one. tier is 32,767 less the priority of the tasks. The key
@@ -375,7 +394,7 @@ CREATE OR REPLACE VIEW {{.schema}}.task_states AS
 SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority, task.on_abort,
        task.post_result, task.id, task.action, task.body, state.state, state.tries, state.actor,
        state.until, state.owned_at, state.status, state.progress, state.result, task.limit_key,
-       task.headers
+       task.headers, task.cost
 FROM {{.schema}}.tasks AS task
 CROSS JOIN LATERAL (
     SELECT (10 + finished.cause)::smallint AS state, finished.tries, finished.actor,
@@ -429,6 +448,8 @@ CROSS JOIN LATERAL (
 ALTER TABLE {{.schema}}.limits SET (autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.key_rates SET (autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE {{.schema}}.spent SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE {{.schema}}.turns SET (autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
@@ -488,11 +509,12 @@ DROP TABLE {{.schema}}.origin, {{.schema}}.minutes, {{.schema}}.calls, {{.schema
     {{.schema}}.fail_fast, {{.schema}}.losses, {{.schema}}.tries,
     {{.schema}}.answer_keys, {{.schema}}.steps,
     {{.schema}}.schedules,
-    {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
+    {{.schema}}.spent, {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
     {{.schema}}.limits;
 DROP SEQUENCE {{.schema}}.fences;
 ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;
-ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key, DROP COLUMN headers;
+ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key, DROP COLUMN headers,
+    DROP COLUMN cost;
 CREATE VIEW {{.schema}}.task_states AS
 SELECT task.*, state.state, state.tries, state.actor, state.until, state.owned_at, state.status,
        state.progress, state.result

@@ -18,13 +18,14 @@
 --   $13 inserted_at  timestamptz: the first of the calls
 --   $14 position     bigint, null: at the end of the queue
 --   $15 headers      text, an object of JSON, null: none
+--   $16 cost        integer, null: 1
 WITH defined AS (
     INSERT INTO stint.tasks
         (key, inserted_at, id, action, body, priority, max_tries, deadline, on_abort, post_result,
-         limit_key, headers)
+         limit_key, headers, cost)
     VALUES ($10::bigint, $13::timestamptz, $1::text, $2::text, $3::bytea, $4::smallint,
             $5::integer, $7::timestamptz, $8::smallint, $9::boolean, $12::text,
-            $15::text::jsonb)
+            $15::text::jsonb, $16::integer)
 ), limited AS (
     INSERT INTO stint.deadlines (deadline, key)
     SELECT $7::timestamptz, $10::bigint

@@ -15,19 +15,21 @@
 --   $9 key          bigint[]
 --   $10 limit_key   text[], null elements, or null: none
 --   $11 headers     text[], objects of JSON, null elements, or null: none
+--   $12 cost       integer[], likewise: 1
 WITH defined AS (
     INSERT INTO stint.tasks
         (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
-         limit_key, headers)
+         limit_key, headers, cost)
     SELECT task.key, task.id, task.action, task.body, task.priority, task.max_tries,
            task.deadline, task.on_abort, task.post_result, task.limit_key,
-           task.headers::jsonb
+           task.headers::jsonb, task.cost
     FROM unnest(
         $1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::integer[], $6::timestamptz[],
-        $7::smallint[], $8::boolean[], $9::bigint[], $10::text[], $11::text[]
+        $7::smallint[], $8::boolean[], $9::bigint[], $10::text[], $11::text[],
+        $12::integer[]
     ) AS task (
         id, action, body, priority, max_tries, deadline, on_abort, post_result, key, limit_key,
-        headers
+        headers, cost
     )
     ON CONFLICT (id) DO NOTHING
     RETURNING key, action, priority, deadline, limit_key

@@ -14,13 +14,14 @@
 --   $9 key          bigint
 --   $10 limit_key   text, null: none
 --   $11 headers     text, an object of JSON, null: none
+--   $12 cost        integer, null: 1
 WITH defined AS (
     INSERT INTO stint.tasks
         (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
-         limit_key, headers)
+         limit_key, headers, cost)
     VALUES ($9::bigint, $1::text, $2::text, $3::bytea, $4::smallint, $5::integer,
             $6::timestamptz, $7::smallint, $8::boolean, $10::text,
-            $11::text::jsonb)
+            $11::text::jsonb, $12::integer)
 ), limited AS (
     INSERT INTO stint.deadlines (deadline, key)
     SELECT $6::timestamptz, $9::bigint

@@ -16,23 +16,24 @@
 --   $11 waits       boolean[]: insert_network inserts what the task waits for
 --   $12 limit_key   text[], null elements, or null: none
 --   $13 headers     text[], objects of JSON, null elements, or null: none
+--   $14 cost       integer[], likewise: 1
 WITH given AS MATERIALIZED (
     SELECT task.*
     FROM unnest(
         $1::text[], $2::text[], $3::bytea[], $4::smallint[], $5::integer[],
         $6::timestamptz[], $7::timestamptz[], $8::smallint[], $9::boolean[],
-        $10::bigint[], $11::boolean[], $12::text[], $13::text[]
+        $10::bigint[], $11::boolean[], $12::text[], $13::text[], $14::integer[]
     ) AS task (
         id, action, body, priority, max_tries,
         not_before, deadline, on_abort, post_result, key, waits,
-        limit_key, headers
+        limit_key, headers, cost
     )
 ), defined AS (
     INSERT INTO stint.tasks
         (key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
-         limit_key, headers)
+         limit_key, headers, cost)
     SELECT key, id, action, body, priority, max_tries, deadline, on_abort, post_result,
-           limit_key, headers::jsonb
+           limit_key, headers::jsonb, cost
     FROM given
 ), limited AS (
     INSERT INTO stint.deadlines (deadline, key)

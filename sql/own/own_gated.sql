@@ -14,8 +14,9 @@
 --   $7 from_rank  bigint[]
 --   $8 to_rank    bigint[]
 --   $9 chosen     boolean: to fetch nothing under a claim that is known already
---   $10 dealt     integer: 1 if deal_turns came before, 2 deal_shared, 3 both; otherwise nothing is
---                 fetched of such fair actions; not of own_at_once
+--   $10 dealt     integer: 1 if deal_turns came before, 2 deal_shared, 3 both; plus 4 if
+--                 charge_costs comes behind; otherwise nothing is fetched of such actions, and of
+--                 those that count costs one task; not of own_at_once
 --
 -- Answers as own_limited does.
 --
@@ -41,7 +42,8 @@ WITH asked AS MATERIALIZED (
                ) END,
                floor(limits.tokens),
 -- unless own_at_once
-               CASE WHEN limits.paused OR limits.turns & ~$10::integer <> 0 THEN 0 END
+               CASE WHEN limits.paused OR limits.turns & ~$10::integer <> 0 THEN 0
+                    WHEN limits.turns > 3 THEN 1 END
            ))::integer AS capacity
 -- end
                -- in own_at_once: CASE WHEN limits.paused OR limits.turns > 1 THEN 0 END
@@ -56,7 +58,8 @@ WITH asked AS MATERIALIZED (
     ) AS queue
     LEFT JOIN LATERAL (
         SELECT limits.action, limits.concurrency, limits.key_tasks,
-               limits.fair::integer << (limits.fair_group <> '')::integer AS turns,
+               limits.fair::integer << (limits.fair_group <> '')::integer
+                   | (limits.by_cost::integer << 2) AS turns,
                limits.paused_at IS NOT NULL AS paused,
                limits.concurrency IS NOT NULL OR limits.rate_tasks IS NOT NULL OR limits.fair
                    AS locks,

@@ -4,7 +4,7 @@
 --
 --   $1 to $8      as in own_tasks
 --   $9 chosen     boolean: to fetch nothing under a claim that is known already
---   $10 dealt     integer: as in own_gated; plus 4 to begin where $7 says, and park nothing: tasks
+--   $10 dealt     integer: as in own_gated; plus 8 to begin where $7 says, and park nothing: tasks
 --                 that are ahead of that keep later ones of their keys from being taken
 --   $11 look      integer: how many tasks to look at; 0: those wanted that there is capacity for
 --
@@ -12,12 +12,10 @@
 -- is owned, and the tokens of its rate. If its keys have limits, too, each task that is about to be
 -- taken gets a slot of its key. If that fills the key, its remaining tasks are parked: their rows
 -- of ready get a negative position, where no fetch meets them, until unpark_within_limits. So a
--- task beyond the limit of its key is met once, not by each fetch. unpark_within_limits puts it
--- back to the very beginning of the queue. So a task is only parked if all older ones of its key
--- are taken or parked, too. (ADR 30 has what is different where keys are in strict order.)
---
--- An example: of the span [1..6] with the keys a b a c a a, a limit per key of 1 and nothing owned,
--- a caller that wants 5 gets 1, 2 and 4; 3 and 5 are parked, each with its key, and 6 goes back.
+-- task beyond the limit of its key is met once, not by each fetch. It comes back to the very
+-- beginning of the queue, so a task is only parked if all older ones of its key are taken or
+-- parked, too: of the keys a b a c a a, with a limit per key of 1, a caller that wants 5 gets 1, 2
+-- and 4; 3 and 5 are parked, 6 goes back. (ADR 30 has what is different in strict order.)
 --
 -- Answers with the spans that are fetched, whose tasks claimed_tasks reads behind the commit:
 -- whoever waits for the lock of lock_limits does not wait for them. floor is the least rank of the
@@ -41,7 +39,8 @@ WITH asked AS MATERIALIZED (
                    FROM stint.leased WHERE leased.limited_action = queue.action
                ) END,
                floor(limits.tokens),
-               CASE WHEN limits.paused OR limits.turns & ~$10::integer <> 0 THEN 0 END
+               CASE WHEN limits.paused OR limits.turns & ~$10::integer <> 0 THEN 0
+                    WHEN limits.turns > 3 THEN 1 END
            ))::integer AS capacity
     FROM (
         SELECT queue.action, array_agg(queue.from_rank ORDER BY queue.from_rank) AS from_ranks,
@@ -53,7 +52,8 @@ WITH asked AS MATERIALIZED (
     ) AS queue
     LEFT JOIN LATERAL (
         SELECT limits.action, limits.per_key, limits.key_tasks, limits.key_burst, limits.ordered,
-               limits.fair::integer << (limits.fair_group <> '')::integer AS turns,
+               limits.fair::integer << (limits.fair_group <> '')::integer
+                   | (limits.by_cost::integer << 2) AS turns,
                limits.concurrency,
                limits.paused_at IS NOT NULL AS paused, limits.concurrency IS NOT NULL
                    OR limits.rate_tasks IS NOT NULL OR limits.fair OR limits.ordered AS locks,
@@ -79,7 +79,7 @@ WITH asked AS MATERIALIZED (
                span.hi - span.lo + 1 AS tasks
         FROM asked
         CROSS JOIN LATERAL unnest(
-            CASE WHEN asked.ordered AND $10::integer < 4 THEN '{0}' ELSE asked.from_ranks END,
+            CASE WHEN asked.ordered AND $10::integer < 8 THEN '{0}' ELSE asked.from_ranks END,
             CASE WHEN asked.ordered THEN '{9223372036854775807}' ELSE asked.to_ranks END
         ) AS range (from_rank, to_rank)
         CROSS JOIN LATERAL (
@@ -140,7 +140,7 @@ WITH asked AS MATERIALIZED (
         FROM (
             SELECT ready.action, ready.rank, ready.lo, ready.hi FROM (
                 SELECT picked.action, max(picked.rank) AS rank
-                FROM picked WHERE picked.ordered OR $10::integer > 3 GROUP BY picked.action
+                FROM picked WHERE picked.ordered OR $10::integer > 7 GROUP BY picked.action
             ) AS last
             CROSS JOIN LATERAL (
                 SELECT ready.action, ready.rank, ready.lo, ready.hi FROM stint.ready
@@ -157,10 +157,10 @@ WITH asked AS MATERIALIZED (
         ) AS task
         UNION ALL
         SELECT picked.action, tasks.limit_key, NULL FROM picked
-        JOIN stint.tasks ON tasks.key BETWEEN picked.lo AND picked.hi WHERE $10::integer > 3
+        JOIN stint.tasks ON tasks.key BETWEEN picked.lo AND picked.hi WHERE $10::integer > 7
     ) AS ahead
     GROUP BY ahead.action, ahead.limit_key
-    HAVING $10::integer < 4 OR count(*) > count(ahead.place) AND count(ahead.place) > 0
+    HAVING $10::integer < 8 OR count(*) > count(ahead.place) AND count(ahead.place) > 0
 ), offered AS MATERIALIZED (
     -- Of each span the tasks up to last are looked at.
     SELECT counted.*, counted.lo - 1 + least(
@@ -310,7 +310,7 @@ WITH asked AS MATERIALIZED (
 ), key AS MATERIALIZED (
     -- The keys with how many of their tasks are to be taken, and whether they are full with that.
     SELECT named.*, taken.tasks AS takes,
-           taken.tasks >= named.most AND $10::integer < 4 AS is_full FROM named
+           taken.tasks >= named.most AND $10::integer < 8 AS is_full FROM named
     CROSS JOIN LATERAL (
         SELECT CASE WHEN $11::integer > 0 THEN (
                    SELECT count(*) FROM unnest(
@@ -435,7 +435,7 @@ WITH asked AS MATERIALIZED (
     FROM (
         SELECT one.span, one.key, one.limit_key,
                CASE WHEN lead(one.key, 1, 0::bigint) OVER by_key = one.key
-                    THEN lead(one.fate) OVER by_key WHEN $10::integer > 3 THEN 'stays'
+                    THEN lead(one.fate) OVER by_key WHEN $10::integer > 7 THEN 'stays'
                     ELSE 'parked' END AS fate
         FROM (
             SELECT task.span, task.key, task.limit_key, NULL AS fate FROM task

@@ -11,7 +11,7 @@
 --   $3 more   integer: how many parked rows, and how many turns
 SELECT limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per, limits.rate_burst,
        limits.key_tasks, limits.key_per, limits.key_burst, limits.fair, limits.ordered,
-       limits.fair_group,
+       limits.fair_group, limits.by_cost,
        limits.paused_at,
        paused.since AS key_paused_at, owned.tasks AS in_progress, held.slots AS key_in_progress,
        bucket.next_at, key_bucket.next_at AS key_next_at, parked.tasks AS key_waiting,
@@ -64,11 +64,12 @@ CROSS JOIN LATERAL (
 ) AS bucket
 LEFT JOIN LATERAL (
     -- There is a token from when all but one have come on.
-    -- A bucket is empty at worst: what is full later is of a clock that was ahead.
+    -- Unless costs count, a bucket is empty at worst: what is full later is of a clock that was
+    -- ahead.
     SELECT CASE WHEN last.at > statement_timestamp() THEN last.at END AS next_at
     FROM (
         SELECT least(key_rates.full_at - (limits.key_burst - 1) * rate.each,
-                     statement_timestamp() + rate.each) AS at
+                     CASE WHEN NOT limits.by_cost THEN statement_timestamp() + rate.each END) AS at
         FROM stint.key_rates
         CROSS JOIN LATERAL (SELECT limits.key_per / limits.key_tasks AS each) AS rate
         WHERE key_rates.action = task.action AND key_rates.limit_key = task.limit_key

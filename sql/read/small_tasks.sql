@@ -11,7 +11,7 @@ SELECT task.id, task.action, CASE WHEN long.body IS NULL THEN task.body END,
        task.inserted_at, task.state, task.tries, task.actor, task.until, task.owned_at,
        CASE WHEN long.status IS NULL THEN task.status END, task.progress,
        CASE WHEN long.result IS NULL THEN task.result END, task.limit_key,
-       task.headers::text, task.key,
+       task.headers::text, task.cost, task.key,
        -- include dependencies: key=task.key
        ,
        coalesce((SELECT blocked.missing

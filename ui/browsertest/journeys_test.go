@@ -488,8 +488,14 @@ func (sc *scope) limits() (all []journey) {
 				RatePerKey: stint.Rate{Tasks: 10, Per: time.Hour, Burst: 2},
 			}
 			if do == "order" {
-				fill = map[string]string{"concurrency": "70", "ordered": "true", "reason": name}
-				want = stint.Limits{Concurrency: 70, ConcurrencyPerKey: 1, Ordered: true}
+				fill = map[string]string{
+					"concurrency": "70", "ordered": "true", "rate": "100", "rate-per": "1m0s",
+					"burst": "50", "by-cost": "true", "reason": name,
+				}
+				want = stint.Limits{
+					Concurrency: 70, ConcurrencyPerKey: 1, Ordered: true, ByCost: true,
+					Rate: stint.Rate{Tasks: 100, Per: time.Minute, Burst: 50},
+				}
 			}
 			all = append(all, journey{
 				name: name, page: page, alone: true, steps: []step{first, agreeing(fill)},

@@ -50,6 +50,9 @@ func describe(s *shape, of *protogen.Field, required bool, types types) ([]field
 	}
 	if of.Desc.HasOptionalKeyword() {
 		plain.tsField = "f.always(" + plain.tsField + ")"
+		plain.tsType += " | null"
+		plain.pyType, plain.pyDefault = "Optional["+plain.pyType+"]", "None"
+		plain.pyFrom = "from_optional(" + plain.pyFrom + ")"
 	}
 	if required {
 		plain.pyDefault = ""

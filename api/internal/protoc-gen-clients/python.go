@@ -23,6 +23,7 @@ from .fields import (
     Message,
     from_content,
     from_duration,
+    from_optional,
     from_results,
     from_time,
     message,

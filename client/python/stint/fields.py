@@ -97,6 +97,11 @@ def message(**fields: Any) -> Message:
     return {name: value for name, value in fields.items() if value}
 
 
+def from_optional(number: Optional[int]) -> Optional[str]:
+    """Returns a number that may be missing: as a text, so that message() does not leave out 0."""
+    return None if number is None else str(number)
+
+
 def names(ids: Union[str, Iterable[str]]) -> List[str]:
     """Returns IDs as a list; a str is one ID, not its letters."""
     return [ids] if isinstance(ids, str) else list(ids)

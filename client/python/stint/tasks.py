@@ -14,6 +14,7 @@ from .fields import (
     Message,
     from_content,
     from_duration,
+    from_optional,
     from_results,
     from_time,
     message,
@@ -79,6 +80,8 @@ class Task:
         twice, nor both here and in after.
     when_any: Tasks of which the first that ends as its condition says starts this one. Excludes
         after and when.
+    cost: What each try takes from the rates of the action and its key, and counts towards the
+        fair share of the key, if the limits are by_cost: up to 10⁹. Default: 1.
     """
 
     action: str
@@ -98,6 +101,7 @@ class Task:
     headers: Mapping[str, str] = field(default_factory=dict)
     when: Union[Condition, Sequence[Condition]] = ()
     when_any: Union[Condition, Sequence[Condition]] = ()
+    cost: int = 0
 
     def __post_init__(self) -> None:
         self.id = self.id or str(uuid.uuid4())
@@ -129,6 +133,8 @@ class Return:
     release: Refunds the try of a task that is returned as pending.
     log: The last lines that were logged of the performance, for its history; cut to the last 16
         KiB.
+    spent: What the try has really cost, up to 10⁹, also if it failed: where the limits of the
+        action are by_cost, the next fetch settles it. Default: the cost of the task.
     """
 
     id: str
@@ -139,6 +145,7 @@ class Return:
     retry_after: Optional[Duration] = None
     release: bool = False
     log: str = field(default="", repr=False)
+    spent: Optional[int] = None
 
     @classmethod
     def of(cls, task: OwnedTask, code: str = "completed", **other: Any) -> Return:
@@ -195,6 +202,9 @@ class Limits:
         all of them together. Empty: none. A caller needs the right to control all tasks.
     ordered: Tasks of each key are performed one at a time, in order: a task that was fetched
         holds its key until it has finished. concurrency_per_key is 1 then. Not together with fair.
+    by_cost: Rates and fair shares count what tasks cost rather than tasks: a budget. A task
+        starts as long as there is one token, so at most what one task costs is owed, which is paid
+        first. It needs a rate, or fair. A fetch gets one task of the action then.
     """
 
     concurrency: int = 0
@@ -204,6 +214,7 @@ class Limits:
     fair: bool = False
     fair_group: str = ""
     ordered: bool = False
+    by_cost: bool = False
 
 
 @dataclass
@@ -266,6 +277,7 @@ class TaskInfo:
         for those that left the store after this one had ended. Only GetTasks and ExplainTask tell
         this and the next.
     signals: How many of them it waits for no longer: all, unless it is blocked.
+    cost: Missing for the default, which is 1.
     """
 
     id: str
@@ -294,6 +306,7 @@ class TaskInfo:
     hidden: bool = False
     total_dependencies: int = 0
     signals: int = 0
+    cost: int = 0
 
 
 @dataclass
@@ -782,6 +795,7 @@ def from_task(given: Task) -> Message:
         headers=dict(given.headers),
         when=several(from_condition, given.when, Condition),
         when_any=several(from_condition, given.when_any, Condition),
+        cost=given.cost,
     ) | from_content(given.body, "body", "text")
 
 
@@ -804,6 +818,7 @@ def to_task(m: Message) -> Task:
         headers=dict(m.get("headers", {})),
         when=[to_condition(each) for each in m.get("when", ())],
         when_any=[to_condition(each) for each in m.get("when_any", ())],
+        cost=m.get("cost", 0),
     )
     found.id = m.get("id", "")  # not a random one
     return found
@@ -826,6 +841,7 @@ def from_return(given: Return) -> Message:
         retry_after=from_duration(given.retry_after),
         release=given.release,
         log=told(given.log),
+        spent=from_optional(given.spent),
     ) | from_content(given.result, "result", "result_text")
 
 
@@ -877,6 +893,7 @@ def from_limits(given: Limits) -> Message:
         fair=given.fair,
         fair_group=given.fair_group,
         ordered=given.ordered,
+        by_cost=given.by_cost,
     )
 
 
@@ -889,6 +906,7 @@ def to_limits(m: Message) -> Limits:
         fair=m.get("fair", False),
         fair_group=m.get("fair_group", ""),
         ordered=m.get("ordered", False),
+        by_cost=m.get("by_cost", False),
     )
 
 
@@ -952,6 +970,7 @@ def to_task_info(m: Message) -> TaskInfo:
         hidden=m.get("hidden", False),
         total_dependencies=m.get("total_dependencies", 0),
         signals=m.get("signals", 0),
+        cost=m.get("cost", 0),
     )
 
 

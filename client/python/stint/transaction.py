@@ -19,7 +19,7 @@ _ERRORS: Dict[str, Type[StintError]] = {
 def finish_task(
     cursor: Any, task: OwnedTask, code: str = "completed", status: str = "",
     result: Optional[Content] = None, retry_after: Optional[Duration] = None,
-    notify: bool = True, schema: str = "stint",
+    notify: bool = True, schema: str = "stint", spent: Optional[int] = None,
 ) -> None:
     """Ends an owned task in the transaction of a cursor of psycopg or psycopg2.
 
@@ -29,6 +29,7 @@ def finish_task(
     code: "completed", "aborted" or "pending", which is for another try after retry_after.
     notify: whether the commit wakes those who wait. Two-phase commit needs False.
     schema: that of the tables.
+    spent: What the try has really cost: Return.spent.
 
     It raises InvalidToken if another owner has the task, or it has ended otherwise, and
     AlreadyReturned if an earlier transaction of the same try has ended it like this;
@@ -42,8 +43,8 @@ def finish_task(
     try:
         cursor.execute(
             f"SELECT {function}(%s, %s::uuid, code => %s, status => %s, "
-            "result_bytes => %s::bytea, retry_after => %s::interval, notify => %s)",
-            (task.id, task.token, code, status, content, retry_after, notify))
+            "result_bytes => %s::bytea, retry_after => %s::interval, notify => %s, spent => %s)",
+            (task.id, task.token, code, status, content, retry_after, notify, spent))
     except Exception as error:
         # psycopg names the state of SQL in one way, psycopg2 in another.
         state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)

@@ -152,11 +152,14 @@ class HeldTask(OwnedTask):
     lost: is set when the task is handed on, or may be: because somebody aborted it, its lease
         expired while the service could not be reached, or the worker stops and its grace is over.
         A handler that works for long looks at it.
+    spent: What the try has really cost, if the handler sets it: where the limits of the action are
+        by_cost, the next fetch settles it. It counts however the try ends.
     """
 
     def __init__(self, owned: OwnedTask, client: Client, until: float) -> None:
         super().__init__(**vars(owned))
         self.lost = threading.Event()
+        self.spent: Optional[int] = None
         self._client = client
         self._until = until  # by this process's clock, when the lease expires
         self._handed_on = False  # the service has said so
@@ -279,7 +282,8 @@ class HeldTask(OwnedTask):
         the task is handed on, since only the transaction can tell.
         """
         try:
-            finish_task(cursor, self, code, status, result, retry_after, notify, schema)
+            finish_task(
+                cursor, self, code, status, result, retry_after, notify, schema, self.spent)
         except AlreadyReturned:
             raise
         except InvalidToken:
@@ -564,13 +568,15 @@ class Worker:
                 raise TypeError(f"a handler must return None, bytes or str, not {type(result)}")
             if task._finished:
                 return None
-            return Return.of(task, "completed", result=result, log=_cut(task._log.text))
+            return Return.of(task, "completed", result=result, log=_cut(task._log.text),
+                             spent=task.spent)
         except Retry as retry:
             again = _again(task, retry.status, retry.after)
             again.release = isinstance(retry, Snooze)
             return again
         except Abort as abort:
-            return Return.of(task, "aborted", status=_cut(abort.status), log=_cut(task._log.text))
+            return Return.of(task, "aborted", status=_cut(abort.status), log=_cut(task._log.text),
+                             spent=task.spent)
         except BaseException:  # also SystemExit: it would end this thread only
             text = traceback.format_exc()
             self._failures.failed(
@@ -584,7 +590,8 @@ class Worker:
         for task in held:
             task._ended_as = "stopped"
         try:
-            self._give([Return.of(task, "pending", release=True) for task in held], held)
+            self._give([Return.of(task, "pending", release=True, spent=task.spent)
+                        for task in held], held)
         except StintError as error:
             _log.warning("could not give tasks back; their leases expire: %s", error)
 
@@ -670,7 +677,7 @@ class Worker:
 def _again(task: HeldTask, status: str, after: Optional[Duration]) -> Return:
     pause = _pause_after(task.try_) if after is None else after
     return Return.of(task, "pending", status=_cut(status), retry_after=pause,
-                     log=_cut(task._log.text))
+                     log=_cut(task._log.text), spent=task.spent)
 
 
 def _outcome_of(task: HeldTask, given: Optional[Return]) -> str:

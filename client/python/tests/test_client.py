@@ -349,7 +349,9 @@ class VerbsTest(ServiceTest):
         self.assertEqual(self.client.list_limits([action]), [])
         with self.assertRaises(stint.InvalidArgument):
             self.client.set_limits(action, stint.Limits(concurrency=-1))
-        limits = stint.Limits(concurrency_per_key=1, ordered=True)
+        limits = stint.Limits(
+            concurrency_per_key=1, ordered=True, rate=stint.Rate(5, timedelta(minutes=1), 3),
+            by_cost=True)
         self.client.set_limits(action, limits)
         [got] = self.client.list_limits([action])
         self.assertEqual(got.limits, limits)

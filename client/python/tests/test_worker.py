@@ -10,6 +10,7 @@ import time
 import unittest
 import urllib.error
 import urllib.request
+from datetime import timedelta
 from unittest import mock
 
 import stint
@@ -178,6 +179,22 @@ class WorkerTest(ServiceTest):
         self.run_worker(self.worker(handle))
         [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
         self.assertEqual((done.result, done.tries), (b"2", 2))
+
+    def test_a_handler_says_what_a_try_has_cost(self):
+        def handle(task):
+            if task.try_ == 1:
+                task.spent = 10
+                raise stint.Retry("again", after=0)
+            task.spent = 80
+
+        rate = stint.Rate(100, timedelta(hours=1), 100)
+        self.client.set_limits(self.action, stint.Limits(rate=rate, by_cost=True))
+        self.insert("a", cost=30, post_result=True)
+        self.run_worker(self.worker(handle))
+        self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.eventually(
+            lambda: abs(self.client.list_limits([self.action])[0].tokens - 10) < 2)
+        self.assertEqual(self.info("a").cost, 30)
 
     def test_a_handler_sets_the_status_and_reads_inputs(self):
         def handle(task):

@@ -101,6 +101,11 @@ export interface HeldTask extends Readonly<OwnedTask> {}
 
 /** A task that a handler performs. */
 export class HeldTask {
+  /**
+   * What the try has really cost, if the handler sets it: where the limits of the action are byCost,
+   * the next fetch settles it. It counts however the try ends.
+   */
+  spent: number | null = null;
   readonly #client: Client;
   readonly #lines: Lines;
   readonly #signal: AbortSignal;
@@ -161,7 +166,7 @@ export class HeldTask {
    */
   async finish(transaction: Transaction, finish: Finish = {}): Promise<void> {
     try {
-      await finishTask(transaction, this, finish);
+      await finishTask(transaction, this, { spent: this.spent, ...finish });
     } catch (error) {
       if (error instanceof InvalidToken && !(error instanceof AlreadyReturned)) {
         this.#finished(null); // no earlier commit has gone through

@@ -30,6 +30,7 @@ const taskFields: f.Fields = {
   headers: f.pairs,
   when: f.many(conditionFields),
   whenAny: f.many(conditionFields),
+  cost: f.number,
 };
 
 const debouncedFields: f.Fields = {
@@ -47,6 +48,7 @@ const returnFields: f.Fields = {
   retryAfter: f.span,
   release: f.flag,
   log: f.status,
+  spent: f.always(f.number),
 };
 
 const answerFields: f.Fields = {
@@ -99,6 +101,7 @@ const limitsFields: f.Fields = {
   fair: f.flag,
   fairGroup: f.text,
   ordered: f.flag,
+  byCost: f.flag,
 };
 
 const scheduleFields: f.Fields = {
@@ -155,6 +158,7 @@ const taskInfoFields: f.Fields = {
   hidden: f.flag,
   totalDependencies: f.number,
   signals: f.number,
+  cost: f.number,
 };
 
 const ownedTaskFields: f.Fields = {

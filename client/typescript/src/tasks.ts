@@ -79,6 +79,11 @@ export interface Task {
    * when.
    */
   whenAny?: Some<Condition>;
+  /**
+   * What each try takes from the rates of the action and its key, and counts towards the fair share
+   * of the key, if the limits are byCost: up to 10⁹. Default: 1.
+   */
+  cost?: number;
 }
 
 /** A call of Debounce: the task starts quiet after it, but at most atMost after the first. */
@@ -110,6 +115,11 @@ export interface Outcome {
    * The last lines that were logged of the performance, for its history; cut to the last 16 KiB.
    */
   log?: string;
+  /**
+   * What the try has really cost, up to 10⁹, also if it failed: where the limits of the action are
+   * byCost, the next fetch settles it. Default: the cost of the task.
+   */
+  spent?: number | null;
 }
 
 /** A Return ends a performance. returnOf makes it from an owned task. */
@@ -147,9 +157,9 @@ export interface TaskChanges {
   startNow?: boolean;
   /** It counts the tries that a task has had; -1: no limit. */
   maxTries?: number;
-  priority?: number;
+  priority?: number | null;
   /** Empty: none. */
-  key?: string;
+  key?: string | null;
 }
 
 /** What a transaction does, in the order of the fields, unless they say otherwise. */
@@ -203,6 +213,12 @@ export interface Limits {
    * until it has finished. concurrencyPerKey is 1 then. Not together with fair.
    */
   ordered?: boolean;
+  /**
+   * Rates and fair shares count what tasks cost rather than tasks: a budget. A task starts as long
+   * as there is one token, so at most what one task costs is owed, which is paid first. It needs a
+   * rate, or fair. A fetch gets one task of the action then.
+   */
+  byCost?: boolean;
 }
 
 /** A Schedule inserts tasks again and again, at times that a calendar says. */
@@ -314,6 +330,8 @@ export interface TaskInfo {
   totalDependencies: number;
   /** How many of them it waits for no longer: all, unless it is blocked. */
   signals: number;
+  /** Missing for the default, which is 1. */
+  cost: number;
 }
 
 /**

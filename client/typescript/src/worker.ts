@@ -311,7 +311,9 @@ export class Worker {
           `a handler must return nothing, a string or bytes, not ${typeof result}`);
       }
       if (held.finished) return null;
-      return returnOf(task, { result: result as Content | null, log: cut(held.lines.text) });
+      return returnOf(task, {
+        result: result as Content | null, log: cut(held.lines.text), spent: task.spent,
+      });
     } catch (error) {
       if (error instanceof Retry) {
         const again = this.#again(held, error.status, error.after);
@@ -321,6 +323,7 @@ export class Worker {
       if (error instanceof Abort) {
         return returnOf(task, {
           code: "aborted", status: cut(error.status), log: cut(held.lines.text),
+          spent: task.spent,
         });
       }
       const text = stackOf(error);
@@ -335,7 +338,7 @@ export class Worker {
   #again(held: Held, status: string, after: Duration | null): Return {
     return returnOf(held.task, {
       code: "pending", status: cut(status), log: cut(held.lines.text),
-      retryAfter: after ?? pauseAfter(held.task.try),
+      retryAfter: after ?? pauseAfter(held.task.try), spent: held.task.spent,
     });
   }
 
@@ -345,7 +348,8 @@ export class Worker {
     for (const held of left) held.endedAs = "stopped";
     const outcome: Outcome = { code: "pending", release: true };
     try {
-      await this.#give(left.map((held) => returnOf(held.task, outcome)), left);
+      await this.#give(
+        left.map((held) => returnOf(held.task, { ...outcome, spent: held.task.spent })), left);
     } catch (error) {
       say(this.#logger, "warn", `could not give tasks back; their leases expire: ${error}`);
     }

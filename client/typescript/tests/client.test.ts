@@ -434,7 +434,7 @@ test("actions are limited and paused", async (t) => {
   const { action } = s;
   const limits: stint.Limits = {
     concurrency: 40, concurrencyPerKey: 2, rate: { tasks: 5, per: 60, burst: 3 },
-    ratePerKey: null, fair: true, fairGroup: `${action}-group`, ordered: false,
+    ratePerKey: null, fair: true, fairGroup: `${action}-group`, ordered: false, byCost: true,
   };
   await s.client.setLimits(action, limits);
   await s.client.pause(action);

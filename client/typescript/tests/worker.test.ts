@@ -162,6 +162,23 @@ test("a step and a sleep are told apart", async (t) => {
   assert.deepEqual([done!.state, done!.tries, done!.status], ["completed", 2, ""]);
 });
 
+test("a handler says what a try has cost", async (t) => {
+  const s = new Service(t);
+  const rate = { tasks: 100, per: 3600, burst: 100 };
+  await s.client.setLimits(s.action, { rate, byCost: true });
+  await s.insert(["a"], { postResult: true, cost: 30 });
+  start(s, (task) => {
+    task.spent = task.try === 1 ? 10 : 80;
+    if (task.try === 1) throw new stint.Retry("again", { after: 0 });
+  });
+  await s.client.wait(s.name("a"));
+  await eventually(async () => {
+    const [limited] = await s.client.listLimits([s.action]);
+    return Math.abs(limited!.tokens - 10) < 2;
+  });
+  assert.equal((await s.client.get(s.name("a")))[0]!.cost, 30);
+});
+
 test("the history tells of each try with its log", async (t) => {
   const s = new Service(t);
   await s.insert(["a"], { postResult: true });

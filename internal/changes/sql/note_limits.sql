@@ -19,6 +19,7 @@
 --   $14 fair        boolean
 --   $15 ordered     boolean
 --   $16 fair_group  text
+--   $17 by_cost     boolean
 WITH said AS (
     SELECT version.place,
            coalesce(nullif(concat_ws(', ',
@@ -31,16 +32,18 @@ WITH said AS (
                    || version.key_burst,
                CASE WHEN version.fair THEN 'fair' END,
                CASE WHEN version.ordered THEN 'ordered' END,
+               CASE WHEN version.by_cost THEN 'by cost' END,
                'fair group "' || nullif(version.fair_group, '') || '"'), ''), 'none') AS text
     FROM (
         SELECT 1 AS place, limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per,
                limits.rate_burst, limits.key_tasks, limits.key_per, limits.key_burst, limits.fair,
-               limits.ordered, limits.fair_group
+               limits.ordered, limits.fair_group, limits.by_cost
         FROM (SELECT) AS always
         LEFT JOIN stint.limits ON limits.action = $5::text
         UNION ALL
         SELECT 2, $6::integer, $7::integer, $8::integer, $9::interval, $10::integer, $11::integer,
-               $12::interval, $13::integer, $14::boolean, $15::boolean, $16::text
+               $12::interval, $13::integer, $14::boolean, $15::boolean, $16::text,
+               $17::boolean
     ) AS version
 ), change AS (
     SELECT max(said.text) FILTER (WHERE said.place = 1) AS before,

@@ -17,7 +17,8 @@ FROM (
                    * interval '1 s' AS fills
     ) AS bucket
     JOIN stint.key_rates ON key_rates.action = limits.action
-    WHERE key_rates.full_at > statement_timestamp() + bucket.fills + interval '1 s'
+    -- One that counts costs may owe tokens.
+    WHERE NOT limits.by_cost AND key_rates.full_at > statement_timestamp() + bucket.fills + interval '1 s'
     UNION ALL
     SELECT 'schedules', count(*), max(greatest(schedules.last_at, schedules.changed_at))
     FROM stint.schedules

@@ -36,7 +36,8 @@ FROM (
     SELECT 'constraint ' || pg_constraint.conname,
            pg_constraint.convalidated
                OR pg_constraint.conname IN ('tasks_limit_key_length', 'tasks_headers_length',
-                                            'edges_accepts_known', 'finished_cause_known')
+                                            'tasks_cost', 'edges_accepts_known',
+                                            'finished_cause_known')
     FROM relation
     JOIN pg_constraint ON pg_constraint.conrelid = relation.oid
     WHERE pg_constraint.contype = 'c'

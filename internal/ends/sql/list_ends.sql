@@ -85,7 +85,7 @@ WITH looked AS MATERIALIZED (
         LEFT JOIN LATERAL (
             SELECT tasks.id, tasks.action, tasks.priority, tasks.max_tries, tasks.deadline,
                    tasks.on_abort, tasks.post_result, tasks.inserted_at, tasks.limit_key,
-                   tasks.headers
+                   tasks.headers, tasks.cost
             FROM stint.tasks
             WHERE tasks.key = looked.key
             OFFSET 0
@@ -98,7 +98,7 @@ SELECT coalesce(page.id, ''), coalesce(page.action, ''), NULL::bytea AS body,
        coalesce(page.inserted_at, one.at), (10 + coalesce(page.cause, 0::smallint))::smallint,
        coalesce(page.tries, 0), page.actor, page.finished_at AS until,
        NULL::timestamptz AS owned_at, page.status, NULL::real AS progress, page.result,
-       page.limit_key, page.headers::text,
+       page.limit_key, page.headers::text, page.cost,
        one.at, one.writers, one.ahead, one.pruned_to, one.looked, page.key,
        page.place = one.looked AS last, page.wanted IS true AS wanted, page.big IS true AS big
 FROM (

@@ -2,7 +2,8 @@
 --
 -- Fits the buckets of the keys of an action to the rate that these have now: one that would be full
 -- later than the rate fills an empty bucket becomes empty, and without a rate there are no buckets.
--- Returns how many did not fit. One that somebody else is changing stays, so whoever wants all
+-- Returns how many did not fit. A bucket that counts costs may owe
+-- tokens, and stays. One that somebody else is changing stays, so whoever wants all
 -- looks again until all fit. Buckets are locked in order, as all do: SKIP LOCKED waits for the next
 -- version of a row that has just been updated.
 --
@@ -10,9 +11,11 @@
 WITH misfit AS MATERIALIZED (
     SELECT key_rates.limit_key, rate.full_at
     FROM (
-        SELECT (SELECT statement_timestamp() + limits.key_burst
-                           * (date_part('epoch', limits.key_per) / limits.key_tasks)
-                           * interval '1 s'
+        SELECT (SELECT CASE WHEN limits.by_cost THEN 'infinity' ELSE
+                           statement_timestamp() + limits.key_burst
+                               * (date_part('epoch', limits.key_per) / limits.key_tasks)
+                               * interval '1 s'
+                       END
                 FROM stint.limits
                 WHERE limits.action = $1::text) AS full_at
     ) AS rate

@@ -7,7 +7,7 @@
 --   $2 rows     integer: how many parked rows are counted
 SELECT limits.action, limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per,
        limits.rate_burst, limits.key_tasks, limits.key_per, limits.key_burst, limits.fair,
-       limits.ordered, limits.fair_group,
+       limits.ordered, limits.fair_group, limits.by_cost,
        -- A row that is there for a pause only has no limits that were set.
        CASE WHEN limits.fair OR num_nonnulls(limits.concurrency, limits.per_key,
                                              limits.rate_tasks, limits.key_tasks) > 0

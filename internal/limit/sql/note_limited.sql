@@ -2,7 +2,7 @@
 --
 -- Returns the actions of those of the tasks that count towards limits, with what limits their keys
 -- have now, and whether the end of a task leaves capacity to others: rates and turns do not depend
--- on it. It runs ahead of return_tasks in the place of unpark_within_limits, which takes five
+-- on it, but for what was spent where they count costs. It runs ahead of return_tasks in the place of unpark_within_limits, which takes five
 -- times as long, where no action is known to have limits of its keys.
 --
 --   $1 lo      bigint[]
@@ -30,8 +30,9 @@ LEFT JOIN LATERAL (
                LIMIT 1
            ) IS NOT NULL AS keyed,
            limits.key_tasks IS NOT NULL AS rates,
-           limits.fair::integer << (limits.fair_group <> '')::integer AS turns,
-           limits.concurrency IS NOT NULL AS counts
+           limits.fair::integer << (limits.fair_group <> '')::integer
+               | (limits.by_cost::integer << 2) AS turns,
+           limits.concurrency IS NOT NULL OR limits.by_cost AS counts
     FROM stint.limits
     WHERE limits.action = limited.action
     OFFSET 0

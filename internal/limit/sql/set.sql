@@ -20,6 +20,15 @@ DELETE FROM stint.turns
 WHERE turns.action = $1::text
   AND (SELECT limits.fair FROM stint.limits WHERE limits.action = $1::text) IS NOT TRUE
 
+-- name: forget_spent
+--
+-- Drops what performances of an action have spent, if its limits do not count costs any more.
+--
+--   $1 action  text
+DELETE FROM stint.spent
+WHERE spent.action = $1::text
+  AND (SELECT limits.by_cost FROM stint.limits WHERE limits.action = $1::text) IS NOT TRUE
+
 -- name: leased_writers
 --
 -- Returns which of the transactions $1 still run, or, if $1 is null, those that fetch, take back

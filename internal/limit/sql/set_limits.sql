@@ -15,24 +15,25 @@
 --   $10 fair        boolean
 --   $11 ordered     boolean
 --   $12 fair_group  text
+--   $13 by_cost     boolean
 WITH before AS (
     SELECT limits.per_key, limits.key_tasks, limits.key_per, limits.key_burst, limits.fair,
-           limits.ordered
+           limits.ordered, limits.by_cost
     FROM stint.limits
     WHERE limits.action = $1::text
 )
 INSERT INTO stint.limits
     (action, concurrency, per_key, rate_tasks, rate_per, rate_burst, key_tasks, key_per, key_burst,
-     fair, ordered, fair_group, tokens)
+     fair, ordered, fair_group, by_cost, tokens)
 VALUES ($1::text, $2::integer, $3::integer, $4::integer, $5::interval, $6::integer, $7::integer,
-        $8::interval, $9::integer, $10::boolean, $11::boolean, $12::text,
+        $8::interval, $9::integer, $10::boolean, $11::boolean, $12::text, $13::boolean,
         coalesce($6::integer, 0))
 ON CONFLICT (action) DO UPDATE
 SET set_at = statement_timestamp(), concurrency = excluded.concurrency, per_key = excluded.per_key,
     rate_tasks = excluded.rate_tasks, rate_per = excluded.rate_per,
     rate_burst = excluded.rate_burst, key_tasks = excluded.key_tasks, key_per = excluded.key_per,
     key_burst = excluded.key_burst, fair = excluded.fair, ordered = excluded.ordered,
-    fair_group = excluded.fair_group,
+    fair_group = excluded.fair_group, by_cost = excluded.by_cost,
     -- A new bucket is full. One that is changed keeps what has come in until now, so that nobody
     -- gets tokens by setting limits again and again.
     tokens = CASE
@@ -49,5 +50,5 @@ SET set_at = statement_timestamp(), concurrency = excluded.concurrency, per_key 
     refilled_at = greatest(statement_timestamp(), least(limits.refilled_at, clock_timestamp()))
 RETURNING coalesce((SELECT before FROM before) IS NOT DISTINCT FROM
                    ROW($3::integer, $7::integer, $8::interval, $9::integer, $10::boolean,
-                       $11::boolean), false)
+                       $11::boolean, $13::boolean), false)
               AS same

@@ -89,14 +89,17 @@ WITH owned AS MATERIALIZED (
             LIMIT 1000
         )
         UNION ALL
-        -- No key waits for longer than an empty bucket takes, unless the clock was ahead.
+        -- No key waits for longer than an empty bucket takes, unless the clock was ahead, or
+        -- the bucket owes tokens, where costs count.
         (
             SELECT key_rates.action, key_rates.limit_key, key_rates.wake_at
             FROM stint.key_rates
             WHERE key_rates.action = named.action AND key_rates.wake_at > (
-                SELECT statement_timestamp() + interval '1 s' + limits.key_burst
-                           * (date_part('epoch', limits.key_per) / limits.key_tasks)
-                           * interval '1 s'
+                SELECT CASE WHEN limits.by_cost THEN 'infinity' ELSE
+                           statement_timestamp() + interval '1 s' + limits.key_burst
+                               * (date_part('epoch', limits.key_per) / limits.key_tasks)
+                               * interval '1 s'
+                       END
                 FROM stint.limits
                 WHERE limits.action = named.action)
             ORDER BY key_rates.action, key_rates.wake_at
@@ -162,19 +165,21 @@ WITH owned AS MATERIALIZED (
     -- many seconds a token takes.
     SELECT made.action, made.limit_key, limits.fair, limits.fair_group, limits.key_burst,
            bucket.each, bucket.tokens,
-           least(made.capacity, floor(bucket.tokens), CASE WHEN limits.ordered THEN 1 END)::bigint
+           greatest(0, least(made.capacity, floor(bucket.tokens),
+                             CASE WHEN limits.ordered OR limits.by_cost THEN 1 END))::bigint
                AS capacity,
            CASE WHEN next.holds THEN 0 ELSE made.back END::bigint AS back, next.lo AS next
     FROM made
     LEFT JOIN LATERAL (
-        SELECT limits.fair, limits.fair_group, limits.ordered, limits.key_burst,
+        SELECT limits.fair, limits.fair_group, limits.ordered, limits.by_cost, limits.key_burst,
                date_part('epoch', limits.key_per) / limits.key_tasks AS each
         FROM stint.limits
         WHERE limits.action = made.action
         OFFSET 0
     ) AS limits ON true
     LEFT JOIN LATERAL (
-        -- The bucket is empty at worst: what is full later is of a clock that was ahead.
+        -- Unless costs count, the bucket is empty at worst: what is full later is of a clock that
+        -- was ahead.
         SELECT limits.each, greatest(limits.key_burst - greatest(date_part(
                    'epoch', (
                        SELECT key_rates.full_at
@@ -182,7 +187,7 @@ WITH owned AS MATERIALIZED (
                        WHERE key_rates.action = made.action
                          AND key_rates.limit_key = made.limit_key
                    ) - statement_timestamp()
-               ), 0) / limits.each, 0) + 0.000001 AS tokens
+               ), 0) / limits.each, CASE WHEN NOT limits.by_cost THEN 0 END) + 0.000001 AS tokens
         WHERE limits.each IS NOT NULL
         OFFSET 0
     ) AS bucket ON true
@@ -266,7 +271,7 @@ WITH owned AS MATERIALIZED (
             SELECT statement_timestamp() + limits.key_burst
                        * (date_part('epoch', limits.key_per) / limits.key_tasks) * interval '1 s'
             FROM stint.limits
-            WHERE limits.action = excluded.action))
+            WHERE limits.action = excluded.action AND NOT limits.by_cost))
 ), turn AS (
     -- Of a fair action it is the turn of the key that comes back, with those of its lower
     -- priorities, for which there may be capacity, too. It has saved up a turn meanwhile at most.

@@ -3,7 +3,7 @@
 -- What the store has when a history begins: one statement a table, with its columns as the slot
 -- names them.
 SELECT tasks.key, tasks.id, tasks.action, tasks.limit_key, tasks.max_tries, tasks.on_abort,
-       tasks.deadline
+       tasks.deadline, tasks.cost
 FROM stint.tasks
 
 -- name: snapshot_blocked
@@ -36,8 +36,13 @@ FROM stint.edges
 
 -- name: snapshot_limits
 SELECT limits.action, limits.concurrency, limits.per_key, limits.ordered, limits.rate_tasks,
-       limits.rate_per, limits.rate_burst, limits.key_tasks, limits.key_per, limits.key_burst
+       limits.rate_per, limits.rate_burst, limits.key_tasks, limits.key_per, limits.key_burst,
+       limits.by_cost
 FROM stint.limits
+
+-- name: snapshot_spent
+SELECT spent.action, spent.key, spent.claim, spent.limit_key, spent.more
+FROM stint.spent
 
 -- name: begin_snapshot
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY

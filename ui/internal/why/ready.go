@@ -112,11 +112,11 @@ func heldBy(e *stint.Explanation) []show.Sentence {
 			" tasks with the key "+key+" are in progress.")
 	}
 	if !l.NextAt.IsZero() {
-		add("the rate of ", action, " is used up: the next task may begin ",
+		add("the "+rateOf(l)+" of ", action, " is used up: the next task may begin ",
 			show.NewMoment(l.NextAt, e.Now), ".")
 	}
 	if !l.KeyNextAt.IsZero() {
-		add("the rate of its key is used up: the next task with the key "+key+" may begin ",
+		add("the "+rateOf(l)+" of its key is used up: the next task with the key "+key+" may begin ",
 			show.NewMoment(l.KeyNextAt, e.Now), ".")
 	}
 	switch {
@@ -154,4 +154,12 @@ func orMore(more bool) string {
 		return " or more"
 	}
 	return ""
+}
+
+// rateOf is what a rate is called.
+func rateOf(l *stint.TaskLimits) string {
+	if l.Limits.ByCost {
+		return "budget"
+	}
+	return "rate"
 }

@@ -17,6 +17,7 @@ func flagsOf(err error) error {
 	names := strings.NewReplacer(
 		"Limits.ConcurrencyPerKey", "--per-key", "Limits.Concurrency", "--concurrency",
 		"Limits.FairGroup", "--fair-group", "needs Fair", "needs --fair",
+		"Limits.ByCost", "--by-cost", "or Fair", "or --fair", "Task.Cost", "--cost",
 		"Limits.Fair", "--fair", "Ordered", "--ordered",
 		"Limits.RatePerKey.Burst", "--burst-per-key", "Limits.Rate.Burst", "--burst",
 		"Limits.RatePerKey.Tasks", "--rate-per-key", "Limits.Rate.Tasks", "--rate",

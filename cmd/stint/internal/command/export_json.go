@@ -71,7 +71,7 @@ func (e *exporting) newExportedJSON(
 	hasEnded := !info.FinishedAt.IsZero()
 	task := stint.Task{
 		ID: info.ID, Action: info.Action, Key: info.Key, Body: info.Body, Headers: info.Headers,
-		Priority: info.Priority, MaxTries: info.MaxTries, PostResult: info.PostResult,
+		Priority: info.Priority, Cost: info.Cost, MaxTries: info.MaxTries, PostResult: info.PostResult,
 		OnAbort: info.OnAbort, FailFast: details.FailFast,
 	}
 	if !hasEnded && task.MaxTries != stint.UnlimitedTries {

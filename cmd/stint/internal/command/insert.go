@@ -30,6 +30,7 @@ type taskFlags struct {
 	headers           []string
 	priority          int16
 	maxTries          int
+	cost              int
 }
 
 // add adds the flags; what they are for is said of the action.
@@ -41,6 +42,8 @@ func (f *taskFlags) add(p *program, cmd *cobra.Command, action string) {
 	flags.StringArrayVar(&f.headers, "header", nil,
 		"a header of it, a `name=value` (repeatable)")
 	flags.Int16Var(&f.priority, "priority", 0, "its priority, a `number`: higher first")
+	flags.IntVar(&f.cost, "cost", 0,
+		"what each try takes from limits that are --by-cost, a `number` (default 1)")
 	flags.IntVar(&f.maxTries, "max-tries", 0,
 		"hand it out that `many` times at most; -1: no limit (default 25)")
 	completeBy(cmd, "action", p.actions)
@@ -52,7 +55,7 @@ func (f *taskFlags) task(cmd *cobra.Command, id string) (stint.Task, error) {
 	if cmd.Flags().Changed("body") {
 		task.Body = []byte(f.body)
 	}
-	task.Priority, task.MaxTries = f.priority, f.maxTries
+	task.Priority, task.MaxTries, task.Cost = f.priority, f.maxTries, f.cost
 	if f.maxTries < 1 && f.maxTries != stint.UnlimitedTries && cmd.Flags().Changed("max-tries") {
 		return task, said(errInput, "invalid --max-tries %d: must be at least 1, or -1: no limit",
 			f.maxTries)
@@ -91,6 +94,7 @@ with these fields:
   headers          an object of strings, which say something about the task, such as of
                    which trace it is a part
   priority         a whole number, higher first (default 0)
+  cost             what each try takes from limits that count costs (default 1)
   max_tries        how many times the task is fetched at most (default 25; -1: no
                    limit)
   not_before       a time in RFC 3339, before which the task is not fetched

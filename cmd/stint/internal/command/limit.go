@@ -22,7 +22,7 @@ const weightMax = 1000
 type limitFlags struct {
 	concurrency, perKey, burst, keyBurst int
 	rate, keyRate                        rateFlag
-	fair, ordered, none                  bool
+	fair, ordered, byCost, none          bool
 	group                                string
 }
 
@@ -48,9 +48,14 @@ A rate is TASKS/TIME, such as 1000/s, 5/m or 10/15m. If fewer tasks were fetched
 while, as many as the burst may be at once; if only the rate is given, the burst is what
 comes in a second, at least 1.
 
+With --by-cost, rates are budgets: they and turns count what tasks cost (--cost of: stint
+insert), and what was really spent, if owners say it. A task is fetched as long as there is
+one token, and what is owed then is paid first.
+
 With --json: action, and limits as in: stint limits.`,
 		Example: `  stint limit mail --concurrency 40 --per-key 1 --rate 1000/s --fair
   stint limit mail --rate-per-key 5/m
+  stint limit ask --rate 90000/m --burst 90000 --by-cost
   stint limit render --fair-group tenants
   stint limit mail --none`,
 		GroupID: groupOperations,
@@ -72,6 +77,7 @@ With --json: action, and limits as in: stint limits.`,
 		"actions of that `group`: --fair, too; empty: with none")
 	set.BoolVar(&flags.ordered, "ordered", false,
 		"tasks of a key one at a time, in order, through all tries")
+	set.BoolVar(&flags.byCost, "by-cost", false, "rates and turns count what tasks cost")
 	set.BoolVar(&flags.none, "none", false, "remove all limits")
 	return cmd
 }
@@ -81,7 +87,7 @@ func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) er
 	some := false
 	for _, flag := range []string{
 		"concurrency", "per-key", "rate", "burst", "rate-per-key", "burst-per-key", "fair",
-		"fair-group", "ordered",
+		"fair-group", "ordered", "by-cost",
 	} {
 		some = some || given(flag)
 	}
@@ -165,6 +171,9 @@ func (f *limitFlags) change(limits *stint.Limits, given func(string) bool) error
 	}
 	if given("ordered") && f.ordered != limits.Ordered {
 		limits.Ordered, limits.ConcurrencyPerKey = f.ordered, 0
+	}
+	if given("by-cost") {
+		limits.ByCost = f.byCost
 	}
 	if given("per-key") {
 		limits.ConcurrencyPerKey = f.perKey

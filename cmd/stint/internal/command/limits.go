@@ -26,7 +26,7 @@ how many ready tasks wait for capacity below a limit of their key, for the end o
 or for its turn. With actions named, paused keys and weights follow, 100 of each at most.
 
 With --json, an action to a line: action, limits (concurrency, per_key, rate, rate_per_key,
-fair, fair_group, ordered; of a rate, tasks, per_seconds and burst), set_at, paused_since,
+fair, fair_group, ordered, by_cost; of a rate, tasks, per_seconds and burst), set_at, paused_since,
 in_progress, parked, parked_or_more, tokens (of the rate, at this moment), next_at (when the
 next token comes, if there is none), paused_keys (each with a time), weights, keys_or_more
 (there are more than 10,000 keys with a pause or a weight). What does not apply is missing.`,
@@ -129,6 +129,13 @@ func limitsRow(l *stint.ActionLimits, now time.Time) []string {
 	}
 	if !l.PausedSince.IsZero() {
 		row[8] = display.Relative(l.PausedSince, now)
+	}
+	if l.Limits.ByCost {
+		for _, rate := range []*string{&row[3], &row[5], &row[6]} {
+			if *rate != "" {
+				*rate += ", by cost"
+			}
+		}
 	}
 	return row
 }

@@ -29,6 +29,7 @@ type limitJSON struct {
 	Fair        bool      `json:"fair"`
 	FairGroup   string    `json:"fair_group,omitempty"`
 	Ordered     bool      `json:"ordered,omitempty"`
+	ByCost      bool      `json:"by_cost,omitempty"`
 }
 
 type rateJSON struct {
@@ -63,7 +64,7 @@ func newLimitJSON(l stint.Limits) *limitJSON {
 	}
 	return &limitJSON{
 		l.Concurrency, l.ConcurrencyPerKey, newRateJSON(l.Rate), newRateJSON(l.RatePerKey), l.Fair,
-		l.FairGroup, l.Ordered,
+		l.FairGroup, l.Ordered, l.ByCost,
 	}
 }
 

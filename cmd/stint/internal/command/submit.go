@@ -33,6 +33,7 @@ The file is YAML or JSON: a list of tasks, each with these fields:
   fail_fast   true aborts what only this task needs when this one is aborted
   value       the task's body, as JSON
   headers     a mapping of texts, which say something about the task
+  cost        what each try takes from limits that count costs (default 1)
   after       a list of the names of tasks that this one waits for
   when, when_any
               lists of conditions, as in: stint help insert; their after is a name, too

@@ -27,7 +27,7 @@ document, described by their help.
 A task has these fields. Times are in RFC 3339 format, in UTC. Fields that do not apply
 to a task are left out.
 
-  id, action, key, headers, priority, max_tries (-1: no limit), deadline, post_result,
+  id, action, key, headers, priority, cost (if it is not 1), max_tries (-1: no limit), deadline, post_result,
   on_abort ("abort-too" or "run-anyway")
                    as they were inserted
   shard            with --topology: where the task is; id is SHARD/ID then
@@ -67,6 +67,7 @@ type taskJSON struct {
 	State        stint.State       `json:"state"`
 	AbortCause   stint.AbortCause  `json:"abort_cause,omitzero"`
 	Priority     int16             `json:"priority"`
+	Cost         int               `json:"cost,omitzero"`
 	Tries        int               `json:"tries"`
 	MaxTries     int               `json:"max_tries"`
 	PostResult   bool              `json:"post_result"`
@@ -95,7 +96,7 @@ func (p *program) newTaskJSON(info *stint.TaskInfo) taskJSON {
 		State: info.State, AbortCause: info.AbortCause, Priority: info.Priority, Tries: info.Tries,
 		MaxTries: info.MaxTries, PostResult: info.PostResult, OnAbort: display.AbortToo,
 		Actor: string(info.Actor), Status: info.Status, Progress: info.Progress,
-		Headers: info.Headers, Hidden: info.Hidden,
+		Headers: info.Headers, Hidden: info.Hidden, Cost: info.Cost,
 		InsertedAt: utc(info.InsertedAt), NotBefore: utc(info.NotBefore),
 		Deadline: utc(info.Deadline), LeaseUntil: utc(info.LeaseUntil),
 		OwnedAt: utc(info.OwnedAt), FinishedAt: utc(info.FinishedAt),
@@ -123,6 +124,7 @@ type scheduledTaskJSON struct {
 	BodyBase64    []byte            `json:"body_base64,omitzero"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	Priority      int16             `json:"priority,omitzero"`
+	Cost          int               `json:"cost,omitzero"`
 	MaxTries      int               `json:"max_tries,omitzero"`
 	PostResult    bool              `json:"post_result,omitzero"`
 	OnAbort       string            `json:"on_abort,omitzero"`
@@ -138,6 +140,7 @@ func newScheduledTaskJSON(task *stint.Task) scheduledTaskJSON {
 		ID: task.ID, Action: task.Action, Key: task.Key, Priority: task.Priority,
 		MaxTries: task.MaxTries, PostResult: task.PostResult, After: task.After,
 		ToSignalAfter: task.ToSignalAfter, FailFast: task.FailFast, Headers: task.Headers,
+		Cost: task.Cost,
 		When: task.When, WhenAny: task.WhenAny,
 	}
 	if task.OnAbort == stint.RunAnyway {
@@ -191,6 +194,8 @@ func setField(task *stint.Task, name string, value json.RawMessage) error {
 		return readHeaderFields(&task.Headers, value, name)
 	case "priority":
 		return read(&task.Priority, value, name, "a whole number from -32768 to 32767")
+	case "cost":
+		return read(&task.Cost, value, name, "a whole number")
 	case "max_tries":
 		return read(&task.MaxTries, value, name, "a whole number")
 	case "not_before":

@@ -194,6 +194,8 @@ func (p *parser) parseField(t *node, key, value *yaml.Node) {
 	case "priority":
 		priority := p.integer(value, math.MinInt16, math.MaxInt16)
 		t.task.Priority = int16(priority) //nolint:gosec // it is in the range
+	case "cost":
+		t.task.Cost = p.integer(value, 0, 1_000_000_000)
 	case "max_tries":
 		t.task.MaxTries = p.integer(value, stint.UnlimitedTries, math.MaxInt32)
 	case "not_before":

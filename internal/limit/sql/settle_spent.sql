@@ -1,0 +1,111 @@
+-- name: settle_spent
+--
+-- Settles what performances of an action have spent more or less than the costs of their tasks, of
+-- 1,000 at most: takes it from the buckets of the action and of the keys, or puts it back, and adds
+-- it to the turns of the keys. It is a transaction of its own, ahead of a fetch, since own_limited
+-- locks buckets, too, and whoever locks some twice may deadlock. A key that waits for tokens and
+-- gets some back is looked at again at once. Turns that others are dealing are not changed.
+--
+--   $1 action  text
+--
+-- It locks rows of spent in their order, then the action, then keys in their order.
+WITH due AS MATERIALIZED (
+    SELECT spent.ctid AS tid, spent.limit_key, 32767 - spent.priority AS tier, spent.more
+    FROM stint.spent
+    WHERE spent.action = $1::text
+    ORDER BY spent.action, spent.key, spent.claim
+    LIMIT 1000
+    FOR UPDATE
+), gone AS (
+    DELETE FROM stint.spent
+    USING due
+    WHERE spent.ctid = due.tid
+), paid AS (
+    UPDATE stint.limits
+    -- As in set_limits: what has come in until now comes first, so that what is owed is not paid
+    -- by what a full bucket could not hold.
+    SET tokens = least(limits.rate_burst, limits.tokens + limits.rate_tasks
+                     * date_part('epoch', greatest(
+                         statement_timestamp() - limits.refilled_at, interval '0'))
+                     / date_part('epoch', limits.rate_per)) - due_all.more,
+        refilled_at = greatest(statement_timestamp(),
+                               least(limits.refilled_at, clock_timestamp()))
+    FROM (SELECT sum(due.more)::bigint AS more FROM due) AS due_all
+    WHERE limits.action = $1::text AND limits.by_cost AND limits.rate_tasks IS NOT NULL
+      AND due_all.more IS NOT NULL
+    RETURNING limits.action
+), key AS MATERIALIZED (
+    SELECT due.limit_key, least(greatest(sum(due.more) * date_part('epoch', limits.key_per)
+                                             / limits.key_tasks, -31622400000), 31622400000)
+               * interval '1 s' AS takes
+    FROM due
+    CROSS JOIN LATERAL (
+        SELECT limits.key_per, limits.key_tasks
+        FROM stint.limits
+        WHERE limits.action = $1::text AND limits.by_cost AND limits.key_tasks IS NOT NULL
+        OFFSET 0
+    ) AS limits
+    WHERE due.limit_key <> ''
+    GROUP BY due.limit_key, limits.key_per, limits.key_tasks
+), paid_key AS (
+    INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at)
+    SELECT $1::text, key.limit_key, statement_timestamp() + key.takes
+    FROM key
+    -- Behind the lock on the action, as all who fetch.
+    WHERE (SELECT count(*) FROM paid) >= 0
+    ORDER BY key.limit_key
+    ON CONFLICT (action, limit_key) DO UPDATE
+    SET full_at = CASE WHEN excluded.full_at > statement_timestamp()
+                       THEN greatest(key_rates.full_at, statement_timestamp())
+                       ELSE key_rates.full_at
+                  END + (excluded.full_at - statement_timestamp()),
+        wake_at = CASE WHEN excluded.full_at > statement_timestamp() THEN key_rates.wake_at
+                       ELSE least(key_rates.wake_at, statement_timestamp())
+                  END
+), turn AS MATERIALIZED (
+    SELECT turns.tid, key.more / weighed.weight AS more
+    FROM (
+        SELECT due.limit_key, due.tier, sum(due.more) * 1000000 AS more
+        FROM due
+        GROUP BY due.limit_key, due.tier
+    ) AS key
+    CROSS JOIN LATERAL (
+        SELECT limits.action
+        FROM stint.limits
+        WHERE limits.action = $1::text AND limits.by_cost AND limits.fair
+        UNION
+        SELECT member.action
+        FROM (
+            SELECT limits.fair_group
+            FROM stint.limits
+            WHERE limits.action = $1::text AND limits.by_cost AND length(limits.fair_group) > 0
+            OFFSET 0
+        ) AS shared
+        CROSS JOIN LATERAL (
+            SELECT limits.action
+            FROM stint.limits
+            WHERE limits.fair_group = shared.fair_group AND limits.fair_group <> ''
+            OFFSET 0
+        ) AS member
+    ) AS member
+    CROSS JOIN LATERAL (
+        SELECT coalesce((
+                   SELECT limited_keys.weight
+                   FROM stint.limited_keys
+                   WHERE limited_keys.action = $1::text
+                     AND limited_keys.limit_key = key.limit_key), 1) AS weight
+    ) AS weighed
+    CROSS JOIN LATERAL (
+        SELECT turns.ctid AS tid
+        FROM stint.turns
+        WHERE turns.action = member.action AND turns.tier = key.tier
+          AND turns.limit_key BETWEEN key.limit_key AND key.limit_key
+        ORDER BY turns.action, turns.limit_key, turns.tier
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    ) AS turns
+)
+UPDATE stint.turns
+SET pass = turns.pass + turn.more::bigint
+FROM turn
+WHERE turns.ctid = turn.tid
