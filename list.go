@@ -1,6 +1,7 @@
 package stint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -106,6 +107,11 @@ type Filter struct {
 	// Headers are headers that the task has, perhaps among others, with these values. Default: any.
 	Headers map[string]string
 
+	// Body is a path in a body of JSON, such as $.lines[*] ? (@.price > 100), or a condition, such
+	// as $.customer.id == 7 or $.a starts with "b" && !exists($.c), in PostgreSQL's jsonpath, with
+	// the operators ==, !=, <, <=, >, >=, &&, || and !. At most 512 bytes. Default: any body.
+	Body string
+
 	// MinAge and MaxAge are limits for how long ago the task was inserted, on the database's clock.
 	// Default: any age.
 	MinAge, MaxAge time.Duration
@@ -135,7 +141,8 @@ type TaskPage struct {
 	// before the texts of its tasks ([TaskInfo.Status] and Headers) have more than 8 MiB.
 	Next Cursor
 
-	// Looked is how many tasks the store read to find Tasks: at most about 10,000 for a page.
+	// Looked is how many tasks the store read to find Tasks: at most about 10,000 for a page, and
+	// with [Filter.Body] no more than have 16 MiB of bodies, or a single larger one.
 	Looked int
 }
 
@@ -180,22 +187,21 @@ func (s *Store) listTasks(ctx context.Context, filter Filter) (TaskPage, error) 
 	if err := filter.check(); err != nil {
 		return page, err
 	}
-	limit := filter.Limit
-	if limit == 0 {
-		limit = listedTasksDefault
+	search, err := listing.NewSearch(filter.Body)
+	if err != nil {
+		return page, argumentError("Filter.Body", err.Error())
 	}
 	walk, err := filter.walk()
-	if err != nil {
+	switch {
+	case err != nil:
 		return page, err
-	}
-	switch len(walk.Sources) {
-	case 0: // no actor has tasks that are ready
+	case len(walk.Sources) == 0: // no actor has tasks that are ready
 		return page, s.db.CheckOpen(ctx)
-	case 1:
-		return s.listAlong(ctx, filter, walk, limit)
+	case len(walk.Sources) == 1 && search == nil:
+		return s.listAlong(ctx, filter, walk, nil)
 	}
 	err = s.atOneInstant(ctx, func(s *Store) error {
-		page, err = s.listAlong(ctx, filter, walk, limit)
+		page, err = s.listAlong(ctx, filter, walk, search)
 		return err
 	})
 	return page, err
@@ -210,10 +216,11 @@ func (s *Store) atOneInstant(ctx context.Context, look func(*Store) error) error
 	return s.db.Read(ctx, pgx.RepeatableRead, func(db *pg.DB) error { return look(s.on(db)) })
 }
 
-// listAlong lists a page.
+// listAlong lists a page, of what the search finds if there is one.
 func (s *Store) listAlong(
-	ctx context.Context, filter Filter, walk *listing.Walk, limit int,
+	ctx context.Context, filter Filter, walk *listing.Walk, search *listing.Search,
 ) (page TaskPage, err error) {
+	limit := cmp.Or(filter.Limit, listedTasksDefault)
 	left := listedBytesMax
 	for most := limit; ; most *= 2 {
 		most = min(most, lookedAtOnce, lookedTasksMax-page.Looked)
@@ -221,10 +228,11 @@ func (s *Store) listAlong(
 		if err != nil {
 			return page, err
 		}
-		infos, places, err := s.pick(ctx, filter, looked, limit-len(page.Tasks))
+		infos, places, err := s.pick(ctx, filter, looked, limit-len(page.Tasks), search)
 		if err != nil {
 			return page, err
 		}
+		looked = search.Through(looked)
 		page.Looked += len(looked)
 		full := false
 		for i := range infos {
@@ -237,7 +245,7 @@ func (s *Store) listAlong(
 		}
 		switch n := len(looked); {
 		case full && walk.Place != looked[n-1]: // more of what was looked at may be listed
-		case n == most:
+		case n == most || search.IsTired():
 			walk.Place = looked[n-1]
 		default:
 			walk.Next()
@@ -245,7 +253,7 @@ func (s *Store) listAlong(
 		if len(walk.Sources) == 0 {
 			return page, nil
 		}
-		if full || page.Looked == lookedTasksMax {
+		if full || search.IsTired() || page.Looked == lookedTasksMax {
 			page.Next = Cursor(walk.Cursor())
 			return page, nil
 		}
@@ -314,7 +322,7 @@ func (s *Store) findListed(
 
 // pick returns the tasks that pass the filter, and their places in looked, from 1 on.
 func (s *Store) pick(
-	ctx context.Context, filter Filter, looked []listing.Place, limit int,
+	ctx context.Context, filter Filter, looked []listing.Place, limit int, search *listing.Search,
 ) (infos []TaskInfo, places []int64, err error) {
 	if len(looked) == 0 {
 		return nil, nil, nil
@@ -338,7 +346,7 @@ func (s *Store) pick(
 		Args: []any{
 			keys, actions, states, pg.NonZero(string(filter.Actor)), pg.NonZero(filter.MinAge),
 			pg.NonZero(filter.MaxAge), prefix, pg.NonZero(filter.Key),
-			headers.Encode(filter.Headers), limit,
+			headers.Encode(filter.Headers), search.Wants(limit, looked),
 		},
 		Read: func(rows pgx.Rows) error {
 			infos, places = nil, nil
@@ -353,7 +361,14 @@ func (s *Store) pick(
 			return rows.Err()
 		},
 	})
-	return infos, places, err
+	if err != nil || search == nil {
+		return infos, places, err
+	}
+	matching, err := search.Match(ctx, s.db, looked, places, limit)
+	for to, from := range matching {
+		infos[to], places[to] = infos[from], places[from]
+	}
+	return infos[:len(matching)], places[:len(matching)], err
 }
 
 // walk returns the order of the tasks that the filter asks for, from its cursor on.

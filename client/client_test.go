@@ -161,7 +161,7 @@ func TestClient_TellsWhatTheStoreTells(t *testing.T) {
 	direct, err2 := r.store.GetTasks(ctx, all)
 	same(t, "GetTasks", utc(remote), utc(direct), err, err2)
 	for _, filter := range []stint.Filter{
-		{States: []stint.State{stint.StateBlocked}}, {Key: "\u00fc"},
+		{States: []stint.State{stint.StateBlocked}}, {Key: "\u00fc"}, {Body: "$.n == 7"},
 	} {
 		page, err := r.ListTasks(ctx, filter)
 		want, err2 := r.store.ListTasks(ctx, filter)
@@ -298,7 +298,9 @@ func (r *remote) insertOdd(t *testing.T, at time.Time) {
 			ID: "b", Action: "act", Body: []byte{}, Deadline: at, OnAbort: stint.RunAnyway,
 			MaxTries: stint.UnlimitedTries, After: []stint.TaskID{"a"},
 		},
-		stint.Task{ID: "c", Action: "other", Key: "\u00fc", NotBefore: at})
+		stint.Task{
+			ID: "c", Action: "other", Body: []byte(`{"n": 7}`), Key: "\u00fc", NotBefore: at,
+		})
 }
 
 func same(t *testing.T, what string, remote, direct any, errs ...error) {

@@ -151,7 +151,7 @@ func lookPolicies() map[string]policy {
 			may: byReader,
 			trim: trimming(func(a *asking, r *stintv1.ListActorsResponse) {
 				r.Actors = slices.DeleteFunc(r.GetActors(), func(actor *stintv1.ActorInfo) bool {
-					return !a.principal.MayList(actor.GetActions(), "")
+					return !a.principal.MayList(access.Read, actor.GetActions(), "")
 				})
 				for _, actor := range r.GetActors() {
 					if a.restricted() { // it may own tasks with other actions than these
@@ -179,7 +179,7 @@ func limitPolicies() map[string]policy {
 			may: byReader,
 			trim: trimming(func(a *asking, r *stintv1.ListLimitsResponse) {
 				r.Limits = slices.DeleteFunc(r.GetLimits(), func(l *stintv1.ActionLimits) bool {
-					return !a.principal.MayList([]string{l.GetAction()}, "")
+					return !a.principal.MayList(access.Read, []string{l.GetAction()}, "")
 				})
 			}),
 		},

@@ -430,21 +430,26 @@ func (a *asking) mayAnswer(r *stintv1.AnswerTasksRequest) error {
 	return as.mayChange(access.Answer, ids)
 }
 
-// mayList returns an error unless the principal may see every task that a list may have. A list
-// that names no actions is one of those that the principal may see, if a grant names them.
+// mayList returns an error unless the principal may see every task that a list may have, and the
+// bodies of these if it searches in bodies, which would tell what they are. A list that names no
+// actions is one of those of which the principal may, if a grant names them.
 func (a *asking) mayList(r *stintv1.ListTasksRequest) error {
-	if a.principal.MayList(r.GetActions(), r.GetIdPrefix()) {
+	verb := access.Read
+	if r.GetBody() != "" {
+		verb = access.ReadBodies
+	}
+	if a.principal.MayList(verb, r.GetActions(), r.GetIdPrefix()) {
 		return nil
 	}
-	if !a.principal.Has(access.Read) {
-		return a.mayNot("%s tasks", access.Read)
+	if !a.principal.Has(verb) {
+		return a.mayNot("%s tasks", verb)
 	}
-	if names, ok := a.principal.ReadActions(); ok && len(r.GetActions()) == 0 {
+	if names, ok := a.principal.ActionsOf(verb); ok && len(r.GetActions()) == 0 {
 		r.Actions = names
 		return nil
 	}
 	return a.mayNot("list all these tasks: name actions, and an id_prefix, whose tasks it may %s",
-		access.Read)
+		verb)
 }
 
 func (a *asking) mayTransact(r *stintv1.TransactRequest) error {

@@ -143,7 +143,7 @@ func TestService_AnswersForHiddenTasksAsForNone(t *testing.T) {
 var streams = []string{"Attend", "InsertTasksFrom"}
 
 // Every procedure that the descriptors have is allowed to those with a grant and to nobody else.
-// Proves G135.
+// Proves G135, G336.
 func TestService_AllowsEachProcedureByGrants(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

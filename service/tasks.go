@@ -297,6 +297,11 @@ func (t *taskService) holdFor(ctx context.Context, found []stint.TaskInfo, left 
 func (t *taskService) ListTasks(
 	ctx context.Context, r *stintv1.ListTasksRequest,
 ) (*stintv1.ListTasksResponse, error) {
+	if r.GetBody() != "" { // the store reads one body after the other
+		if err := callerOf(ctx).room.hold(ctx, answerBytesMax); err != nil {
+			return nil, err
+		}
+	}
 	list := t.store.ListTasks
 	if by := callerOf(ctx).principal; !by.MayAll(access.Read) {
 		list = t.listHidden

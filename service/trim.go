@@ -38,7 +38,7 @@ func (a *asking) trimVerdicts(verdicts []*stintv1.Verdict) {
 // with the action unless it may see all of these.
 func (a *asking) trimExplained(r *stintv1.ExplainTaskResponse) {
 	r.WaitsFor, r.BecauseOf = a.seen(r.GetWaitsFor()), a.seen(r.GetBecauseOf())
-	if a.principal.MayList([]string{r.GetTask().GetAction()}, "") {
+	if a.principal.MayList(access.Read, []string{r.GetTask().GetAction()}, "") {
 		return
 	}
 	if r.GetStart() != nil {
@@ -62,7 +62,7 @@ func (a *asking) trimStats(r *stintv1.GetStatsResponse) {
 		return
 	}
 	r.Actions = slices.DeleteFunc(r.GetActions(), func(s *stintv1.ActionStats) bool {
-		return !a.principal.MayList([]string{s.GetAction()}, "")
+		return !a.principal.MayList(access.Read, []string{s.GetAction()}, "")
 	})
 	r.PruningBehind, r.Estimated, r.EstimatedAt = nil, nil, nil
 	for state := range (stint.ActionStats{}).ByState() {
@@ -75,7 +75,8 @@ func (a *asking) mayGetMinutes(r *stintv1.GetMinutesRequest) error {
 	if err := a.has(access.Read); err != nil || !a.restricted() {
 		return err
 	}
-	if action := r.GetAction(); action == "" || !a.principal.MayList([]string{action}, "") {
+	action := r.GetAction()
+	if action == "" || !a.principal.MayList(access.Read, []string{action}, "") {
 		return a.mayNot("%s all tasks of action %q", access.Read, action)
 	}
 	return nil
@@ -107,6 +108,6 @@ func (a *asking) trimProblems(r *stintv1.ListProblemsResponse) {
 	r.ErrorsCut = true // whether it is so depends on the other tasks, too
 	// A group may have tasks that the caller may not read by their IDs.
 	r.Errors = slices.DeleteFunc(r.GetErrors(), func(e *stintv1.ErrorGroup) bool {
-		return !a.principal.MayList([]string{e.GetAction()}, "")
+		return !a.principal.MayList(access.Read, []string{e.GetAction()}, "")
 	})
 }

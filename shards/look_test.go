@@ -28,6 +28,7 @@ func list(t *testing.T, c *shards.Cluster, filter stint.Filter) (string, shards.
 	return strings.Join(words, " "), page
 }
 
+// Proves G336.
 func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -36,7 +37,7 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 	for _, id := range []string{"1/a", "1/b", "1/c", "2/a", "3/a", "3/b/c"} {
 		inserted := task(id)
 		if id == "1/c" || id == "3/a" {
-			inserted.Task.Key = "k"
+			inserted.Task.Key, inserted.Task.Body = "k", []byte(`{"n": 7}`)
 		}
 		wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), []shards.Task{inserted}), nil)
 	}
@@ -59,6 +60,9 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 		{stint.Filter{IDPrefix: "4"}, ""},
 		{stint.Filter{States: []stint.State{stint.StateCompleted}}, "3/a"},
 		{stint.Filter{Key: "k"}, "1/c 3/a"},
+		{stint.Filter{Body: "$.n == 7"}, "1/c 3/a"},
+		{stint.Filter{Body: "$.n == 7", NewestFirst: true}, "3/a 1/c"},
+		{stint.Filter{Body: "$.n == 7", IDPrefix: "1/"}, "1/c"},
 	} {
 		if got, _ := list(t, c, test.filter); got != test.want {
 			t.Errorf("ListTasks(%+v) = %q, want %q", test.filter, got, test.want)
@@ -70,6 +74,7 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 	}{
 		{stint.Filter{After: "1"}, stint.ErrInvalidArgument},
 		{stint.Filter{Limit: -1}, stint.ErrInvalidArgument},
+		{stint.Filter{Body: "n == 7"}, stint.ErrInvalidArgument},
 		{stint.Filter{IDPrefix: "4/a"}, shards.ErrUnknownShard},
 	} {
 		_, err := c.ListTasks(t.Context(), test.filter)

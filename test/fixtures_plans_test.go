@@ -234,6 +234,7 @@ var sample = map[string]struct {
 	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 'k', '{}', 10", []string{
 		"tasks_pkey", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
+	"list_bodies":    {"'{5,70}', 1000", []string{"tasks_pkey"}},
 	"list_ids":       {"'', NULL, '', 10", []string{"tasks_id_key"}},
 	"list_newest":    {"5, 10", []string{"tasks_pkey"}},
 	"list_blocked":   {"5, 10", []string{"blocked_pkey"}},

@@ -486,6 +486,8 @@ func TestListTasks_RefusesBadFilters(t *testing.T) {
 		"action": {Actions: []string{""}},
 		"after":  {After: stint.Cursor(strings.Repeat("x", 513))},
 		"cursor": {After: "x", States: inProgress},
+		"body":   {Body: "$.customer.id = 7"},
+		"path":   {Body: "$" + strings.Repeat("[0]", 171)},
 	} {
 		_, err := store.ListTasks(t.Context(), bad)
 		wantErr(t, "ListTasks with a bad "+name, err, stint.ErrInvalidArgument)

@@ -91,6 +91,7 @@ func (p pairs) condition(root string, depth int) string {
 }
 
 // Whatever is searched for by whatever path, PostgreSQL finds the same.
+// Proves G336.
 func TestMatches_AsPostgreSQLDoes(t *testing.T) {
 	t.Parallel()
 	pool := testdb.NewEmpty(t)
@@ -189,6 +190,7 @@ func TestParse_RefusesOthers(t *testing.T) {
 
 // Whatever bytes a body has, and whatever somebody searches for, the answer is yes or no, and no
 // for what is not JSON.
+// Proves G336.
 func FuzzMatches(f *testing.F) {
 	f.Add([]byte(`{"a": [1, {"b": "x"}]}`), `$.a[*] ? (@.b == "x").b starts with "x"`)
 	f.Add([]byte("{\"a\": \"\xff\"}"), `exists($.a) || $.a != null`)

@@ -74,12 +74,21 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 		{"control by ID alone", shop.MayByID(access.Control, "shop/1"), false},
 		{"read bodies without the verb", shop.May(access.ReadBodies, "bill", "shop/1"), false},
 		{"read with read-bodies", auditor.May(access.Read, "bill", "a"), true},
-		{"list within the prefix", shop.MayList([]string{"bill", "mail/a"}, "shop/1"), true},
-		{"list all of it", shop.MayList([]string{"bill"}, ""), false},
-		{"list the beginning of the prefix", shop.MayList([]string{"bill"}, "sho"), false},
-		{"list all actions", shop.MayList(nil, "shop/"), false},
-		{"list actions of two grants", auditor.MayList([]string{"bill", "mail/send"}, ""), true},
-		{"list all", auditor.MayList(nil, ""), false},
+		{
+			"list within the prefix",
+			shop.MayList(access.Read, []string{"bill", "mail/a"}, "shop/1"), true,
+		},
+		{"list all of it", shop.MayList(access.Read, []string{"bill"}, ""), false},
+		{
+			"list the beginning of the prefix",
+			shop.MayList(access.Read, []string{"bill"}, "sho"), false,
+		},
+		{"list all actions", shop.MayList(access.Read, nil, "shop/"), false},
+		{
+			"list actions of two grants",
+			auditor.MayList(access.Read, []string{"bill", "mail/send"}, ""), true,
+		},
+		{"list all", auditor.MayList(access.Read, nil, ""), false},
 		{
 			"read all of two actions", auditor.MayAllOf(access.Read, []string{"bill", "mail/send"}),
 			true,
@@ -93,12 +102,12 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 		{"insert what it controls", shop.MayWherever(access.Insert, access.Control), true},
 		{"own as the first actor", mailer.As("mailer-1").May(access.Own, "post", ""), true},
 		{"own as the second actor", mailer.As("mailer-2").May(access.Own, "post", ""), false},
-		{"everything", root.MayList(nil, "") && root.MayByID(access.Control, "x") &&
+		{"everything", root.MayList(access.Read, nil, "") && root.MayByID(access.Control, "x") &&
 			root.MayOwn("a", []string{"b"}) && root.Has(access.TaskStore), true},
 		{"nothing", nobody.Has(access.Insert) || nobody.Has(access.Own) ||
-			nobody.MayList([]string{"bill"}, "x") || nobody.MayOwn("", nil), false},
+			nobody.MayList(access.Read, []string{"bill"}, "x") || nobody.MayOwn("", nil), false},
 		{"what everybody may", nobody.Has(access.Metrics) && mailer.Has(access.Metrics), true},
-		{"without a principal", anyone.Has(access.Own) && anyone.MayList(nil, "") &&
+		{"without a principal", anyone.Has(access.Own) && anyone.MayList(access.Read, nil, "") &&
 			anyone.MayByID(access.Read, "a") && anyone.As("a").Has(access.Own) &&
 			anyone.MayWherever(access.Control, access.Read), true},
 	} {
@@ -106,12 +115,12 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, c.got, c.want)
 		}
 	}
-	names, ok := auditor.ReadActions()
+	names, ok := auditor.ActionsOf(access.Read)
 	if !ok || strings.Join(names, " ") != "bill ship mail/send" {
-		t.Errorf("ReadActions = %q, %v", names, ok)
+		t.Errorf("ActionsOf = %q, %v", names, ok)
 	}
-	if names, ok := shop.ReadActions(); ok {
-		t.Errorf("ReadActions of a principal with IDs = %q", names)
+	if names, ok := shop.ActionsOf(access.Read); ok {
+		t.Errorf("ActionsOf of a principal with IDs = %q", names)
 	}
 }
 

@@ -123,14 +123,14 @@ func (p *Principal) mayAs(verb Verb, actor string) bool {
 	return p.some(func(g *Grant) bool { return g.allows(verb) && fits(anyOr(g.Actors), actor) })
 }
 
-// MayList reports whether the principal may see every task of these actions whose ID begins with a
-// prefix. No actions stand for all.
-func (p *Principal) MayList(actions []string, prefix string) bool {
+// MayList reports whether the principal may do something, such as Read, on every task of these
+// actions whose ID begins with a prefix. No actions stand for all.
+func (p *Principal) MayList(verb Verb, actions []string, prefix string) bool {
 	if len(actions) == 0 {
 		actions = []string{"*"} // which only that pattern fits
 	}
 	return !slices.ContainsFunc(actions, func(action string) bool {
-		return !p.MayBelow(Read, action, prefix)
+		return !p.MayBelow(verb, action, prefix)
 	})
 }
 
@@ -148,16 +148,16 @@ func within(pattern, prefix string) bool {
 	return pattern[len(pattern)-1] == '*' && fits([]string{pattern}, prefix)
 }
 
-// ReadActions returns the actions whose tasks the principal may all see, if they are names without
-// a star; otherwise false.
-func (p *Principal) ReadActions() ([]string, bool) {
+// ActionsOf returns the actions on whose tasks the principal may do something, on all of them, if
+// they are names without a star; otherwise false.
+func (p *Principal) ActionsOf(verb Verb) ([]string, bool) {
 	if p == nil {
 		return nil, false
 	}
 	var names []string
 	for i := range p.Grants {
 		g := &p.Grants[i]
-		if !g.allows(Read) || len(g.IDs) > 0 && !slices.Contains(g.IDs, "*") {
+		if !g.allows(verb) || len(g.IDs) > 0 && !slices.Contains(g.IDs, "*") {
 			continue
 		}
 		for _, pattern := range g.Actions {

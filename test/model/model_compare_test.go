@@ -123,6 +123,7 @@ func (m *machine) list(t *rapid.T) {
 		IDPrefix: rapid.SampledFrom([]string{"", "n", "n00", "a", "z"}).Draw(t, "prefix"),
 		Key:      rapid.SampledFrom([]string{"", "", "k"}).Draw(t, "key"),
 		Headers:  rapid.SampledFrom(someHeaders).Draw(t, "headers"),
+		Body:     rapid.SampledFrom([]string{"", "", "$.n == 7"}).Draw(t, "search"),
 		Actor:    rapid.SampledFrom([]stint.ActorID{"", "", "ann"}).Draw(t, "actor"),
 		Limit:    rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "limit"),
 	}
@@ -133,13 +134,14 @@ func (m *machine) list(t *rapid.T) {
 	var want []report
 	for _, task := range m.model.sorted() {
 		r := task.report()
+		matches := filter.Body == "" || string(r.Body) == sevens
 		r.Body, r.Result = nil, nil
 		id := string(r.ID)
 		if strings.HasPrefix(id, filter.IDPrefix) && id > string(filter.After) &&
 			(filter.Actions == nil || slices.Contains(filter.Actions, r.Action)) &&
 			(len(filter.States) == 0 || slices.Contains(filter.States, r.State)) &&
 			(filter.Key == "" || r.Key == filter.Key) && hasAll(r.Headers, filter.Headers) &&
-			(filter.Actor == "" || r.Actor == filter.Actor) {
+			(filter.Actor == "" || r.Actor == filter.Actor) && matches {
 			want = append(want, r)
 		}
 	}

@@ -158,6 +158,12 @@ var someHeaders = []map[string]string{
 	nil, nil, {"tenant": "a"}, {"tenant": "b", "traceparent": `{"\`}, {"n-1": ""},
 }
 
+// sevens is a body that is searched for.
+const sevens = `{"n": [6, 7]}`
+
+// someBodies are what tasks have for bodies.
+var someBodies = [][]byte{nil, {}, {0, 255}, []byte(sevens), []byte(`{"n": "7"}`)}
+
 func drawTask(t *rapid.T) newTask {
 	return newTask{
 		Task: stint.Task{
@@ -167,7 +173,7 @@ func drawTask(t *rapid.T) newTask {
 			Priority:   rapid.SampledFrom([]int16{0, 0, 1, -1}).Draw(t, "priority"),
 			MaxTries:   rapid.SampledFrom([]int{stint.UnlimitedTries, 3, 1, 2}).Draw(t, "tries"),
 			PostResult: rapid.Bool().Draw(t, "post"),
-			Body:       rapid.SampledFrom([][]byte{nil, {}, {0, 255}}).Draw(t, "body"),
+			Body:       rapid.SampledFrom(someBodies).Draw(t, "body"),
 			OnAbort:    rapid.SampledFrom([]stint.OnAbort{0, stint.RunAnyway}).Draw(t, "abort"),
 			Headers:    rapid.SampledFrom(someHeaders).Draw(t, "headers"),
 		},

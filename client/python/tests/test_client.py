@@ -33,6 +33,13 @@ class VerbsTest(ServiceTest):
         self.assertIsNone(a.finished_at)
         self.assertIsNone(a.result)
 
+    def test_bodies_say_which_tasks_to_list(self):
+        self.client.insert([self.task("a", body='{"n": 7}'), self.task("b", body="n 7")])
+        listed = self.client.list([self.action], body="$.n == 7")
+        self.assertEqual([info.id for info in listed], [self.name("a")])
+        with self.assertRaises(stint.InvalidArgument):
+            list(self.client.list(body="n == 7"))
+
     def test_headers_come_to_the_owner_and_say_which_tasks_to_list(self):
         headers = {"traceparent": "00-1", "tenant-id": "ä"}
         self.client.insert([self.task("a", headers=headers), self.task("b")])

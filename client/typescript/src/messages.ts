@@ -128,6 +128,7 @@ const filterFields: f.Fields = {
   newestFirst: f.flag,
   key: f.text,
   headers: f.pairs,
+  body: f.text,
   limit: f.number,
 };
 

@@ -279,6 +279,11 @@ export interface Filter {
   key?: string;
   /** Only tasks with these headers, perhaps among others. */
   headers?: Record<string, string>;
+  /**
+   * Only tasks whose bodies are JSON with something at this path, or for which this condition
+   * holds, in the jsonpath of PostgreSQL: $.customer.id == 7. It needs the grant read-bodies.
+   */
+  body?: string;
   /** How many at most. Default: all. */
   limit?: number | null;
 }

@@ -44,6 +44,8 @@ test("a body of every byte comes back, and JSON does", async (t) => {
   await s.client.insert([s.task("a", every), s.task("b", JSON.stringify({ to: "ann" }))]);
   assert.deepEqual((await s.info("a")).body, every);
   assert.deepEqual(stint.jsonOf<{ to: string }>((await s.info("b")).body)?.to, "ann");
+  const listed = await all(s.client.list({ actions: s.action, body: '$.to == "ann"' }));
+  assert.deepEqual(ids(listed), [s.name("b")]);
 });
 
 test("headers come to the owner, and say which tasks to list", async (t) => {
