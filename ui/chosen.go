@@ -31,6 +31,9 @@ func (h *Handler) chosen(
 	if err != nil || !filters.IsText(filter) {
 		return found, nil, nil, refuse.ErrBadForm
 	}
+	if filter.Get("body") != "" && !r.may(ReadBodies) { // as in a list
+		return found, nil, nil, refuse.ErrForbidden
+	}
 	found, inStates, err = h.findTasks(r.Context(), k, filter)
 	return found, inStates, filter, err
 }

@@ -13,22 +13,23 @@ import (
 const choicesMax = 500
 
 type tasksData struct {
-	Partly   bool // as in [request]
-	Filter   filters.Filter
-	Tasks    []stint.TaskInfo
-	List     taskList
-	MayBody  bool   // the beginnings of bodies can be shown
-	Next     string // the address of the next page; empty if there is none
-	First    string // that of the first one; empty on it
-	Looked   int
-	Cut      bool // the store stopped before the page was full
-	Filtered bool
-	Actions  []string // to choose from
-	Command  string
-	Doubts   []show.Sentence // where nothing was found: what is not known of the filter
-	Insert   *offer
-	Picking  *offer // what can be done with tasks; nil if nothing
-	Now      time.Time
+	Partly    bool // as in [request]
+	Filter    filters.Filter
+	Tasks     []stint.TaskInfo
+	List      taskList
+	MaySearch bool   // in bodies
+	MayBody   bool   // the beginnings of bodies can be shown
+	Next      string // the address of the next page; empty if there is none
+	First     string // that of the first one; empty on it
+	Looked    int
+	Cut       bool // the store stopped before the page was full
+	Filtered  bool
+	Actions   []string // to choose from
+	Command   string
+	Doubts    []show.Sentence // where nothing was found: what is not known of the filter
+	Insert    *offer
+	Picking   *offer // what can be done with tasks; nil if nothing
+	Now       time.Time
 }
 
 // tasksPage lists tasks by a filter.
@@ -38,6 +39,9 @@ func tasksPage(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	filter, asked := filters.New(query)
+	if asked.Body != "" && !r.may(ReadBodies) { // what is found would tell what bodies have
+		return view{}, refuse.ErrForbidden
+	}
 	found, err := h.asked.List(r.Context(), asked)
 	if err != nil {
 		return view{}, err
@@ -63,7 +67,8 @@ func tasksPage(h *Handler, r *request) (view, error) {
 	data.List = taskList{
 		Tasks: found.Tasks, Now: r.now, Picks: data.Picking != nil, Columns: filter.Columns,
 	}
-	data.MayBody = r.may(ReadBodies) && h.asked.HasBeginnings()
+	data.MaySearch = r.may(ReadBodies)
+	data.MayBody = data.MaySearch && h.asked.HasBeginnings()
 	if filter.Columns[filters.WithBody] {
 		if !data.MayBody {
 			return view{}, refuse.ErrForbidden

@@ -51,6 +51,7 @@ func TestRetry_TakesFilters(t *testing.T) {
 	db.run(t, "", "show", "other").wantOutput(t, "aborted")
 }
 
+// Proves G336.
 func TestDelete_TakesFilters(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -60,7 +61,14 @@ func TestDelete_TakesFilters(t *testing.T) {
 		stint.Task{ID: "b", Action: "act"})
 	db.own(t, "own")
 	db.run(t, "", "delete", "a/1").wantExit(t, 0).wantOutput(t, "deleted 1 task and 1 dependent\n")
-	db.insert(t, stint.Task{ID: "a/1", Action: "act"})
+	db.insert(t, stint.Task{ID: "a/1", Action: "act"},
+		stint.Task{ID: "c/7", Action: "act", Body: []byte(`{"n": 7}`)},
+		stint.Task{ID: "c/8", Action: "act", Body: []byte(`{"n": 8}`)},
+		stint.Task{ID: "c/9", Action: "act", Body: []byte(`{"n": 7`)})
+	for _, want := range []string{"deleted 1 task\n", "deleted 0 tasks\n"} {
+		db.run(t, "", "delete", "--body", "$.n == 7", "--yes").wantExit(t, 0).wantOutput(t, want)
+	}
+	db.run(t, "", "delete", "c/8", "c/9").wantExit(t, 0)
 	db.run(t, "", "delete", "--prefix", "a/", "--yes").wantExit(t, 0).
 		wantOutput(t, "deleted 1 task\n")
 	db.run(t, "", "delete", "--older-than", "0s", "--yes").wantExit(t, 0).
@@ -76,7 +84,7 @@ func TestFilters_RefuseEmptyValues(t *testing.T) {
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
 	for _, flag := range []string{
-		"--prefix=", "--actor=", "--state=", "--action=", "--newer-than=0s",
+		"--prefix=", "--actor=", "--body=", "--state=", "--action=", "--newer-than=0s",
 	} {
 		for _, verb := range []string{"delete", "abort", "retry"} {
 			db.run(t, "", verb, flag, "--yes").wantExit(t, 2, "invalid "+flag[:len("--st")])

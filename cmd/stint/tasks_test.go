@@ -215,7 +215,8 @@ func TestList_Filters(t *testing.T) {
 	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t,
-		stint.Task{ID: "a/1", Action: "copy"}, stint.Task{ID: "a/2", Action: "move"},
+		stint.Task{ID: "a/1", Action: "copy", Body: []byte(`{"n": 7}`)},
+		stint.Task{ID: "a/2", Action: "move", Body: []byte("7")},
 		stint.Task{ID: "b/1", Action: "own"}, stint.Task{ID: "b/2", Action: "copy,all"},
 		stint.Task{ID: "c", Action: "copy", After: []stint.TaskID{"a/1"}},
 		stint.Task{ID: "it's", Action: "copy", NotBefore: time.Now().Add(90 * time.Minute)},
@@ -229,6 +230,8 @@ func TestList_Filters(t *testing.T) {
 		"--state in-progress":                    {"b/1"},
 		"--prefix a/":                            {"a/1", "a/2"},
 		"--actor actor":                          {"b/1"},
+		"--body $.n==7":                          {"a/1"},
+		"--body $ --state ready":                 {"a/1", "a/2"},
 		"--limit 2":                              {"a/1", "a/2"},
 		"--limit 2 --after a/2":                  {"b/1", "b/2"},
 		"--state ready --action copy --limit 10": {"a/1"},
@@ -265,6 +268,7 @@ func TestList_Filters(t *testing.T) {
 		{"--prefix", "\xff"},
 		{"--key", ""},
 		{"--key", "\xff"},
+		{"--body", "$.n = 7"},
 		{"--action", ""},
 		{"more"},
 	} {

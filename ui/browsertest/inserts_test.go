@@ -54,8 +54,8 @@ func (sc *scope) inserts() (all []journey) {
 	})
 	add("copy-typed", page, typed("copy-typed"), isTyped)
 	add("copy-same", page, copied, func(task *stint.TaskInfo) bool {
-		return string(task.Body) == "x" && task.NotBefore.Equal(exact) && task.Key == "k 1" &&
-			task.Headers["tenant"] == "acme"
+		return string(task.Body) == `{"n": 7}` && task.NotBefore.Equal(exact) &&
+			task.Key == "k 1" && task.Headers["tenant"] == "acme"
 	})
 	return append(all, journey{
 		name: "edit schedule", page: "schedules", alone: true,

@@ -64,9 +64,11 @@ func (sc *scope) insert(t *testing.T) {
 		func(task *stint.Task) { task.ID = sc.id("unlike") },
 		func(task *stint.Task) { task.Key = "other" },
 		func(task *stint.Task) { task.Headers = map[string]string{"tenant": "other"} },
+		func(task *stint.Task) { task.Body = []byte(`{"n": 8}`) },
 	} {
 		add(fmt.Sprint("filter-", i), "filtered", func(task *stint.Task) {
 			task.Key, task.Headers = "k 1", map[string]string{"tenant": "acme"}
+			task.Body = []byte(`{"n": 7}`)
 		}, edit)
 	}
 	external := func(task *stint.Task) { task.Action, task.PostResult = stint.External, true }
@@ -86,7 +88,7 @@ func (sc *scope) insert(t *testing.T) {
 	owned, err := sc.store.OwnTasks(t.Context(), "former", 9,
 		[]string{sc.action("filtered"), sc.action("other")}, time.Hour)
 	wantNil(t, err)
-	if len(owned) != 5 {
+	if len(owned) != 6 {
 		t.Fatalf("%d tasks are owned", len(owned))
 	}
 	_, err = sc.store.AbortTasks(t.Context(), []stint.TaskID{
@@ -188,6 +190,7 @@ func (sc *scope) lists() []journey {
 	filtering := map[string]string{
 		"state": "in-progress", "action": sc.action("filtered"), "prefix": sc.shown("filter-"),
 		"key": "k 1", "header": "tenant=acme", "actor": "former", "age": "1h",
+		"body":  "$.n == 7",
 		"order": "newest", "size": "200", "with-key": "true", "with-priority": "true",
 	}
 	if sc.shard == "" { // otherwise the beginnings of bodies cannot be read

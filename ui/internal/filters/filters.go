@@ -22,6 +22,7 @@ type Filter struct {
 	Prefix  string
 	Key     string
 	Header  string // a name and a value, with = between them
+	Body    string
 	Actor   string
 	Order   string // "newest", or "" for the store's own
 	Age     string // one of ages
@@ -78,7 +79,7 @@ func New(query url.Values) (Filter, stint.Filter) {
 		States: map[stint.State]bool{}, Columns: map[string]bool{},
 		Action: query.Get("action"), Prefix: query.Get("prefix"),
 		Key: query.Get("key"), Header: query.Get("header"), Actor: query.Get("actor"),
-		Age:   query.Get("age"),
+		Body: query.Get("body"), Age: query.Get("age"),
 		Order: query.Get("order"), Ages: ages(), Sizes: pageSizes(), Size: pageSizes()[0],
 		Orders: []Choice{{orderNewest, "newest first"}, {orderStore, "by state or ID"}},
 	}
@@ -86,7 +87,7 @@ func New(query url.Values) (Filter, stint.Filter) {
 		f.Columns[column] = query.Get(column) != ""
 	}
 	asked := stint.Filter{
-		IDPrefix: f.Prefix, Key: f.Key, Actor: stint.ActorID(f.Actor),
+		IDPrefix: f.Prefix, Key: f.Key, Actor: stint.ActorID(f.Actor), Body: f.Body,
 		After: stint.Cursor(query.Get("after")),
 	}
 	for _, state := range query["state"] {
@@ -119,7 +120,8 @@ func New(query url.Values) (Filter, stint.Filter) {
 		}
 	}
 	asked.NewestFirst = f.Order == orderNewest
-	f.Finer = f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Age != ""
+	f.Finer = f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Body != "" ||
+		f.Age != ""
 	f.Present = f.Finer || len(asked.States) > 0 || f.Action != ""
 	return f, asked
 }
@@ -141,6 +143,7 @@ func Command(f Filter, asked stint.Filter) string {
 	add("key", f.Key)
 	add("header", f.Header)
 	add("actor", f.Actor)
+	add("body", f.Body)
 	if asked.MaxAge > 0 {
 		add("newer-than", asked.MaxAge.String())
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/headers"
+	"github.com/stint-tasks/stint/internal/jsonpath"
 )
 
 // filterFlags are the flags by which sub-commands choose tasks.
@@ -15,6 +16,7 @@ type filterFlags struct {
 	actions, states      []string
 	headers              []string
 	key, prefix, actor   string
+	body                 string
 	olderThan, newerThan age
 	// names are the names of the flags. More is another one, if there is one.
 	names []string
@@ -31,6 +33,8 @@ func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 		"only tasks with this header, a `name=value` (repeatable: with all of them)")
 	flags.StringVar(&f.prefix, "prefix", "", "only tasks whose IDs begin with this `text`")
 	flags.StringVar(&f.actor, "actor", "", "only tasks that this `actor` owns, or owned last")
+	flags.StringVar(&f.body, "body", "",
+		"only tasks whose bodies are JSON with this `path`, or for which this condition holds")
 	flags.Var(&f.olderThan, "older-than",
 		"only tasks inserted at least this `age` ago, such as 90m, 36h, 7d")
 	flags.Var(&f.newerThan, "newer-than", "only tasks inserted at most this `age` ago")
@@ -38,7 +42,7 @@ func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 	completeBy(cmd, "state", stateList)
 	completeBy(cmd, "prefix", p.taskIDs)
 	completeBy(cmd, "actor", p.actorNames)
-	f.names = append(f.names, "action", "state", "key", "header", "prefix", "actor",
+	f.names = append(f.names, "action", "state", "key", "header", "prefix", "actor", "body",
 		"older-than", "newer-than")
 }
 
@@ -51,7 +55,7 @@ func (f *filterFlags) given(cmd *cobra.Command) bool {
 // a variable that is not set, would pick all tasks.
 func (f *filterFlags) filter(cmd *cobra.Command) (stint.Filter, error) {
 	for name, empty := range map[string]bool{
-		"key": f.key == "", "prefix": f.prefix == "", "actor": f.actor == "",
+		"key": f.key == "", "prefix": f.prefix == "", "actor": f.actor == "", "body": f.body == "",
 		"state": len(f.states) == 0, "newer-than": f.newerThan.ago == 0,
 	} {
 		if empty && cmd.Flags().Changed(name) {
@@ -60,7 +64,12 @@ func (f *filterFlags) filter(cmd *cobra.Command) (stint.Filter, error) {
 	}
 	filter := stint.Filter{
 		Actions: f.actions, Key: f.key, IDPrefix: f.prefix, Actor: stint.ActorID(f.actor),
-		MinAge: f.olderThan.ago, MaxAge: f.newerThan.ago,
+		Body: f.body, MinAge: f.olderThan.ago, MaxAge: f.newerThan.ago,
+	}
+	if f.body != "" {
+		if _, err := jsonpath.Parse(f.body); err != nil {
+			return filter, said(errInput, "invalid --body: it %v", err)
+		}
 	}
 	var err error
 	if filter.Headers, err = readHeaders(f.headers); err != nil {

@@ -24,8 +24,8 @@ func (p *program) listCommand() *cobra.Command {
 They come in the order of their IDs; with --newest, by the time of their insert to within
 a minute, newest first. Otherwise, with --state or --actor and without --prefix, they come
 state by state: in-progress, ready, scheduled, blocked, aborted, skipped, completed; those
-that have ended newest first. In a large store a page reads at most 10,000 tasks, and may
-then be short: --after continues it.
+that have ended newest first. In a large store a page reads at most 10,000 tasks, with
+--body those of 16 MiB of bodies, and may then be short: --after continues it.
 
 With --topology, tasks are listed shard by shard, in the order of the shards' names, with
 those that join the shards (stint.*). --prefix SHARD/TEXT lists the tasks of one shard.
@@ -34,6 +34,7 @@ With --json, a task to a line (see: stint help json).`,
 		Example: `  stint ls --state ready,in-progress --action copy
   stint ls --prefix export/main/ --limit 1000
   stint ls --state ready --older-than 1h
+  stint ls --body '$.customer.id == 7 && $.tags[*] == "new"'
   stint ls --newest --limit 20
   stint ls --after export/main/0100
   stint ls --state aborted --json | jq -r .id`,
