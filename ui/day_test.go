@@ -24,7 +24,7 @@ func (recorded) Minutes(_ context.Context, action string) ([]stint.Minute, error
 		Since: until.Add(-time.Minute), Until: until, Tries: 12, Completed: 4711, P95: time.Second,
 	}
 	if action == "mail" {
-		m.Completed = 815
+		m.Completed, m.Tries, m.Retries = 815, -1, -1 // the first minute that was noted
 	}
 	return []stint.Minute{m}, nil
 }
@@ -53,6 +53,7 @@ func TestDay_IsShownToThoseWhoMaySeeIt(t *testing.T) {
 		}
 		one := text(t, h, "/action?name=mail")
 		for part, want := range map[string]bool{
+			"Fetched: not known yet": true, ">≥ 0<": true, "Fetched, at most": false,
 			">815<": true, `class="mark"`: true, "by ann": true, "by bob": false, "4,711": false,
 		} {
 			if strings.Contains(one, part) != want {

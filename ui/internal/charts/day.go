@@ -44,6 +44,7 @@ type Hour struct {
 	Ready                             int64
 	Oldest, Median, P95               time.Duration
 	Estimated                         bool
+	AtLeast                           bool // Tries and Retries miss a minute
 }
 
 // A Mark is something that was changed.
@@ -156,6 +157,7 @@ func hoursOf(minutes []stint.Minute) (hours []Hour) {
 			hours = append(hours, Hour{At: at})
 		}
 		h := &hours[len(hours)-1]
+		h.AtLeast = h.AtLeast || m.Tries < 0
 		h.Tries += max(m.Tries, 0)
 		h.Retries += max(m.Retries, 0)
 		h.Completed, h.Failed = h.Completed+m.Completed, h.Failed+m.Failed

@@ -45,6 +45,12 @@ func TestDay_ShowsWhatWasNoted(t *testing.T) {
 	for _, h := range day.Hours {
 		tries, completed = tries+h.Tries, completed+h.Completed
 	}
+	if last := len(day.Hours) - 1; !day.Hours[last].AtLeast || day.Hours[0].AtLeast {
+		t.Errorf("of the first minute alone the fetches are not known: %+v", day.Hours)
+	}
+	if first := charts.NewDay(minutes[:1], nil, now); first.Curves[0].Line != "" {
+		t.Errorf("a curve of what is not known is %q", first.Curves[0].Line)
+	}
 	if len(day.Hours) < 2 || tries != 99*10 || completed != 100*9 {
 		t.Errorf("the hours are %+v", day.Hours)
 	}
