@@ -191,7 +191,8 @@ func TestRetry_BeginsWhereItBegan(t *testing.T) {
 		wantStates(t, store, stint.StateAborted, id("a"), id("b"), id("c"), id("d"))
 		h := ui.New(shown, open())
 		page := text(t, h, "/"+address("task", id("d")))
-		wantParts(t, page, "Retry where it began")
+		wantParts(t, page, "Retry where it began",
+			">stint retry "+string(id("a"))+" "+string(id("b"))+"<")
 		would := previewOf(t, h, formWith(t, page, "retry"))
 		wantParts(t, would, "Retries 2 tasks, and 2 that were aborted because of them.")
 		agree(t, h, would)

@@ -258,9 +258,15 @@ func (h *Handler) offerOrigins(r *request, d *taskData, graph *stint.Graph) {
 	if len(found) == 0 || len(found) > tasksAtOnce {
 		return
 	}
-	seen := make([]bulk.Task, len(found))
+	seen, line := make([]bulk.Task, len(found)), "stint retry"
+	canType := len(found) <= originsMax
 	for i := range found {
 		seen[i] = bulk.NewTask(&found[i])
+		id, ok := show.Argument(string(found[i].ID))
+		line, canType = line+" "+id, canType && ok
+	}
+	if canType && len(d.Commands) > 0 {
+		d.Commands = append(d.Commands, line)
 	}
 	for _, o := range d.Offers {
 		o.Buttons = slices.DeleteFunc(o.Buttons, func(b button) bool { return b.Do == "retry" })
@@ -284,6 +290,9 @@ func commandsFor(task *stint.TaskInfo) []string {
 	lines := []string{"stint explain " + id, "stint show " + id}
 	switch task.State {
 	case stint.StateCompleted, stint.StateAborted, stint.StateSkipped:
+		if task.AbortCause == stint.CauseDependency { // it would be refused: see offerOrigins
+			return lines
+		}
 		return append(lines, "stint retry "+id)
 	case stint.StateBlocked, stint.StateScheduled, stint.StateReady, stint.StateInProgress:
 	}

@@ -192,7 +192,7 @@ func TestTask_GoesBackToWhereItBegan(t *testing.T) {
 		stint.Task{ID: "book", Action: "book", After: []stint.TaskID{"page"}})
 	h := ui.New(store, ui.Options{})
 	wantParts(t, text(t, h, "/task?id=book"), "In the end it waits for",
-		`<li data-key="origin scan">`, "Waits for", `href="task?id=page"`)
+		`<li data-key="origin scan">`, "Depends on 1 task", `href="task?id=page"`)
 	_, err := store.AbortTasks(t.Context(), []stint.TaskID{"scan"}, "the film is lost")
 	wantNil(t, err)
 	wantParts(t, text(t, ui.New(store, ui.Options{}), "/task?id=book"), "It began with",

@@ -19,7 +19,7 @@ import (
 func emptyTexts(page string) (texts []string) {
 	_, main, _ := strings.Cut(page, "<main")
 	main, _, _ = strings.Cut(main, "</main>")
-	empty := regexp.MustCompile(`^(No|None|Nothing|It stands alone|It waits for no|Both are)\b`)
+	empty := regexp.MustCompile(`^(No|None|Nothing|It stands alone|It depends on no|Both are)\b`)
 	exact := []string{ // of what the page shows all of
 		"None so far", "None in the last", "none is ready", "No answer",
 	}
