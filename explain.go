@@ -127,34 +127,33 @@ func (s *Store) explain(ctx context.Context, id TaskID) (Explanation, error) {
 	var limits *TaskLimits
 	var steps []StepInfo
 	var start *counts.Start
-	err := s.db.Run(ctx, pg.Step{
-		Name: "explain_task", Args: []any{string(id), explainedTasksMax},
-		Read: func(rows pgx.Rows) error {
-			var err error
-			e, found, err = readExplanation(rows)
-			return err
-		},
-	}, pg.Step{
-		Name: "explain_asked", Args: []any{string(id), readyTopic("")},
-		Read: func(rows pgx.Rows) error { return e.readAsked(rows) },
-	}, pg.Step{
-		Name: "explain_limits", Args: []any{string(id), limit.CountedMax, explainedWaitingMax},
-		Read: func(rows pgx.Rows) error {
-			var err error
-			limits, err = readTaskLimits(rows)
-			return err
-		},
-	}, pg.Step{
-		Name: "explain_start", Args: []any{string(id), startRowsMax, counts.PaceMinutes},
-		Read: func(rows pgx.Rows) error {
-			var err error
-			start, err = pgx.CollectOneRow(rows, pgx.RowToAddrOfStructByPos[counts.Start])
-			if errors.Is(err, pgx.ErrNoRows) {
-				err = nil
-			}
-			return err
-		},
-	}, stepsOf(id, &steps), pg.ReadOrigin(func(of pg.Origin) { e.Copy = s.db.CopyOf(of) }))
+	err := s.atOneInstant(ctx, func(s *Store) error {
+		return s.db.Run(ctx, pg.Step{
+			Name: "explain_task", Args: []any{string(id), explainedTasksMax},
+			Read: func(rows pgx.Rows) (err error) {
+				e, found, err = readExplanation(rows)
+				return err
+			},
+		}, pg.Step{
+			Name: "explain_asked", Args: []any{string(id), readyTopic("")},
+			Read: func(rows pgx.Rows) error { return e.readAsked(rows) },
+		}, pg.Step{
+			Name: "explain_limits", Args: []any{string(id), limit.CountedMax, explainedWaitingMax},
+			Read: func(rows pgx.Rows) (err error) {
+				limits, err = readTaskLimits(rows)
+				return err
+			},
+		}, pg.Step{
+			Name: "explain_start", Args: []any{string(id), startRowsMax, counts.PaceMinutes},
+			Read: func(rows pgx.Rows) (err error) {
+				start, err = pgx.CollectOneRow(rows, pgx.RowToAddrOfStructByPos[counts.Start])
+				if errors.Is(err, pgx.ErrNoRows) {
+					err = nil
+				}
+				return err
+			},
+		}, stepsOf(id, &steps), pg.ReadOrigin(func(of pg.Origin) { e.Copy = s.db.CopyOf(of) }))
+	})
 	switch {
 	case err != nil:
 		return e, err

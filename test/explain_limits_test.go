@@ -1,8 +1,11 @@
 package stint_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -242,4 +245,40 @@ func TestExplain_StopsCounting(t *testing.T) {
 	}
 	wantText(t, why.String(), "comes after 10000 others or more",
 		`tasks with key "k" that wait: 10000 or more`)
+}
+
+// However fast tasks come and go, those in the place of a task are as many as are in progress.
+// Proves G306.
+func TestExplain_IsOfOneInstant(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store := newStore(t)
+	wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", stint.Limits{Concurrency: 8}), nil)
+	tasks := numbered("t", 5000)
+	insert(t, store, tasks...)
+	ctx, stop := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	defer working.Wait()
+	defer stop()
+	working.Go(func() {
+		for ctx.Err() == nil {
+			owned, err := store.OwnTasks(ctx, "actor", 8, []string{"act"}, time.Hour)
+			for _, task := range owned {
+				err = errors.Join(err, store.ReturnTask(ctx, task.ID, task.Token, "",
+					stint.StatusCompleted))
+			}
+			if err != nil && ctx.Err() == nil {
+				t.Errorf("owning and returning: %v", err)
+			}
+		}
+	})
+	for range 300 {
+		why, err := store.Explain(t.Context(), tasks[len(tasks)-1].ID)
+		if err != nil || why.Limits == nil {
+			t.Fatalf("Explain = %+v, %v", why, err)
+		}
+		if n := len(why.Limits.Owned); why.Limits.InProgress == 8 && n != 8 {
+			t.Errorf("%d tasks are in its place, of %d in progress", n, why.Limits.InProgress)
+		}
+	}
 }
