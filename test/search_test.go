@@ -68,6 +68,9 @@ func TestListTasks_ByBody(t *testing.T) {
 			for filter.Limit = limit; ; {
 				page, err := store.ListTasks(t.Context(), filter)
 				wantErr(t, "ListTasks", err, nil)
+				if n := len(page.Tasks); limit > 0 && n > limit {
+					t.Errorf("a page of %d has %d tasks", limit, n)
+				}
 				all = append(all, page.Tasks...)
 				if filter.After = page.Next; page.Next == "" {
 					break
