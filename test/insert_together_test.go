@@ -73,7 +73,7 @@ func TestInsertTasks_TogetherMakesSpansOfNeighbours(t *testing.T) {
 	}
 	exec(t, pool, statements(t)["insert_separately"], ids, actions, make([][]byte, n),
 		make([]int16, n), make([]int32, n), deadlines, make([]int16, n), make([]bool, n), keys,
-		nil, nil)
+		nil, nil, nil)
 	if got, want := readySpans(t, pool), "2? 1? 1? 1? 1?"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -201,7 +201,8 @@ func TestTaskKey_DividesNoSpanOfSeveralCallers(t *testing.T) {
 		}
 		exec(t, pool, statements(t)["insert_separately"], ids, slices.Repeat([]string{"act"}, n),
 			make([][]byte, n), make([]int16, n), make([]int32, n), make([]*time.Time, n),
-			make([]int16, n), make([]bool, n), numbers, limitKeys, nil)
+			make([]int16, n), make([]bool, n), numbers, limitKeys, nil,
+			nil)
 	}
 	if got, want := readySpans(t, pool), "4? 4k 4? 4?"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

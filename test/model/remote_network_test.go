@@ -45,6 +45,9 @@ func (m *farMachine) look(t *rapid.T) {
 			why.Task = utc([]stint.TaskInfo{why.Task})[0]
 			why.WaitsFor, why.BecauseOf = utc(why.WaitsFor), utc(why.BecauseOf)
 			why.Now, why.AskedAt = time.Time{}, why.AskedAt.UTC()
+			if why.Start != nil {
+				why.Start.At = why.Start.At.UTC()
+			}
 			return why, err
 		},
 		"Graph": func(from teller) (any, error) {
