@@ -184,7 +184,7 @@ func (v values) task() (int64, *task, error) {
 	}
 	now := &task{ // a column is a part of a line that has the body, too
 		id: strings.Clone(v["id"]), action: shared(v["action"]), limitKey: shared(v["limit_key"]),
-		maxTries:   tries, cost: 1,
+		maxTries: tries, cost: 1,
 		runsAnyway: v["on_abort"] == "1", deadline: moment(v["deadline"]),
 	}
 	if text, found := v["cost"]; found {

@@ -149,9 +149,9 @@ CREATE TABLE {{.schema}}.key_rates (
 ) WITH (fillfactor = 80);
 CREATE INDEX key_rates_wake ON {{.schema}}.key_rates (action, wake_at) WHERE wake_at IS NOT NULL;
 
--- What performances have spent more than the costs of their tasks, or less (more is negative), until
--- the buckets have paid it. Whoever returns a task must not wait for those who fetch, who lock the
--- buckets; so it is noted here, and the next fetch settles it. limit_key is empty for none.
+-- What performances have spent more than the costs of their tasks, or less (more is negative),
+-- until the buckets have paid it. Whoever returns a task must not wait for those who fetch, who lock
+-- the buckets; so it is noted here, and the next fetch settles it. limit_key is empty for none.
 CREATE TABLE {{.schema}}.spent (
     key       bigint  NOT NULL,
     claim     bigint  NOT NULL,
@@ -509,8 +509,8 @@ DROP TABLE {{.schema}}.origin, {{.schema}}.minutes, {{.schema}}.calls, {{.schema
     {{.schema}}.fail_fast, {{.schema}}.losses, {{.schema}}.tries,
     {{.schema}}.answer_keys, {{.schema}}.steps,
     {{.schema}}.schedules,
-    {{.schema}}.spent, {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots, {{.schema}}.limited_keys,
-    {{.schema}}.limits;
+    {{.schema}}.spent, {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots,
+    {{.schema}}.limited_keys, {{.schema}}.limits;
 DROP SEQUENCE {{.schema}}.fences;
 ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;
 ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key, DROP COLUMN headers,

@@ -13,7 +13,8 @@ SELECT ahead.tasks + CASE WHEN task.parked THEN 0 ELSE task.in_span END AS ahead
        ahead.spans = $2::integer AS ahead_or_more,
        key_ahead.tasks + CASE WHEN task.parked THEN task.in_span ELSE 0 END AS key_ahead,
        key_ahead.spans = $2::integer AS key_ahead_or_more,
-       task.parked, limits.paused, paused.key_paused, limits.by_cost, limits.fair, limits.ordered, limits.per_key,
+       task.parked, limits.paused, paused.key_paused, limits.by_cost, limits.fair,
+       limits.ordered, limits.per_key,
        limits.rate, limits.key_rate, coalesce(limits.key_burst, 0) AS key_burst,
        asked.tries, noted.at, noted.ready, noted.tries AS noted_tries, statement_timestamp() AS now
 FROM (

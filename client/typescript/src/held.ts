@@ -102,8 +102,8 @@ export interface HeldTask extends Readonly<OwnedTask> {}
 /** A task that a handler performs. */
 export class HeldTask {
   /**
-   * What the try has really cost, if the handler sets it: where the limits of the action are byCost,
-   * the next fetch settles it. It counts however the try ends.
+   * What the try has really cost, if the handler sets it: where the limits of the action are
+   * byCost, the next fetch settles it. It counts however the try ends.
    */
   spent: number | null = null;
   readonly #client: Client;

@@ -43,7 +43,7 @@ const errors: Record<string, [kind: string, error: typeof StintError]> = {
 export async function finishTask(
   transaction: Transaction, task: Performance, finish: Finish = {},
 ): Promise<void> {
-  const { code = "completed", status = "", retryAfter = null, notify = true, spent = null } = finish;
+  const { code = "completed", status = "", retryAfter = null, notify = true } = finish;
   const result = typeof finish.result === "string"
     ? new TextEncoder().encode(finish.result) : finish.result ?? null;
   // In hexadecimal, since not every release of pg takes other arrays of bytes than a Buffer.
@@ -54,7 +54,7 @@ export async function finishTask(
       `SELECT "${schema}".finish_task($1, $2::text::uuid, code => $3, status => $4, ` +
       "result_bytes => $5::text::bytea, retry_after => $6::float8 * interval '1 s', " +
       "notify => $7, spent => $8)",
-      [task.id, task.token, code, status, bytes, retryAfter, notify, spent]);
+      [task.id, task.token, code, status, bytes, retryAfter, notify, finish.spent ?? null]);
   } catch (error) {
     const state = (error as { code?: unknown } | null)?.code;
     const known = typeof state === "string" && Object.hasOwn(errors, state) && errors[state];

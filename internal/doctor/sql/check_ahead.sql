@@ -18,7 +18,8 @@ FROM (
     ) AS bucket
     JOIN stint.key_rates ON key_rates.action = limits.action
     -- One that counts costs may owe tokens.
-    WHERE NOT limits.by_cost AND key_rates.full_at > statement_timestamp() + bucket.fills + interval '1 s'
+    WHERE NOT limits.by_cost
+      AND key_rates.full_at > statement_timestamp() + bucket.fills + interval '1 s'
     UNION ALL
     SELECT 'schedules', count(*), max(greatest(schedules.last_at, schedules.changed_at))
     FROM stint.schedules

@@ -2,8 +2,9 @@
 --
 -- Returns the actions of those of the tasks that count towards limits, with what limits their keys
 -- have now, and whether the end of a task leaves capacity to others: rates and turns do not depend
--- on it, but for what was spent where they count costs. It runs ahead of return_tasks in the place of unpark_within_limits, which takes five
--- times as long, where no action is known to have limits of its keys.
+-- on it, but for what was spent, where they count costs. It runs ahead of return_tasks in the place
+-- of unpark_within_limits, which takes five times as long, where no action is known to have limits
+-- of its keys.
 --
 --   $1 lo      bigint[]
 --   $2 hi      bigint[]: of tasks; what shares its row with others must have been split off
