@@ -547,8 +547,8 @@ func ExampleStore_Fence() {
 	// true
 }
 
-// A customer may spend 2,000 cents a day. A task starts as long as some are left; what it has really
-// spent is settled when it ends.
+// A customer may spend 2,000 cents a day. A task starts as long as some are left; what it has
+// really spent is settled when it ends.
 func ExampleStore_SetLimits_byCost() {
 	ctx := context.Background()
 	store, drop := exampleStore()

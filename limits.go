@@ -44,7 +44,8 @@ type Limits struct {
 }
 
 // A Rate is so many tasks in a time, as a bucket to which tokens come evenly and from which each
-// fetch of a task takes one, or with [Limits.ByCost] what the task costs. The zero Rate is no limit.
+// fetch of a task takes one, or with [Limits.ByCost] what the task costs. The zero Rate is no
+// limit.
 type Rate struct {
 	Tasks int           // 1 to 10⁹; tokens, with ByCost
 	Per   time.Duration // a microsecond to a year

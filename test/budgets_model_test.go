@@ -87,7 +87,8 @@ func (m *spendingModel) step(t *testing.T, r *rand.Rand, limits stint.Limits) er
 		exec(t, m.pool, fmt.Sprintf(`UPDATE stint.limits
 			SET refilled_at = refilled_at - interval '%d min'`, minutes))
 		exec(t, m.pool, fmt.Sprintf(`UPDATE stint.key_rates SET
-			full_at = full_at - interval '%d min', wake_at = wake_at - interval '%[1]d min'`, minutes))
+			full_at = full_at - interval '%d min', wake_at = wake_at - interval '%[1]d min'`,
+			minutes))
 		if limits.Rate != (stint.Rate{}) {
 			m.action = min(purse(limits.Rate.Burst),
 				m.action+purse(minutes*limits.Rate.Tasks)/60)

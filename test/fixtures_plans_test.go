@@ -275,8 +275,10 @@ var sample = map[string]struct {
 	"raise_supported":   {"", nil},
 	"resume_actions":    {"'{act,other}'", []string{"limits_pkey"}},
 	"resume_keys":       {"'act', '{a,b}'", []string{"limited_keys_pkey"}},
-	"set_limits":        {"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true, false, 'g', true", nil},
-	"set_weights":       {"'act', '{a,b}', '{2,3}'", nil},
+	"set_limits": {
+		"'act', 40, 1, 1000, '1 s', 1000, 5, '1 min', 1, true, false, 'g', true", nil,
+	},
+	"set_weights": {"'act', '{a,b}', '{2,3}'", nil},
 
 	"advance_schedule":   {"'s', now(), now(), '{a}', 1, 2", []string{"schedules_pkey"}},
 	"delete_schedules":   {"'{s,t}'", []string{"schedules_pkey"}},

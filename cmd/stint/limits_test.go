@@ -97,7 +97,8 @@ func TestLimit_SetsABudget(t *testing.T) {
 	prints("limit mail --rate 60/h --burst 90 --by-cost")
 	prints("limits", "60/h, burst 90, by cost")
 	prints("limits --json", `"by_cost":true`)
-	db.run(t, "", "insert", "--action", "mail", "--cost", "-1").wantExit(t, 2, "Task.Cost", "must be 0")
+	db.run(t, "", "insert", "--action", "mail", "--cost", "-1").
+		wantExit(t, 2, "Task.Cost", "must be 0")
 	for i, cost := range []string{"150", "30"} {
 		prints(fmt.Sprintf("insert --action mail --id m%d --cost %s", i, cost))
 	}

@@ -116,7 +116,8 @@ func heldBy(e *stint.Explanation) []show.Sentence {
 			show.NewMoment(l.NextAt, e.Now), ".")
 	}
 	if !l.KeyNextAt.IsZero() {
-		add("the "+rateOf(l)+" of its key is used up: the next task with the key "+key+" may begin ",
+		add("the "+rateOf(l)+" of its key is used up: the next task with the key "+key+
+			" may begin ",
 			show.NewMoment(l.KeyNextAt, e.Now), ".")
 	}
 	switch {

@@ -71,8 +71,8 @@ func (e *exporting) newExportedJSON(
 	hasEnded := !info.FinishedAt.IsZero()
 	task := stint.Task{
 		ID: info.ID, Action: info.Action, Key: info.Key, Body: info.Body, Headers: info.Headers,
-		Priority: info.Priority, Cost: info.Cost, MaxTries: info.MaxTries, PostResult: info.PostResult,
-		OnAbort: info.OnAbort, FailFast: details.FailFast,
+		Priority: info.Priority, Cost: info.Cost, MaxTries: info.MaxTries,
+		PostResult: info.PostResult, OnAbort: info.OnAbort, FailFast: details.FailFast,
 	}
 	if !hasEnded && task.MaxTries != stint.UnlimitedTries {
 		task.MaxTries = max(1, task.MaxTries-info.Tries)

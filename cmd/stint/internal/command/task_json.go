@@ -27,7 +27,8 @@ document, described by their help.
 A task has these fields. Times are in RFC 3339 format, in UTC. Fields that do not apply
 to a task are left out.
 
-  id, action, key, headers, priority, cost (if it is not 1), max_tries (-1: no limit), deadline, post_result,
+  id, action, key, headers, priority, cost (if it is not 1), max_tries (-1: no limit),
+  deadline, post_result,
   on_abort ("abort-too" or "run-anyway")
                    as they were inserted
   shard            with --topology: where the task is; id is SHARD/ID then
