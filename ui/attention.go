@@ -1,9 +1,12 @@
 package ui
 
 import (
+	"context"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/notices"
+	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
 // A noticeRow is something that needs attention, and what mends it.
@@ -23,10 +26,10 @@ func (h *Handler) attention(
 		if err != nil {
 			return nil, err
 		}
-		all = append(notices.OfErrors(found.Problems),
-			notices.OfShards(each, actors, h.answersFrom())...)
+		all = append(notices.OfErrors(found),
+			notices.OfShards(each, actors, h.answersFrom(), r.now)...)
 	} else {
-		all = notices.Of(stats, found.Problems, actors, h.answersFrom(), r.partly)
+		all = notices.Of(stats, found, actors, h.answersFrom(), r.partly, r.now)
 		all = notices.WithPauses(all, h.notedPauses(r, stats), r.now)
 		var schedules []stint.ScheduleInfo
 		if h.asked.Schedules != nil {
@@ -36,13 +39,17 @@ func (h *Handler) attention(
 			all = append(all, notices.OfMaintenance(
 				found.Strays, found.Problems, schedules, r.now)...)
 		}
+		all = append(all, notices.OfSkipping(schedules, r.now)...)
 		all = append(all, notices.OfUnwatched(found.Problems, r.now)...)
 		all = append(all, notices.OfFar(found.Strays, r.now)...)
 	}
 	all = append(all, notices.OfHidden(found.Hidden(stats))...)
-	all = append(all, notices.OfCascades(h.asked.Cascades(ctx, stats, found))...)
+	all = append(all, notices.OfUntold(h.asked.Untold(ctx, stats, found))...)
 	for _, n := range notices.WorstFirst(all) {
 		row := noticeRow{Notice: n}
+		if n.Of != "" {
+			row.What = append(n.What, h.oneReady(ctx, n.Of)...)
+		}
 		if m := n.Mend; m.Do != "" {
 			t := target{action: m.Action, key: m.LimitKey, schedule: m.Schedule}
 			row.Offer = h.offer(r, append(t.fields(), field{"back", here(r)}), m.Do)
@@ -50,6 +57,20 @@ func (h *Handler) attention(
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// oneReady names a ready task of an action, whose page says what it waits for: a parked one, if
+// there is one.
+func (h *Handler) oneReady(ctx context.Context, action string) show.Sentence {
+	page, err := h.asked.List(ctx, stint.Filter{
+		Actions: []string{action}, States: []stint.State{stint.StateReady}, Limit: 1,
+	})
+	if err != nil || len(page.Tasks) == 0 { // it is gone, or not for whoever asks
+		return nil
+	}
+	id := string(page.Tasks[0].ID)
+	one := show.Part{Text: show.Text(page.Tasks[0].ID), Link: show.Link("task", "id", id)}
+	return show.Say(" See why ", one, " waits.")
 }
 
 // notedPauses are what is paused; of those that are named, by whom and why too.

@@ -118,8 +118,8 @@ func TestOverview_NamesWhatWaitsInSilence(t *testing.T) {
 	for _, want := range []string{
 		"1 task is scheduled for more than a year from now: far starts in 10y.",
 		"mail: 90 tasks were aborted since tasks that they depend on were.",
-		"1 task is owned by processes that nobody watches: if these are gone, the last lease " +
-			"expires in 9d.",
+		"1 task is owned by processes that nobody watches: if these are gone, the last lease, " +
+			"of gone, expires in 9d.",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the overview lacks %q:\n%s", want, got)

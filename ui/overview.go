@@ -50,7 +50,7 @@ func overviewPage(h *Handler, r *request) (view, error) {
 	for _, state := range data.States {
 		data.All += state.Tasks
 	}
-	data.Empty = data.All == 0 && len(stats.Actions) == 0
+	data.Empty = data.All == 0 && len(stats.Actions) == 0 && len(attention) == 0
 	if !data.Partly {
 		data.Day = h.asked.Day(ctx, "", r.now)
 	}

@@ -16,8 +16,8 @@ const (
 	farAhead = 366 * 24 * time.Hour
 	// straysMax is how many tasks are looked at, of each kind or action.
 	straysMax = 100
-	// cascadesMax is how many actions are looked at for tasks that were aborted because of others.
-	cascadesMax = 5
+	// untoldMax is how many actions are looked at for aborted tasks of which nothing else tells.
+	untoldMax = 5
 )
 
 // Strays are scheduled tasks at either end of their order.
@@ -52,18 +52,18 @@ func (a *Store) askStrays(ctx context.Context) (s Strays) {
 	return s
 }
 
-// A Cascade is tasks of an action that were aborted because others were.
-type Cascade struct {
+// An Untold is tasks of an action of whose abort no group of errors tells: others were the cause,
+// or nobody said anything.
+type Untold struct {
 	Action  string
+	Cause   stint.AbortCause
 	Tasks   int
 	OrMore  bool         // not all aborted tasks of the action were looked at
 	Example stint.TaskID // one of them
 }
 
-// Cascades are those of the actions with more aborted tasks than groups of errors tell of.
-func (a *Store) Cascades(
-	ctx context.Context, stats stint.Stats, found *Troubles,
-) (all []Cascade) {
+// Untold are those of the actions with more aborted tasks than groups of errors tell of.
+func (a *Store) Untold(ctx context.Context, stats stint.Stats, found *Troubles) (all []Untold) {
 	told := map[string]int64{}
 	for i := range found.Errors {
 		told[found.Errors[i].Action] += int64(found.Errors[i].Tasks)
@@ -74,7 +74,7 @@ func (a *Store) Cascades(
 	slices.SortStableFunc(more, func(a, b stint.ActionStats) int {
 		return cmp.Compare(b.Aborted-told[b.Action], a.Aborted-told[a.Action])
 	})
-	for i := range more[:min(len(more), cascadesMax)] {
+	for i := range more[:min(len(more), untoldMax)] {
 		page, err := a.List(ctx, stint.Filter{
 			Actions: []string{more[i].Action}, States: []stint.State{stint.StateAborted},
 			Limit: straysMax,
@@ -82,14 +82,27 @@ func (a *Store) Cascades(
 		if err != nil { // the rest of the page is worth showing
 			continue
 		}
-		c := Cascade{Action: more[i].Action, OrMore: page.Next != ""}
+		all = append(all, untoldOf(more[i].Action, page)...)
+	}
+	return all
+}
+
+// untoldOf are those of a page of aborted tasks of an action, by their causes.
+func untoldOf(action string, page stint.TaskPage) (all []Untold) {
+	for _, cause := range []stint.AbortCause{
+		stint.CauseDependency, stint.CauseExpired, stint.CauseLost, stint.CauseTries,
+		stint.CauseReturned,
+	} {
+		u := Untold{Action: action, Cause: cause, OrMore: page.Next != ""}
 		for k := range page.Tasks {
-			if task := &page.Tasks[k]; task.AbortCause == stint.CauseDependency {
-				c.Tasks, c.Example = c.Tasks+1, cmp.Or(c.Example, task.ID)
+			task := &page.Tasks[k]
+			isUntold := cause == stint.CauseDependency || task.Status == ""
+			if task.AbortCause == cause && isUntold {
+				u.Tasks, u.Example = u.Tasks+1, cmp.Or(u.Example, task.ID)
 			}
 		}
-		if c.Tasks > 0 {
-			all = append(all, c)
+		if u.Tasks > 0 {
+			all = append(all, u)
 		}
 	}
 	return all

@@ -71,6 +71,16 @@ func GroupOf(action, status string) string {
 	return action + "\x00" + alike.Shape(status)
 }
 
+// OnLastTry are those of some tasks that are not tried again if the next try fails.
+func OnLastTry(tasks []stint.TaskInfo) (last []stint.TaskInfo) {
+	for i := range tasks {
+		if t := &tasks[i]; t.MaxTries > 0 && t.Tries == t.MaxTries-1 {
+			last = append(last, *t)
+		}
+	}
+	return last
+}
+
 // A HiddenAction is an action of which tasks failed, or may have, that no group of errors counts.
 type HiddenAction struct {
 	Action  string

@@ -21,6 +21,7 @@ type Notice struct {
 	Where string // a page that tells more
 	Key   string // what tells it from the others
 	Mend  Mend
+	Of    string // the action of which ready tasks wait; empty if it is about something else
 	age   time.Duration
 }
 
@@ -41,8 +42,8 @@ const (
 
 // Of says what counts and errors tell of, the worst first.
 func Of(
-	stats stint.Stats, found stint.Problems, actors []stint.ActorInfo, answersFrom string,
-	partly bool,
+	stats stint.Stats, found *ask.Troubles, actors []stint.ActorInfo, answersFrom string,
+	partly bool, now time.Time,
 ) []Notice {
 	asked := map[string]bool{}
 	for _, actor := range actors {
@@ -59,16 +60,7 @@ func Of(
 		page := show.Link("action", "name", a.Action)
 		switch {
 		case a.Action == stint.External && a.Ready > 0:
-			page = "waiting"
-			verb := " wait"
-			if a.Ready == 1 {
-				verb = " waits"
-			}
-			answers = append(answers, Notice{
-				What: show.Say(waits + verb + " for an answer " + answersFrom +
-					", the oldest for " + display.Span(a.OldestReady) + "."),
-				Where: page, Key: "answers",
-			})
+			answers = append(answers, ofAnswers(a, answersFrom))
 		case a.Action == stint.External || a.Action == stint.Spontaneous:
 		case a.Paused:
 			paused = append(paused, Notice{
@@ -77,16 +69,19 @@ func Of(
 			})
 		case a.OldestReady > readyLong && a.InProgress == 0 && !asked[a.Action]:
 			stuck = append(stuck, Notice{
-				Bad: a.Ready > a.Parked, Where: page, Key: "stuck " + a.Action, age: a.OldestReady,
+				Bad: a.Ready > a.Parked, Where: page, Key: "stuck " + a.Action, Of: a.Action,
+				age: a.OldestReady,
 				What: show.Say("No registered actor"+show.Seen(partly)+" performs ",
 					show.Action(a.Action), ": "+waits+" ready, the oldest for "+
 						display.Span(a.OldestReady)+heldUp(a)+"."),
 			})
 		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
 			stuck = append(stuck, Notice{
-				Where: page, Key: "late " + a.Action, age: a.OldestReady, Mend: mendOf(a),
-				What: show.Say(show.Action(a.Action), " is behind: "+waits+" ready, the oldest "+
-					"for "+display.Span(a.OldestReady)+heldUp(a)+"."),
+				Where: page, Key: "late " + a.Action, Of: a.Action, age: a.OldestReady,
+				What: show.Say(append(append([]any{show.Action(a.Action), " is behind: " + waits +
+					" ready, the oldest for " + display.Span(a.OldestReady) + heldUp(a)},
+					slowOf(found, a, now)...), ".")...),
+				Mend: mendOf(a),
 			})
 		}
 	}
@@ -111,6 +106,19 @@ func Of(
 	return WorstFirst(all)
 }
 
+// ofAnswers says how many tasks wait for answers.
+func ofAnswers(a *stint.ActionStats, answersFrom string) Notice {
+	verb := " wait"
+	if a.Ready == 1 {
+		verb = " waits"
+	}
+	return Notice{
+		What: show.Say(display.Count(a.Ready, "task") + verb + " for an answer " + answersFrom +
+			", the oldest for " + display.Span(a.OldestReady) + "."),
+		Where: "waiting", Key: "answers",
+	}
+}
+
 // mendOf is to set the limits of an action, if its limit is full.
 func mendOf(a *stint.ActionStats) (m Mend) {
 	if IsFull(a) {
@@ -129,6 +137,24 @@ func heldUp(a *stint.ActionStats) string {
 		text += "; " + display.Number(a.Parked) + " parked by limits, pauses or turns of their keys"
 	}
 	return text
+}
+
+// slowOf says of an action how many tasks are in progress, if one has been for long.
+func slowOf(found *ask.Troubles, a *stint.ActionStats, now time.Time) []any {
+	for i := range found.Slow {
+		task := &found.Slow[i]
+		age := now.Sub(task.OwnedAt)
+		if task.Action != a.Action || task.OwnedAt.IsZero() || age < behindLong {
+			continue
+		}
+		said := "1 is in progress, for "
+		if a.InProgress > 1 {
+			said = display.Number(a.InProgress) + " are in progress, one for "
+		}
+		return []any{"; ", show.Part{Text: said + display.Span(age), Link: show.Link("tasks",
+			"action", a.Action, "state", string(stint.StateInProgress))}}
+	}
+	return nil
 }
 
 // IsFull reports whether the limit of an action is full.
@@ -181,7 +207,7 @@ func OfHidden(hidden []ask.HiddenAction) (all []Notice) {
 }
 
 // OfErrors are the largest groups of errors.
-func OfErrors(found stint.Problems) []Notice {
+func OfErrors(found *ask.Troubles) []Notice {
 	const most = 3
 	var all []Notice
 	for i, group := range found.Errors {
@@ -200,24 +226,40 @@ func OfErrors(found stint.Problems) []Notice {
 		if group.Tasks == 1 {
 			verb = " was"
 		}
+		number := show.Part{
+			Text: display.Count(int64(group.Tasks), "task"),
+			Link: show.Link("alike", "action", group.Action, "error", group.Error),
+		}
 		all = append(all, Notice{
 			Bad: true, Where: show.Link("task", "id", string(group.Example)),
 			Key: "error " + group.Action + " " + group.Error,
-			What: show.Say(show.Action(group.Action), ": "+
-				display.Count(int64(group.Tasks), "task")+" failed or"+verb+" given back"+said),
+			What: show.Say(show.Action(group.Action), ": ", number,
+				" failed or"+verb+" given back"+lastTries(found, &group)+said),
 		})
 	}
 	return all
 }
 
+// lastTries says how many tasks of a group of errors have one try left.
+func lastTries(found *ask.Troubles, group *stint.ErrorGroup) string {
+	last := ask.OnLastTry(found.Alike[ask.GroupOf(group.Action, group.Error)])
+	switch len(last) {
+	case 0:
+		return ""
+	case 1:
+		return ", 1 of which has one try left"
+	}
+	return ", " + display.Number(int64(len(last))) + " of which have one try left"
+}
+
 // OfShards says of each shard what needs attention there, the worst first.
 func OfShards(
-	found []views.Stats, actors []stint.ActorInfo, answersFrom string,
+	found []views.Stats, actors []stint.ActorInfo, answersFrom string, now time.Time,
 ) (all []Notice) {
 	for i := range found {
-		for _, n := range Of(found[i].Stats, stint.Problems{}, actors, answersFrom, false) {
+		for _, n := range Of(found[i].Stats, &ask.Troubles{}, actors, answersFrom, false, now) {
 			n.What = append(show.Say(display.Text(found[i].Shard)+": "), n.What...)
-			n.Key, n.Mend = found[i].Shard+" "+n.Key, Mend{} // its own pages mend it
+			n.Key, n.Of, n.Mend = found[i].Shard+" "+n.Key, "", Mend{} // its own pages mend it
 			if n.Where != "" {
 				n.Where = ask.ShardFolder(found[i].Shard) + n.Where
 			}

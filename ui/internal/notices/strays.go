@@ -9,6 +9,7 @@ import (
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/show"
+	"github.com/stint-tasks/stint/ui/internal/why"
 )
 
 const (
@@ -18,20 +19,28 @@ const (
 	leaseLong = 15 * time.Minute
 )
 
-// OfCascades are tasks that were aborted because others were.
-func OfCascades(cascades []ask.Cascade) (all []Notice) {
-	for _, c := range cascades {
+// OfUntold are aborted tasks of which no group of errors tells.
+func OfUntold(untold []ask.Untold) (all []Notice) {
+	for _, c := range untold {
 		number := display.Count(int64(c.Tasks), "task")
 		if c.OrMore {
 			number = "at least " + number
 		}
+		isOne, isCascade := c.Tasks == 1 && !c.OrMore, c.Cause == stint.CauseDependency
 		said := ": " + number + " were aborted since tasks that they depend on were."
-		if c.Tasks == 1 && !c.OrMore {
+		switch {
+		case isOne && isCascade:
 			said = ": " + number + " was aborted since a task that it depends on was."
+		case isOne:
+			said = ": " + number + " was aborted: " + why.Cause(c.Cause) + "."
+		case !isCascade:
+			said = ": " + number + " were aborted, such as " + display.Text(string(c.Example)) +
+				": " + why.Cause(c.Cause) + "."
 		}
 		all = append(all, Notice{
 			Bad: true, Where: show.Link("task", "id", string(c.Example)),
-			Key: "cascade " + c.Action, What: show.Say(show.Action(c.Action), said),
+			Key:  "untold " + string(c.Cause) + " " + c.Action,
+			What: show.Say(show.Action(c.Action), said),
 		})
 	}
 	return all
@@ -81,9 +90,41 @@ func OfUnwatched(found stint.Problems, now time.Time) []Notice {
 	if first := long[0].LeaseUntil; first.IsZero() {
 		said = append(said, "tasks without an expiry stay with them until somebody aborts these.")
 	} else {
-		said = append(said, "the last lease expires ", show.NewMoment(first, now), ".")
+		owner := show.Actor(long[0].Actor)
+		owner.Link = show.Link("tasks", "actor", string(long[0].Actor),
+			"state", string(stint.StateInProgress))
+		said = append(said, "the last lease, of ", owner, ", expires ",
+			show.NewMoment(first, now), ".")
 	}
 	return []Notice{{Where: "actors", Key: "unwatched", What: show.Say(said...)}}
+}
+
+// OfSkipping are schedules that leave their occurrences out, since tasks of the last one have not
+// ended.
+func OfSkipping(schedules []stint.ScheduleInfo, now time.Time) (all []Notice) {
+	for i := range schedules {
+		s := &schedules[i]
+		if s.Overlap != stint.OverlapSkip || s.NextAt.IsZero() || len(s.LastIDs) == 0 {
+			continue
+		}
+		after, err := s.Next(s.LastAt, 1)
+		if err != nil || len(after) == 0 || !after[0].Before(s.NextAt) {
+			continue
+		}
+		id := s.Name + "/" + s.LastAt.UTC().Format(time.RFC3339Nano) // see stint.Schedule.Tasks
+		link := show.Link("tasks", "prefix", id)
+		if len(s.LastIDs) == 1 {
+			id = string(s.LastIDs[0])
+			link = show.Link("task", "id", id)
+		}
+		all = append(all, Notice{
+			Where: "schedules", Key: "skipping " + s.Name,
+			What: show.Say("The schedule "+display.Text(s.Name)+" left its last occurrences out, "+
+				"since tasks of the one ", show.NewMoment(s.LastAt, now), " had not ended: ",
+				show.Part{Text: display.Text(id), Link: link}, "."),
+		})
+	}
+	return atMost(all, "schedules leave occurrences out", "schedules")
 }
 
 // OfMaintenance says that no store does what happens by the way, if something is late that takes a
