@@ -20,6 +20,7 @@ type alikeData struct {
 	Back    show.Moment      // how far it goes back, if there are others behind it
 	All     string           // the address of all aborted tasks of the action
 	Offer   *offer           // to retry those that have failed
+	Allow   *offer           // more tries, of those that have one left
 	Now     time.Time
 }
 
@@ -65,8 +66,21 @@ func alikePage(h *Handler, r *request) (view, error) {
 	return view{name: "alike", title: "Errors alike", data: data, still: true}, nil
 }
 
-// offerAlike offers to retry the tasks of the page that have failed.
+// triesMin is how many tries are offered at least: as many as a task has by default.
+const triesMin = 25
+
+// offerAlike offers to retry the tasks of the page that have failed, and more tries for those that
+// have one left.
 func (h *Handler) offerAlike(r *request, data *alikeData) {
+	if last := ask.OnLastTry(data.Failing); len(last) > 0 {
+		allowed, seen := triesMin, make([]bulk.Task, len(last))
+		for i := range last {
+			allowed, seen[i] = max(allowed, 2*last[i].MaxTries), bulk.NewTask(&last[i])
+		}
+		fields := []field{{"task", bulk.Pack(seen...)}, {"back", here(r)}}
+		data.Allow = h.offer(r, append(fields, fieldsOf(stint.TaskChanges{MaxTries: allowed})...),
+			"change").called("Allow " + display.Number(int64(allowed)) + " tries")
+	}
 	if len(data.Tasks) == 0 {
 		return
 	}

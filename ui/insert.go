@@ -94,8 +94,7 @@ func (h *Handler) previewInsert(r *request) (data previewData, err error) {
 	}
 	if source != nil {
 		data.Heading = "Insert a copy of " + show.Text(source.ID)
-		data.Sentence = show.Say("It is inserted as it is here. A deadline, conditions, a key of " +
-			"the answer, what the task waits for and what waits for it are not copied.")
+		data.Sentence = show.Say("It is inserted as it is here. " + notCopied)
 		if source.Hidden {
 			data.Details = append(data.Details,
 				show.Say("You may not read its body: the copy has the one that you type."))
@@ -104,6 +103,9 @@ func (h *Handler) previewInsert(r *request) (data previewData, err error) {
 	}
 	return data, nil
 }
+
+const notCopied = "A deadline, conditions, a key of the answer, what the task waits for and what " +
+	"waits for it are not copied."
 
 // sourceOf is the task that is copied, as it was seen, with its body if whoever copies it may read
 // that; nil if none is.
@@ -175,6 +177,9 @@ func (h *Handler) readTask(r *request, source *stint.TaskInfo) (task newTask, pr
 	}
 	if task.SameBody = f.SameBody; f.SameBody && (f.Body != "" || source == nil) {
 		return task, "Give a body, or keep that of the task that is copied."
+	}
+	if f.SameBody && source.Hidden {
+		return task, "You may not read the body of the task that is copied: give one."
 	}
 	if source != nil {
 		task.PostResult, task.OnAbort = source.PostResult, source.OnAbort
@@ -296,6 +301,7 @@ func (h *Handler) previewTask(
 	}
 	data.Fields = []field{{fieldNewTask, string(packed)}}
 	if source != nil {
+		say(notCopied)
 		data.Fields = append(data.Fields, field{"task", bulk.Pack(bulk.NewTask(source))})
 	}
 	return data

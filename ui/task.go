@@ -107,14 +107,19 @@ func (h *Handler) taskOffers(r *request, e *stint.Explanation) (offers []*offer)
 	if task.Action == stint.External && task.State == stint.StateReady {
 		names = append(names, "answer")
 	}
+	again := h.insertAgain(r, e)
 	for _, name := range []string{"run", "retry", "change", "abort", "delete"} {
 		k, _ := kindNamed(name)
+		if name == "retry" && again != nil { // it would be aborted again
+			continue
+		}
 		if slices.Contains(k.states, task.State) ||
 			name == "run" && task.State == stint.StateBlocked && task.NotBefore.After(e.Now) {
 			names = append(names, name)
 		}
 	}
 	add(h.offer(r, []field{{"task", bulk.Pack(bulk.NewTask(task))}, back}, names...))
+	add(again)
 	add(h.offer(r, []field{{"task", bulk.Pack(bulk.NewTask(task))}, back},
 		"insert").called("Insert a copy"))
 	if e.Limits == nil {
@@ -132,7 +137,38 @@ func (h *Handler) taskOffers(r *request, e *stint.Explanation) (offers []*offer)
 	if e.Limits.Limits != (stint.Limits{}) {
 		add(h.offer(r, of(""), "limit").called("Set the limits"))
 	}
+	if held := e.Limits.KeyOwned; e.Limits.Limits.Ordered && len(held) == 1 {
+		add(h.offer(r, []field{{"task", bulk.Pack(bulk.NewTask(&held[0]))}, back}, "abort").
+			called("Abort " + show.Text(held[0].ID)))
+	}
 	return offers
+}
+
+// insertAgain offers to insert a task as it was that was aborted since its deadline passed: a retry
+// would be aborted, too. It is nil of other tasks, and for those who may not read the body.
+func (h *Handler) insertAgain(r *request, e *stint.Explanation) *offer {
+	task := &e.Task
+	if task.AbortCause != stint.CauseExpired || !r.may(ReadBodies) {
+		return nil
+	}
+	form := insertForm{}
+	form.copyOf(task)
+	return h.offer(r, []field{
+		{"task", bulk.Pack(bulk.NewTask(task))},
+		{"back", show.Link("task", "id", string(task.ID))},
+		{"at", microsOf(r.now)},
+		{fieldNewID, ""},
+		{fieldNewAction, form.Action},
+		{fieldNewKey, form.Key},
+		{fieldNewPriority, form.Priority},
+		{fieldNewBody, ""},
+		{fieldNewTries, form.MaxTries},
+		{fieldNewHeaders, form.Headers},
+		{fieldNewAfter, ""},
+		{fieldStart, ""},
+		{fieldStartAt, ""},
+		{fieldSameBody, "true"},
+	}, "insert").called("Insert it again, without the deadline")
 }
 
 // addValues adds the body and the result.
