@@ -28,6 +28,7 @@ type actionData struct {
 	// Schedules are those that insert such tasks.
 	Schedules []stint.ScheduleInfo
 	Command   string
+	Worker    string // the command that performs such tasks, if nobody does
 	Offer     *offer // what can be done with the action
 	PauseKey  *offer
 	OnShards  []show.Part // its pages there
@@ -78,6 +79,10 @@ func actionPage(h *Handler, r *request) (view, error) {
 		if slices.Contains(actor.Actions, data.Name) {
 			data.Actors = append(data.Actors, actor)
 		}
+	}
+	if data.Command != "" && !data.Partly && len(data.Actors) == 0 && data.Row.Ready > 0 &&
+		data.Name != stint.External && data.Name != stint.Spontaneous {
+		data.Worker = "stint worker --action=" + display.Word(data.Name)
 	}
 	data.Schedules = h.asked.SchedulesOf(ctx, data.Name)
 	unknown, err := names.UnknownActions(ctx, ask.Names{Store: h.asked}, false, data.Name)

@@ -35,9 +35,9 @@ func (h *Handler) previewLimits(r *request) (previewData, error) {
 	l := now.Limits
 	page := limitsFormOf(t.action, &now, url.Values{
 		"concurrency": {numberOf(l.Concurrency)}, "per-key": {numberOf(l.ConcurrencyPerKey)},
-		"rate": {numberOf(l.Rate.Tasks)}, "burst": {numberOf(l.Rate.Burst)},
+		"rate": {numberOf(l.Rate.Tasks)}, "burst": {burstOf(l.Rate)},
 		"rate-per": {perOf(l.Rate)}, "rate-key": {numberOf(l.RatePerKey.Tasks)},
-		"burst-key": {numberOf(l.RatePerKey.Burst)}, "rate-key-per": {perOf(l.RatePerKey)},
+		"burst-key": {burstOf(l.RatePerKey)}, "rate-key-per": {perOf(l.RatePerKey)},
 		"fair": {strconv.FormatBool(l.Fair)}, "fair-group": {l.FairGroup},
 		"ordered": {strconv.FormatBool(l.Ordered)}, "by-cost": {strconv.FormatBool(l.ByCost)},
 		"seen": {limitsText(l)},
@@ -112,6 +112,15 @@ func numberOf(n int) string {
 		return ""
 	}
 	return strconv.Itoa(n)
+}
+
+// burstOf is empty for what comes in a second, which the store fills in, so that whoever takes the
+// rate away or raises it need not do so with that, too.
+func burstOf(r stint.Rate) string {
+	if r.Per > 0 && r.Burst == max(1, int(float64(r.Tasks)*float64(time.Second)/float64(r.Per))) {
+		return ""
+	}
+	return numberOf(r.Burst)
 }
 
 // limitsText tells limits from others.
