@@ -185,8 +185,8 @@ func (tab *tab) fill(within, name, value string) {
 	}
 }
 
-func quoted(text string) string {
-	quote, err := json.Marshal(text)
+func quoted(value any) string {
+	quote, err := json.Marshal(value)
 	if err != nil {
 		panic(err)
 	}
