@@ -399,7 +399,7 @@ var sample = map[string]struct {
 	}},
 	"forget_spent":   {"'act'", []string{"spent_pkey", "limits_pkey"}},
 	"forget_turns":   {"'act'", []string{"turns_order", "limits_pkey"}},
-	"fit_key_rates":  {"'act'", []string{"key_rates_pkey", "limits_pkey"}},
+	"fit_key_rates":  {"'act', false", []string{"key_rates_pkey", "limits_pkey"}},
 	"drop_key_rates": {"'act', 'k', 10", []string{"key_rates_pkey", "limits_pkey"}},
 	"parked_keys": {"'act', 'k', 10", []string{
 		"ready_parked", "limits_pkey", "limited_keys_pkey",

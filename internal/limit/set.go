@@ -106,14 +106,14 @@ func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied
 		rate[0], rate[1], rate[2], key[0], key[1], key[2], limits.Fair, limits.Ordered,
 		limits.FairGroup, limits.ByCost,
 	}
-	var same bool
+	var was unchanged
 	set := append(changes.Note(ctx, "note_limits", "SetLimits", args...),
 		pg.Step{Name: "lock_limits", Args: []any{[]string{action}}},
 		pg.Step{Name: "join_group", Args: []any{action, limits.FairGroup}},
 		pg.Step{
 			Name: "set_limits", Args: args,
 			Read: func(rows pgx.Rows) (err error) {
-				same, err = pgx.CollectOneRow(rows, pgx.RowTo[bool])
+				was, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[unchanged])
 				return err
 			},
 		})
@@ -125,7 +125,7 @@ func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied
 	if err != nil {
 		return true, err
 	}
-	if err := e.apply(ctx, action, limits, same); err != nil {
+	if err := e.apply(ctx, action, limits, was); err != nil {
 		return false, err
 	}
 	e.notify(ctx, action)
@@ -141,16 +141,18 @@ func (e *Engine) notify(ctx context.Context, actions ...string) {
 	e.DB.Notify(ctx, notices)
 }
 
-// apply does what is left to do once limits are set. same says that those of keys are what they
-// were.
-func (e *Engine) apply(ctx context.Context, action string, limits Limits, same bool) error {
+// unchanged says what set_limits has left as it was: the limits of keys, and the rate of keys.
+type unchanged struct{ Keys, KeyRate bool }
+
+// apply does what is left to do once limits are set.
+func (e *Engine) apply(ctx context.Context, action string, limits Limits, was unchanged) error {
 	inProgress := limits.Concurrency > 0 || limits.ConcurrencyPerKey > 0
 	if inProgress || limits.Rate != (Rate{}) || limits.RatePerKey != (Rate{}) {
 		if err := e.awaitLeasedWriters(ctx); err != nil {
 			return err
 		}
 	}
-	if err := e.fitKeyRates(ctx, action); err != nil {
+	if err := e.fitKeyRates(ctx, action, was.KeyRate); err != nil {
 		return err
 	}
 	if inProgress {
@@ -164,7 +166,7 @@ func (e *Engine) apply(ctx context.Context, action string, limits Limits, same b
 			return err
 		}
 	}
-	if same { // if a call before this one has not come here, maintainers unpark the tasks
+	if was.Keys { // if a call before this one has not come here, maintainers unpark the tasks
 		return nil
 	}
 	if err := e.UnparkAll(ctx, e.DB, action, nil); err != nil {
@@ -279,12 +281,12 @@ func (e *Engine) openTransactions(
 	return open, err
 }
 
-// fitKeyRates fits the buckets of keys to the rate that they have now.
-func (e *Engine) fitKeyRates(ctx context.Context, action string) error {
+// fitKeyRates fits the buckets of keys to the rate that they have now; kept: it is what it was.
+func (e *Engine) fitKeyRates(ctx context.Context, action string, kept bool) error {
 	return lookAgain(ctx, func() (bool, error) {
 		var misfits int64
 		err := e.DB.Run(ctx, pg.Step{
-			Name: "fit_key_rates", Args: []any{action},
+			Name: "fit_key_rates", Args: []any{action, kept},
 			Read: func(rows pgx.Rows) error {
 				var err error
 				misfits, err = pgx.CollectOneRow(rows, pgx.RowTo[int64])

@@ -35,15 +35,18 @@ SET set_at = statement_timestamp(), concurrency = excluded.concurrency, per_key 
     key_burst = excluded.key_burst, fair = excluded.fair, ordered = excluded.ordered,
     fair_group = excluded.fair_group, by_cost = excluded.by_cost,
     -- A new bucket is full. One that is changed keeps what has come in until now, so that nobody
-    -- gets tokens by setting limits again and again.
+    -- gets tokens by setting limits again and again; if it does not count costs any more, it owes
+    -- nothing: tokens were of another kind.
     tokens = CASE
                  WHEN num_nulls(limits.rate_tasks, excluded.rate_tasks) > 0 THEN excluded.tokens
                  ELSE least(
                      excluded.rate_burst, limits.rate_burst,
-                     limits.tokens + limits.rate_tasks
-                         * date_part('epoch', greatest(
-                             statement_timestamp() - limits.refilled_at, interval '0'))
-                         / date_part('epoch', limits.rate_per))
+                     greatest(
+                         CASE WHEN NOT excluded.by_cost THEN 0 END,
+                         limits.tokens + limits.rate_tasks
+                             * date_part('epoch', greatest(
+                                 statement_timestamp() - limits.refilled_at, interval '0'))
+                             / date_part('epoch', limits.rate_per)))
              END,
     -- This statement may have waited for a fetch that refilled the bucket later than it began.
     -- What is later than now is of a clock that was ahead.
@@ -51,4 +54,8 @@ SET set_at = statement_timestamp(), concurrency = excluded.concurrency, per_key 
 RETURNING coalesce((SELECT before FROM before) IS NOT DISTINCT FROM
                    ROW($3::integer, $7::integer, $8::interval, $9::integer, $10::boolean,
                        $11::boolean, $13::boolean), false)
-              AS same
+              AS same,
+          coalesce((SELECT ROW(before.key_tasks, before.key_per, before.key_burst, before.by_cost)
+                    FROM before) IS NOT DISTINCT FROM
+                   ROW($7::integer, $8::interval, $9::integer, $13::boolean), false)
+              AS kept
