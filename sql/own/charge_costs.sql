@@ -2,9 +2,11 @@
 --
 -- Takes what the tasks of a claim cost from the buckets of actions that count costs, and adds it to
 -- the turns of their keys. It runs behind own_gated or own_limited, in the same transaction, which
--- have counted one token for each task, and hold the locks of these buckets and turns: they fetch
--- one task at a time of such an action. So a bucket owes at most what one task costs. It does
--- nothing if the claim was known before: then an attempt before has charged.
+-- have counted one token for each task, and hold the locks of these buckets: they fetch one task at
+-- a time of such an action. So a bucket owes at most what one task costs. Turns that somebody who
+-- unparks tasks is changing are not charged: they lock turns ahead of buckets, and to wait for them
+-- would be a deadlock. It does nothing if the claim was known before: then an attempt before has
+-- charged.
 --
 --   $1 claim  bigint
 WITH task AS MATERIALIZED (
@@ -79,7 +81,9 @@ WITH task AS MATERIALIZED (
     WHERE task.fair AND task.fair_group <> ''
 )
 UPDATE stint.turns
-SET pass = turns.pass + turn.more
+-- What is beyond 9,000 billion units of cost of a key that always has tasks counts no more, since a
+-- pass beyond the greatest bigint would be an error at each fetch.
+SET pass = least(turns.pass, 9000000000000000000 - turn.more) + turn.more
 FROM (
     SELECT turns.tid, member.more::bigint * 1000000 / member.weight AS more
     FROM member
@@ -91,6 +95,7 @@ FROM (
           AND turns.limit_key BETWEEN member.limit_key AND member.limit_key
         ORDER BY turns.action, turns.limit_key, turns.tier
         LIMIT 1
+        FOR UPDATE SKIP LOCKED
     ) AS turns
 ) AS turn
 WHERE turns.ctid = turn.tid

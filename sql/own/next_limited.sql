@@ -11,12 +11,15 @@
 --   $4 to_rank    bigint[]: where in the queue of each action to look, as in own_tasks
 --
 -- Of a rate that is high, the tokens of 50 ms are worth the wait: a fetch of each alone would
--- cost more.
+-- cost more. A bucket that counts costs may owe what comes in a billion years: nobody is told to
+-- wait for more than 100, which the caller can still count in nanoseconds.
 SELECT coalesce(bool_or(queue.wanted <= queue.tokens OR queue.tokens IS NULL), false) AS contended,
        least(min(CASE WHEN queue.wanted > queue.tokens
-                      THEN (queue.wanted - queue.tokens) / queue.rate * interval '1 s'
+                      THEN least((queue.wanted - queue.tokens) / queue.rate, 3162240000)
+                               * interval '1 s'
                  END),
-             (SELECT greatest(rates.wake_at - statement_timestamp(), interval '0')
+             (SELECT least(greatest(rates.wake_at - statement_timestamp(), interval '0'),
+                          interval '36600 days')
               FROM unnest($1::text[]) AS named (action)
               CROSS JOIN LATERAL (
                   SELECT key_rates.wake_at

@@ -52,7 +52,9 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT CASE WHEN rate.tokens < 1
                 THEN statement_timestamp()
-                     + (1 - rate.tokens) / limits.rate_tasks * limits.rate_per
+                     -- At most 1,000 years, as in list_limits.
+                     + least((1 - rate.tokens) / limits.rate_tasks
+                           * date_part('epoch', limits.rate_per), 31622400000) * interval '1 s'
            END AS next_at
     FROM (
         SELECT least(limits.rate_burst,

@@ -23,7 +23,9 @@ SELECT limits.action, limits.concurrency, limits.per_key, limits.rate_tasks, lim
        END AS in_progress,
        parked.tasks AS parked, bucket.tokens,
        CASE WHEN bucket.tokens < 1
-            THEN statement_timestamp() + (1 - bucket.tokens) / limits.rate_tasks * limits.rate_per
+            -- What costs owe may come later than any time that there is: 1,000 years will do.
+            THEN statement_timestamp() + least((1 - bucket.tokens) / limits.rate_tasks
+                     * date_part('epoch', limits.rate_per), 31622400000) * interval '1 s'
        END AS next_at
 FROM stint.limits
 CROSS JOIN LATERAL (

@@ -4,11 +4,12 @@
 -- 1,000 at most: takes it from the buckets of the action and of the keys, or puts it back, and adds
 -- it to the turns of the keys. It is a transaction of its own, ahead of a fetch, since own_limited
 -- locks buckets, too, and whoever locks some twice may deadlock. A key that waits for tokens and
--- gets some back is looked at again at once. Turns that others are dealing are not changed.
+-- gets some back is looked at again at once. Turns that others are changing are not changed.
 --
 --   $1 action  text
 --
--- It locks rows of spent in their order, then the action, then keys in their order.
+-- It locks rows of spent in their order, then the action, turns, and buckets of keys in their
+-- order, as whoever fetches or returns.
 WITH due AS MATERIALIZED (
     SELECT spent.ctid AS tid, spent.limit_key, 32767 - spent.priority AS tier, spent.more
     FROM stint.spent
@@ -20,6 +21,12 @@ WITH due AS MATERIALIZED (
     DELETE FROM stint.spent
     USING due
     WHERE spent.ctid = due.tid
+), locked AS MATERIALIZED (
+    -- Ahead of turns: a statement within WITH that nobody reads comes last.
+    SELECT limits.action
+    FROM stint.limits
+    WHERE limits.action = $1::text AND (SELECT count(*) FROM due) > 0
+    FOR UPDATE
 ), paid AS (
     UPDATE stint.limits
     -- As in set_limits: what has come in until now comes first, so that what is owed is not paid
@@ -51,14 +58,13 @@ WITH due AS MATERIALIZED (
     INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at)
     SELECT $1::text, key.limit_key, statement_timestamp() + key.takes
     FROM key
-    -- Behind the lock on the action, as all who fetch.
-    WHERE (SELECT count(*) FROM paid) >= 0
     ORDER BY key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
-    SET full_at = CASE WHEN excluded.full_at > statement_timestamp()
-                       THEN greatest(key_rates.full_at, statement_timestamp())
-                       ELSE key_rates.full_at
-                  END + (excluded.full_at - statement_timestamp()),
+    -- What was full before is full now. No bucket owes more than comes in 1,000 years, and as much
+    -- again, however often it is settled: there are no times for more.
+    SET full_at = least(greatest(key_rates.full_at, statement_timestamp()),
+                        statement_timestamp() + 31622400000 * interval '1 s')
+                  + (excluded.full_at - statement_timestamp()),
         wake_at = CASE WHEN excluded.full_at > statement_timestamp() THEN key_rates.wake_at
                        ELSE least(key_rates.wake_at, statement_timestamp())
                   END
@@ -67,6 +73,7 @@ WITH due AS MATERIALIZED (
     FROM (
         SELECT due.limit_key, due.tier, sum(due.more) * 1000000 AS more
         FROM due
+        WHERE (SELECT count(*) FROM locked) > 0
         GROUP BY due.limit_key, due.tier
     ) AS key
     CROSS JOIN LATERAL (
@@ -106,6 +113,7 @@ WITH due AS MATERIALIZED (
     ) AS turns
 )
 UPDATE stint.turns
-SET pass = turns.pass + turn.more::bigint
+-- As in charge_costs, a pass has an end.
+SET pass = least(turns.pass + turn.more, 9000000000000000000)::bigint
 FROM turn
 WHERE turns.ctid = turn.tid
