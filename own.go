@@ -549,10 +549,15 @@ func (h *fetch) returnFirst(ctx context.Context, steps []pg.Step) (err error) {
 	// An attempt that failed may have made the returns all the same.
 	h.made, h.tried = h.tried, true
 	h.verdicts, err = h.store.returnPromptly(ctx, h.returns, returnMode{noWait: true}, along...)
-	if err == nil && len(alone) > 0 {
-		err = h.store.db.Run(ctx, alone...)
+	if err != nil || len(alone) == 0 {
+		return err
 	}
-	return err
+	if slices.ContainsFunc(h.returns, func(r Return) bool { return r.Spent != nil }) {
+		if err = h.prepare(ctx); err != nil {
+			return err
+		}
+	}
+	return h.store.db.Run(ctx, alone...)
 }
 
 // judgeReturns judges the returns that were made along with a fetch. Where that was cut off, and

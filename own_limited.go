@@ -223,10 +223,7 @@ func (h *fetch) fetchRound(
 	h.limited, h.spans, h.parked, h.queued = map[string]limit.Kind{}, nil, nil, false
 	h.undealt, h.hasCapacity, h.fairCapacity, h.crowded = false, false, false, nil
 	h.passed = false
-	if err := h.settleSpent(ctx); err != nil {
-		return false, err
-	}
-	if err := h.unparkForTokens(ctx); err != nil {
+	if err := h.prepare(ctx); err != nil {
 		return false, err
 	}
 	if err := h.runSome(ctx, steps()); err != nil {
@@ -304,6 +301,14 @@ func (h *fetch) findRoom(ctx context.Context, behind place) (found, next *place,
 		},
 	})
 	return found, next, err
+}
+
+// prepare does what comes ahead of a fetch under limits.
+func (h *fetch) prepare(ctx context.Context) error {
+	if err := h.settleSpent(ctx); err != nil {
+		return err
+	}
+	return h.unparkForTokens(ctx)
 }
 
 // unparkForTokens unparks tasks of keys for which tokens have come. It is a transaction of its
