@@ -41,9 +41,6 @@ func (t Turns) Deal(
 	if t&Shared != 0 {
 		queue = "queue_shared"
 	}
-	if t&Costs != 0 {
-		maxTasks = 1
-	}
 	if t&Fair != 0 {
 		steps = append(steps, pg.Step{
 			Name: queue, Args: []any{actions}, Count: func(n int64) { *queued = n > 0 },
@@ -53,6 +50,9 @@ func (t Turns) Deal(
 		turns Turns
 		name  string
 	}{{Own, "deal_turns"}, {Shared, "deal_shared"}} {
+		if deal.turns == Shared && t&Costs != 0 { // those of one action may be all that are dealt
+			maxTasks = 1
+		}
 		if t&deal.turns != 0 {
 			steps = append(steps, pg.Step{
 				Name: deal.name, Args: []any{actions, maxTasks, anew}, Read: read,

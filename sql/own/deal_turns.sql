@@ -8,17 +8,19 @@
 -- actions of which tasks are there from before.
 --
 --   $1 actions    text[]
---   $2 max_tasks  integer
+--   $2 max_tasks  integer; of an action that counts costs 1, since no more is fetched
 --   $3 anew       boolean: tasks that are there from before do not count, since others lock them
 --
 -- The pass of a key grows by what a task of its weight costs, so that keys that always have tasks
 -- get shares in proportion to their weights.
 WITH RECURSIVE fair AS MATERIALIZED (
-    SELECT limits.action, limits.per_key, limits.key_burst, limits.each, ready.tasks AS there
+    SELECT limits.action, limits.per_key, limits.key_burst, limits.each, limits.most,
+           ready.tasks AS there
     FROM (SELECT DISTINCT named.action FROM unnest($1::text[]) AS named (action)) AS named
     CROSS JOIN LATERAL (
         SELECT limits.action, limits.per_key, limits.key_burst,
-               date_part('epoch', limits.key_per) / limits.key_tasks AS each
+               date_part('epoch', limits.key_per) / limits.key_tasks AS each,
+               CASE WHEN limits.by_cost THEN 1 ELSE $2::integer END AS most
         FROM stint.limits
         WHERE limits.action = named.action AND limits.fair AND limits.fair_group = ''
           AND limits.paused_at IS NULL
@@ -35,7 +37,7 @@ WITH RECURSIVE fair AS MATERIALIZED (
     -- has for each unit of a weight; after a key that may have more (more), the next tier, which
     -- is of lower priority, has no turn.
     SELECT fair.action, fair.per_key, fair.key_burst, fair.each, 0::bigint AS quantum,
-           false AS more, $2::bigint AS missing, 0 AS full_keys, NULL::integer AS tier,
+           false AS more, fair.most::bigint AS missing, 0 AS full_keys, NULL::integer AS tier,
            NULL::bigint AS pass,
            NULL::text COLLATE "C" AS limit_key,
            0::bigint AS tasks, 0::bigint AS there, 1 AS weight, NULL::pg_catalog.tid AS tid,
