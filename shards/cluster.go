@@ -24,6 +24,7 @@ type Store interface {
 	verbs.Inserter
 	verbs.Reader
 	verbs.Waiter
+	verbs.Follower
 	verbs.Changer
 	verbs.Answerer
 	verbs.Auditor
@@ -55,6 +56,8 @@ type Cluster struct {
 	mutex  sync.Mutex
 	shards map[string]*connection
 	closed bool
+
+	endsAway sync.Map // names of the shards that were away when [Cluster.Ends] last asked them
 }
 
 // A connection is the store of a shard, or an attempt to open it.

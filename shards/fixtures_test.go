@@ -140,6 +140,15 @@ func (d *distant) ListTasks(ctx context.Context, filter stint.Filter) (stint.Tas
 	return d.Store.ListTasks(ctx, filter)
 }
 
+func (d *distant) Ends(
+	ctx context.Context, actions []string, from stint.Cursor, wait time.Duration,
+) (stint.EndPage, error) {
+	if d.away() {
+		return stint.EndPage{}, errAway
+	}
+	return d.Store.Ends(ctx, actions, from, wait)
+}
+
 func (d *distant) Graph(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
 	if d.away() {
 		return nil, errAway

@@ -250,8 +250,28 @@ func isAhead(a, b *stint.TaskInfo, filter stint.Filter) bool {
 	return a.InsertedAt.Before(b.InsertedAt)
 }
 
-// shareEnd ends what the cursor of a page says of a shard. Neither names nor cursors have it.
-const shareEnd = "~"
+// placeEnd ends what a cursor of several shards says of one. Neither names nor cursors have it.
+const placeEnd = "~"
+
+// placeText is what a cursor of several shards says of one: where that goes on.
+func placeText(shard string, next stint.Cursor) string {
+	return shard + "/" + string(next) + placeEnd
+}
+
+// placesOf are the places in a cursor of several shards; none if it is empty.
+func placesOf(cursor stint.Cursor) (places map[string]stint.Cursor, ok bool) {
+	places = map[string]stint.Cursor{}
+	if cursor == "" {
+		return places, true
+	}
+	text, ok := strings.CutSuffix(string(cursor), placeEnd)
+	for place := range strings.SplitSeq(text, placeEnd) {
+		shard, next, isPlace := strings.Cut(place, "/")
+		ok = ok && isPlace
+		places[shard] = stint.Cursor(next)
+	}
+	return places, ok
+}
 
 // nextOf is the cursor for the next page: where each shard goes on. One that is away may be back by
 // then.
@@ -264,7 +284,7 @@ func nextOf(shares []*share) stint.Cursor {
 			next = p.after
 		}
 		if p.more || p.away != nil {
-			places.WriteString(p.shard + "/" + string(next) + shareEnd)
+			places.WriteString(placeText(p.shard, next))
 		}
 		more = more || p.more && p.away == nil
 	}
@@ -277,13 +297,9 @@ func nextOf(shares []*share) stint.Cursor {
 // sharesOf are the shares of a page behind a cursor: of all shards that it names, or of all if it
 // is empty.
 func sharesOf(names []string, after stint.Cursor) (shares []*share, err error) {
-	from := map[string]stint.Cursor{}
-	for place := range strings.SplitSeq(strings.TrimSuffix(string(after), shareEnd), shareEnd) {
-		shard, next, ok := strings.Cut(place, "/")
-		if !ok && after != "" {
-			return nil, notACursor(after)
-		}
-		from[shard] = stint.Cursor(next)
+	from, ok := placesOf(after)
+	if !ok {
+		return nil, notACursor(after)
 	}
 	for _, shard := range names {
 		if next, ok := from[shard]; ok || after == "" {

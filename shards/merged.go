@@ -42,6 +42,7 @@ type awayShard struct {
 var _ interface {
 	verbs.Reader
 	verbs.Waiter
+	verbs.Follower
 	verbs.Changer
 	verbs.Auditor
 } = (*Merged)(nil)
@@ -151,6 +152,22 @@ func (m *Merged) WaitForTasks(
 	ctx context.Context, names []stint.TaskID,
 ) ([]stint.TaskInfo, error) {
 	return infosOf(ctx, names, m.cluster.WaitForTasks)
+}
+
+// Ends is [Cluster.Ends].
+func (m *Merged) Ends(
+	ctx context.Context, actions []string, from stint.Cursor, wait time.Duration,
+) (stint.EndPage, error) {
+	found, err := m.cluster.Ends(ctx, actions, from, wait)
+	m.noteAll(found.Away)
+	page := stint.EndPage{Next: found.Next, Until: found.Until}
+	for _, task := range found.Tasks {
+		page.Tasks = append(page.Tasks, whole(task.Shard, task.TaskInfo))
+	}
+	for _, id := range found.Large {
+		page.Large = append(page.Large, stint.TaskID(id.String()))
+	}
+	return page, err
 }
 
 // infosOf are what a verb of the cluster tells of tasks, under their names in it.

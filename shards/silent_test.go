@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
@@ -147,6 +148,13 @@ func looksOf(c *shards.Cluster) map[string]silentCall {
 				return err, false
 			}
 			return page.Away[0], len(page.Tasks) > 6
+		},
+		"Ends": func(ctx context.Context) (error, bool) {
+			page, err := c.Ends(ctx, nil, "", time.Hour)
+			if err != nil || len(page.Away) != 1 {
+				return err, false
+			}
+			return page.Away[0], page.Next != ""
 		},
 		"Graph": func(ctx context.Context) (error, bool) {
 			graph, err := c.Graph(ctx, idOf("1/a"))

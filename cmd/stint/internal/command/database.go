@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint/client"
 	"github.com/stint-tasks/stint/internal/doctor"
 	"github.com/stint-tasks/stint/internal/localpg"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A database is what a sub-command works on.
@@ -32,6 +33,14 @@ type database struct {
 
 // tasks are the verbs for tasks that are there.
 func (db *database) tasks() taskVerbs {
+	if db.shards != nil {
+		return db.shards
+	}
+	return db.store
+}
+
+// ends are those that a store or shards tell of.
+func (db *database) ends() verbs.Follower {
 	if db.shards != nil {
 		return db.shards
 	}

@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +32,10 @@ listed at least once, unless it was pruned meanwhile, which is an error.
 
 With --json, a task to a line, with its result unless that has more than 1 MiB, and behind
 each page of at most 1,000 tasks a line {"next": PLACE}. Keep that place when you have dealt
-with the lines above it.`,
+with the lines above it.
+
+With --topology, the order is that of each shard. If one is away, those of the others are
+listed; with --follow, those of that shard when it is back.`,
 		Example: `  stint ends --action mail
   stint ends --from now --follow --json`,
 		GroupID: groupTasks,
@@ -58,11 +63,13 @@ type endings struct {
 	follow  bool
 	listed  bool      // the place is one that the store has named
 	away    bool      // the database could not be reached when last asked
+	missing []string  // the shards that are away, as far as it was said
+	until   time.Time // how far the place is
 	told    time.Time // how far the place was when it was last printed
 }
 
 func (p *program) ends(ctx context.Context, e *endings) error {
-	return p.withStore(ctx, func(ctx context.Context, db *database) error {
+	return p.withTasks(ctx, func(ctx context.Context, db *database) error {
 		began, err := db.now(ctx)
 		if err != nil {
 			return err
@@ -81,12 +88,14 @@ func (p *program) ends(ctx context.Context, e *endings) error {
 // list lists the ends up to a time; for ever if the call follows.
 func (e *endings) list(ctx context.Context, db *database, until time.Time) error {
 	const pause = time.Second
+	const looks = time.Second // for which a call looks that does not wait, if there is more to see
 	wait := time.Duration(0)
 	if e.follow {
 		wait = 20 * time.Second
 	}
 	for {
-		page, err := db.store.Ends(ctx, e.actions, e.place, wait)
+		took := since()
+		page, err := db.ends().Ends(ctx, e.actions, e.place, wait)
 		if err != nil && e.follow && ctx.Err() == nil && exitCode(err) == exitUnreachable {
 			if !e.away {
 				fmt.Fprintf(e.stderr, "%s; trying again\n", display.Lines(err.Error()))
@@ -105,16 +114,39 @@ func (e *endings) list(ctx context.Context, db *database, until time.Time) error
 		if e.away {
 			fmt.Fprintln(e.stderr, "it is back")
 		}
-		stays := page.Next == e.place
-		e.away = false
+		if e.follow && db.shards != nil {
+			e.tellAway(db.shards)
+		}
+		over := page.Next == e.place || !page.Until.Before(until)
+		if db.shards != nil { // whose places move one by one, each on a clock of its own
+			over = over || took() < looks || page.Until.Equal(e.until)
+		}
+		e.away, e.until = false, page.Until
 		if err := e.print(&page); err != nil {
 			return err
 		}
 		e.listed, e.place = true, page.Next
-		if !e.follow && len(page.Tasks) == 0 && (stays || !page.Until.Before(until)) {
+		if !e.follow && len(page.Tasks) == 0 && over {
 			return nil
 		}
 	}
+}
+
+// tellAway says which shards were away at the last call, and which are back.
+func (e *endings) tellAway(of *sharded) {
+	away := of.takeNoted()
+	for _, shard := range slices.Sorted(maps.Keys(away)) {
+		if !slices.Contains(e.missing, shard) {
+			fmt.Fprintf(e.stderr, "shard %s is away: %s; trying again\n", shard,
+				display.Lines(inFewerWords(away[shard]).Error()))
+		}
+	}
+	for _, shard := range e.missing {
+		if away[shard] == nil {
+			fmt.Fprintf(e.stderr, "shard %s is back\n", shard)
+		}
+	}
+	e.missing = slices.Sorted(maps.Keys(away))
 }
 
 func (e *endings) print(page *stint.EndPage) error {

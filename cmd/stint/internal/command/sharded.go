@@ -57,11 +57,19 @@ func (s *sharded) lacks() bool {
 	return len(s.noted()) > 0
 }
 
-// takeAway returns an error for each of the shards noted, and forgets them.
-func (s *sharded) takeAway() error {
+// takeNoted returns the shards noted, and forgets them.
+func (s *sharded) takeNoted() map[string]error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	noted := s.noted()
+	clear(s.silent)
+	s.since = time.Now() //nolint:forbidigo // it is about this process
+	return noted
+}
+
+// takeAway returns an error for each of the shards noted, and forgets them.
+func (s *sharded) takeAway() error {
+	noted := s.takeNoted()
 	var errs []error
 	for _, shard := range slices.Sorted(maps.Keys(noted)) {
 		err := fmt.Errorf("shard %s is away, and what it has is missing: %w", shard,
@@ -71,8 +79,6 @@ func (s *sharded) takeAway() error {
 		}
 		errs = append(errs, err)
 	}
-	clear(s.silent)
-	s.since = time.Now() //nolint:forbidigo // it is about this process
 	return errors.Join(errs...)
 }
 
