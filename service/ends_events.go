@@ -21,7 +21,9 @@ import (
 // The data of an event is a task, in the JSON of GetEnds. Behind the tasks of a page comes the
 // cursor as the ID: so a client that connects anew gets some of them once more, and misses none.
 // The stream ends when the service drains, or with an event named "error" that has an error of
-// Connect as its data; without any event before it, the error is the answer.
+// Connect as its data; without any event before it, the error is the answer. Browsers connect anew
+// after a stream, but not after such an answer; so what may pass, such as an outage of the
+// database, comes as an event to a client that sends Last-Event-ID.
 //
 // Each page is a call of GetEnds, with the credentials of the request and all that is asked of such
 // a call: see [Options.Authenticate] and [Limits].
@@ -40,8 +42,7 @@ func (s *Service) EndEvents() http.Handler {
 		}
 		// Of HTTP/1.1, the deadline is the connection's, which another request may use.
 		defer func() { _ = stream.control.SetWriteDeadline(time.Time{}) }()
-		for more := true; more && s.draining.Err() == nil; {
-			more = stream.next(r)
+		for stream.next(r) && s.draining.Err() == nil {
 		}
 	})
 }
@@ -101,7 +102,7 @@ func (e *endStream) next(r *http.Request) (more bool) {
 		Next  string            `json:"next"`
 	}
 	if answer.code != http.StatusOK || json.Unmarshal(answer.body.Bytes(), &page) != nil {
-		e.refuse(answer)
+		e.refuse(answer, r.Header.Get("Last-Event-ID") != "")
 		return false
 	}
 	e.begin()
@@ -125,6 +126,7 @@ func (e *endStream) begin() {
 	e.begun = true
 	e.w.Header().Set("Content-Type", "text/event-stream")
 	e.w.Header().Set("Cache-Control", "no-store")
+	e.w.Header().Set("X-Accel-Buffering", "no") // or nginx would keep events back
 }
 
 // event writes a field of an event, or a comment, on a line of its own. Whether that arrives, a
@@ -134,7 +136,17 @@ func (e *endStream) event(field string, value []byte) {
 }
 
 // refuse passes on why there is no page.
-func (e *endStream) refuse(answer *heldAnswer) {
+func (e *endStream) refuse(answer *heldAnswer, isAnew bool) {
+	switch answer.code {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		if isAnew {
+			e.begin()
+		}
+	}
+	if e.service.draining.Err() != nil { // the client connects anew
+		e.begin()
+		return
+	}
 	if e.begun {
 		fmt.Fprint(e.w, "event: error\n")
 		e.event("data", answer.body.Bytes())

@@ -1,6 +1,7 @@
 // Package verbs names the verbs of a store by their use. [*stint.Store] has them all, and so has
 // the client of a service; Merged of package shards has those of [Reader], [Changer], [Auditor],
-// [Waiter] and [Follower]. Take one of them where any of these will do, or where tests have their own.
+// [Waiter] and [Follower]. Take one of them where any of these will do, or where tests have their
+// own.
 //
 // The methods of stint.Store say what each verb does, its limits and its errors. Elsewhere a verb
 // means the same, with these differences:
