@@ -42,7 +42,8 @@ func (s *Service) EndEvents() http.Handler {
 		}
 		// Of HTTP/1.1, the deadline is the connection's, which another request may use.
 		defer func() { _ = stream.control.SetWriteDeadline(time.Time{}) }()
-		for stream.next(r) && s.draining.Err() == nil {
+		for more := true; more; {
+			more = stream.next(r) && s.draining.Err() == nil
 		}
 	})
 }
