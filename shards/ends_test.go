@@ -195,6 +195,53 @@ func TestEnds_WaitForAnyShardAndTellOfEach(t *testing.T) {
 	wantErr(t, "Ends", <-cancelled, context.Canceled)
 }
 
+// An endingStore is one whose calls of Ends a test leads.
+type endingStore struct {
+	shards.Store
+	before, after func(ctx context.Context)
+}
+
+func (e *endingStore) Ends(
+	ctx context.Context, actions []string, from stint.Cursor, wait time.Duration,
+) (stint.EndPage, error) {
+	e.before(ctx)
+	page, err := e.Store.Ends(ctx, actions, from, wait)
+	e.after(ctx)
+	return page, err
+}
+
+// A shard that answers later than others is not cut off by them.
+//
+// Proves G332.
+func TestEnds_TellOfAShardThatIsSlowerThanOthers(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "eu", "us")
+	answered := make(chan bool)
+	nothing := func(context.Context) {}
+	c := d.cluster(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := d.connect(ctx, shard, url)
+		if shard == "eu" {
+			return &endingStore{store, nothing, func(context.Context) { close(answered) }}, err
+		}
+		return &endingStore{store, func(ctx context.Context) {
+			<-answered
+			select {
+			case <-ctx.Done(): // what it has to tell would be lost
+			case <-time.After(time.Second):
+			}
+		}, nothing}, err
+	}})
+	d.mustAbortNew(t, "act", "eu/a", "us/a")
+	page, err := c.Ends(t.Context(), nil, "", time.Hour)
+	wantErr(t, "Ends", err, nil)
+	if len(page.Tasks) != 2 {
+		t.Errorf("Ends told %v", page.Tasks)
+	}
+}
+
 // The ends of a shard that is away are told when it is back, and those of the others meanwhile.
 //
 // Proves G153, G332.
