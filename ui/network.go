@@ -23,6 +23,7 @@ func networkPage(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	data := graphs.NewView(graphs.NewNet(graph, id, r.may(ReadBodies)), r.URL.Query(), r.now)
+	data.Partly = r.partly
 	if data.Chain != nil { // its first task says what the network waits for; most is known without
 		if found, err := h.asked.Task(r.Context(), data.Chain.First.ID); err == nil &&
 			!show.IsFinal(found.Why.Task.State) {
