@@ -93,6 +93,7 @@ func run(
 		{"image", r.image},
 		{"Python", r.python},
 		{"npm", r.npm},
+		{"notes", r.notes},
 		{"checksums", r.checksums},
 	} {
 		begun := time.Now()

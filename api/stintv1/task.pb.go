@@ -75,7 +75,7 @@ type Task struct {
 	// when.
 	WhenAny []*Condition `protobuf:"bytes,18,rep,name=when_any,json=whenAny,proto3" json:"when_any,omitempty"`
 	// What each try takes from the rates of the action and its key, and counts towards the fair share
-	// of the key, if the limits are by_cost: up to 10⁹. Default: 1.
+	// of the key, if the limits are by_cost: up to a billion. Default: 1.
 	Cost          int32 `protobuf:"varint,19,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1072,8 +1072,8 @@ type Return struct {
 	Release bool `protobuf:"varint,8,opt,name=release,proto3" json:"release,omitempty"`
 	// The last lines that were logged of the performance, for its history; cut to the last 16 KiB.
 	Log string `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`
-	// What the try has really cost, up to 10⁹, also if it failed: where the limits of the action are
-	// by_cost, the next fetch settles it. Default: the cost of the task.
+	// What the try has really cost, up to a billion, also if it failed: where the limits of the
+	// action are by_cost, the next fetch settles it. Default: the cost of the task.
 	Spent         *int32 `protobuf:"varint,10,opt,name=spent,proto3,oneof" json:"spent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -150,8 +150,9 @@ CREATE TABLE {{.schema}}.key_rates (
 CREATE INDEX key_rates_wake ON {{.schema}}.key_rates (action, wake_at) WHERE wake_at IS NOT NULL;
 
 -- What performances have spent more than the costs of their tasks, or less (more is negative),
--- until the buckets have paid it. Whoever returns a task must not wait for those who fetch, who lock
--- the buckets; so it is noted here, and the next fetch settles it. limit_key is empty for none.
+-- until the buckets have paid it. Whoever returns a task must not wait for those who fetch, who
+-- lock the buckets; so it is noted here, and the next fetch settles it. limit_key is empty for
+-- none.
 CREATE TABLE {{.schema}}.spent (
     key       bigint  NOT NULL,
     claim     bigint  NOT NULL,

@@ -81,7 +81,7 @@ class Task:
     when_any: Tasks of which the first that ends as its condition says starts this one. Excludes
         after and when.
     cost: What each try takes from the rates of the action and its key, and counts towards the
-        fair share of the key, if the limits are by_cost: up to 10⁹. Default: 1.
+        fair share of the key, if the limits are by_cost: up to a billion. Default: 1.
     """
 
     action: str
@@ -133,8 +133,8 @@ class Return:
     release: Refunds the try of a task that is returned as pending.
     log: The last lines that were logged of the performance, for its history; cut to the last 16
         KiB.
-    spent: What the try has really cost, up to 10⁹, also if it failed: where the limits of the
-        action are by_cost, the next fetch settles it. Default: the cost of the task.
+    spent: What the try has really cost, up to a billion, also if it failed: where the limits of
+        the action are by_cost, the next fetch settles it. Default: the cost of the task.
     """
 
     id: str

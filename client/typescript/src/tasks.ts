@@ -81,7 +81,7 @@ export interface Task {
   whenAny?: Some<Condition>;
   /**
    * What each try takes from the rates of the action and its key, and counts towards the fair share
-   * of the key, if the limits are byCost: up to 10⁹. Default: 1.
+   * of the key, if the limits are byCost: up to a billion. Default: 1.
    */
   cost?: number;
 }
@@ -116,8 +116,8 @@ export interface Outcome {
    */
   log?: string;
   /**
-   * What the try has really cost, up to 10⁹, also if it failed: where the limits of the action are
-   * byCost, the next fetch settles it. Default: the cost of the task.
+   * What the try has really cost, up to a billion, also if it failed: where the limits of the
+   * action are byCost, the next fetch settles it. Default: the cost of the task.
    */
   spent?: number | null;
 }
