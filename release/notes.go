@@ -32,7 +32,8 @@ func (r *release) notes(_ context.Context) error {
 		}
 		text += "\n## " + part.title + "\n\n" + absolute(content, part.page, "v"+r.version) + "\n"
 	}
-	return os.WriteFile(filepath.Join(r.out, "notes.md"), []byte(text), 0o644) //nolint:gosec // for all to read
+	//nolint:gosec // for all to read
+	return os.WriteFile(filepath.Join(r.out, "notes.md"), []byte(text), 0o644)
 }
 
 // section is what a page has behind the first heading that begins like this, up to the next one
