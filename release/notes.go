@@ -32,7 +32,6 @@ func (r *release) notes(_ context.Context) error {
 		}
 		text += "\n## " + part.title + "\n\n" + absolute(content, part.page, "v"+r.version) + "\n"
 	}
-	//nolint:gosec // for all to read
 	return os.WriteFile(filepath.Join(r.out, "notes.md"), []byte(text), 0o644)
 }
 
