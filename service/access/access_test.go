@@ -51,6 +51,7 @@ func parse(t *testing.T, text string) access.Grants {
 
 func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 	t.Parallel()
+	const read = access.Read
 	all := parse(t, grants)
 	mailer, shop := all.Principal("mailer"), all.Principal("shop")
 	auditor, root, nobody := all.Principal("auditor"), all.Principal("root"), all.Principal("x")
@@ -74,21 +75,12 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 		{"control by ID alone", shop.MayByID(access.Control, "shop/1"), false},
 		{"read bodies without the verb", shop.May(access.ReadBodies, "bill", "shop/1"), false},
 		{"read with read-bodies", auditor.May(access.Read, "bill", "a"), true},
-		{
-			"list within the prefix",
-			shop.MayList(access.Read, []string{"bill", "mail/a"}, "shop/1"), true,
-		},
-		{"list all of it", shop.MayList(access.Read, []string{"bill"}, ""), false},
-		{
-			"list the beginning of the prefix",
-			shop.MayList(access.Read, []string{"bill"}, "sho"), false,
-		},
-		{"list all actions", shop.MayList(access.Read, nil, "shop/"), false},
-		{
-			"list actions of two grants",
-			auditor.MayList(access.Read, []string{"bill", "mail/send"}, ""), true,
-		},
-		{"list all", auditor.MayList(access.Read, nil, ""), false},
+		{"list within the prefix", shop.MayList(read, []string{"bill", "mail/a"}, "shop/1"), true},
+		{"list all of it", shop.MayList(read, []string{"bill"}, ""), false},
+		{"list the beginning of the prefix", shop.MayList(read, []string{"bill"}, "sho"), false},
+		{"list all actions", shop.MayList(read, nil, "shop/"), false},
+		{"list actions of two grants", auditor.MayList(read, []string{"bill", "mail/send"}, ""), true},
+		{"list all", auditor.MayList(read, nil, ""), false},
 		{
 			"read all of two actions", auditor.MayAllOf(access.Read, []string{"bill", "mail/send"}),
 			true,
@@ -102,12 +94,12 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 		{"insert what it controls", shop.MayWherever(access.Insert, access.Control), true},
 		{"own as the first actor", mailer.As("mailer-1").May(access.Own, "post", ""), true},
 		{"own as the second actor", mailer.As("mailer-2").May(access.Own, "post", ""), false},
-		{"everything", root.MayList(access.Read, nil, "") && root.MayByID(access.Control, "x") &&
+		{"everything", root.MayList(read, nil, "") && root.MayByID(access.Control, "x") &&
 			root.MayOwn("a", []string{"b"}) && root.Has(access.TaskStore), true},
 		{"nothing", nobody.Has(access.Insert) || nobody.Has(access.Own) ||
-			nobody.MayList(access.Read, []string{"bill"}, "x") || nobody.MayOwn("", nil), false},
+			nobody.MayList(read, []string{"bill"}, "x") || nobody.MayOwn("", nil), false},
 		{"what everybody may", nobody.Has(access.Metrics) && mailer.Has(access.Metrics), true},
-		{"without a principal", anyone.Has(access.Own) && anyone.MayList(access.Read, nil, "") &&
+		{"without a principal", anyone.Has(access.Own) && anyone.MayList(read, nil, "") &&
 			anyone.MayByID(access.Read, "a") && anyone.As("a").Has(access.Own) &&
 			anyone.MayWherever(access.Control, access.Read), true},
 	} {
