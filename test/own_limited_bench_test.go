@@ -44,7 +44,7 @@ func BenchmarkDrain_UnderLimits(b *testing.B) {
 		{name: "concurrency 1,000", limits: stint.Limits{Concurrency: 1000}},
 		{name: "rate", limits: stint.Limits{Rate: second}},
 		{name: "budget", limits: stint.Limits{Rate: second, ByCost: true}},
-		{name: "budget, of keys", limits: stint.Limits{RatePerKey: second, ByCost: true}, keys: mixed},
+		{name: "budget-key", limits: stint.Limits{RatePerKey: second, ByCost: true}, keys: mixed},
 		{name: "a key each", limits: stint.Limits{ConcurrencyPerKey: 1}, keys: each},
 		{
 			name: "a key each, 100,000 of another ahead", keys: each, blocked: 100_000,

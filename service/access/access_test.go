@@ -79,7 +79,7 @@ func TestPrincipal_MayWhatIsGranted(t *testing.T) {
 		{"list all of it", shop.MayList(read, []string{"bill"}, ""), false},
 		{"list the beginning of the prefix", shop.MayList(read, []string{"bill"}, "sho"), false},
 		{"list all actions", shop.MayList(read, nil, "shop/"), false},
-		{"list actions of two grants", auditor.MayList(read, []string{"bill", "mail/send"}, ""), true},
+		{"list with two grants", auditor.MayList(read, []string{"bill", "mail/send"}, ""), true},
 		{"list all", auditor.MayList(read, nil, ""), false},
 		{
 			"read all of two actions", auditor.MayAllOf(access.Read, []string{"bill", "mail/send"}),
