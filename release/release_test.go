@@ -25,9 +25,12 @@ func made(t *testing.T) string {
 	return dir
 }
 
-// needs fails without a program, unless STINT_RELEASE_WITHOUT names it.
+// needs fails without a program, unless STINT_RELEASE_WITHOUT names it. A short run asks for none.
 func needs(t *testing.T, program string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skipf("it needs %s: -short", program)
+	}
 	if _, err := exec.LookPath(program); err == nil {
 		return
 	}
@@ -93,9 +96,6 @@ func TestArchives_DependOnNamesAndTextsOnly(t *testing.T) {
 
 func TestUnits_ExposeLittle(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it needs systemd-analyze: -short")
-	}
 	needs(t, "systemd-analyze")
 	for unit, most := range map[string]string{
 		"stint-serve.service":   "12", // tenths
