@@ -20,6 +20,10 @@ const (
 	// there, and answerFor is how long the shard then has.
 	quietFor  = 5 * time.Second
 	answerFor = 15 * time.Second // a busy machine is not silent
+
+	// lookFor is how long a look across shards waits for one of them: as long as until a shard
+	// counts as silent.
+	lookFor = quietFor + answerFor
 )
 
 // ask calls a verb of a shard, which may take as long as it likes as long as the shard answers
@@ -96,7 +100,19 @@ func (r *round) ask(
 	return err
 }
 
-// find is that of a store.
+// find returns a task, or nil if there is none.
+func find(ctx context.Context, store Store, id stint.TaskID) (*stint.TaskInfo, error) {
+	found, err := store.GetTasks(ctx, []stint.TaskID{id})
+	if errors.Is(err, stint.ErrTaskNotFound) {
+		return nil, nil //nolint:nilnil // as the comment says
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// findAt is find for a task of any shard.
 func findAt(ctx context.Context, at asker, id ID) (found *stint.TaskInfo, err error) {
 	err = at.ask(ctx, id.Shard, func(ctx context.Context, store Store) (err error) {
 		found, err = find(ctx, store, id.Task)

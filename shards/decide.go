@@ -126,12 +126,6 @@ func (c *Cluster) isAgainst(
 	return decideAgainst(ctx, decides, of.Decision)
 }
 
-// isClosed reports whether a gate has not opened.
-func isClosed(ctx context.Context, store Store, gate stint.TaskID) (bool, error) {
-	task, err := find(ctx, store, gate)
-	return err == nil && task != nil && task.StatusCode == stint.StatusPending, err
-}
-
 // later makes a relay look again a little later, if there is an error.
 func later(err error) error {
 	if err == nil {

@@ -17,14 +17,7 @@ import (
 // A Dependency says that one task waits for another, on whatever shards.
 type Dependency struct{ Predecessor, Dependent ID }
 
-// linkPrefix is the beginning of the IDs, and linkAction the action, of tasks that finish an edge
-// between shards that was added to stored tasks.
-const (
-	linkPrefix = "stint.link/"
-	linkAction = "stint.Link"
-)
-
-// link is the body of such a task.
+// link is the body of a task that finishes an edge between shards.
 type link struct {
 	Predecessor ID           `json:"predecessor"`
 	Dependent   ID           `json:"dependent"`

@@ -36,6 +36,7 @@ const (
 	decisionPrefix    = "stint.decision/"
 	reportPrefix      = "stint.report/"
 	placeholderPrefix = views.PlaceholderPrefix
+	linkPrefix        = "stint.link/" // an edge between shards that was added to stored tasks
 )
 
 // And these actions. Relays ask for the reports to one shard apart from those to others, so that a
@@ -44,6 +45,7 @@ const (
 	guardAction    = "stint.Guard"
 	decisionAction = "stint.Decision"
 	reportAction   = "stint.Report/"
+	linkAction     = "stint.Link"
 )
 
 // placeholderID is the ID of a placeholder: it begins with the task that it stands for, for people

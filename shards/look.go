@@ -21,10 +21,6 @@ type TaskInfo struct {
 // Name names the task in the cluster.
 func (t TaskInfo) Name() ID { return ID{t.Shard, t.ID} }
 
-// lookFor is how long a look across shards waits for one of them: as long as until a shard counts
-// as silent.
-const lookFor = quietFor + answerFor
-
 // look asks a shard, but not for long. If the shard is away, look returns why. The error is one of
 // the question, or of ctx.
 func (c *Cluster) look(

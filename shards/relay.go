@@ -2,7 +2,6 @@ package shards
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -25,8 +24,6 @@ const (
 	reportsMax = 1000
 	// reportsAtOnce is how many batches of them are under way at once, to each shard.
 	reportsAtOnce = 3
-	// resultBytes is about how many bytes of results an answer takes along.
-	resultBytes = 4 << 20
 	// reportLease is much longer than a report takes.
 	reportLease = time.Minute
 	pauseFirst  = 50 * time.Millisecond
@@ -230,11 +227,4 @@ func (r *relay) report(
 		}
 	}
 	return errors.Join(err, failed)
-}
-
-// unmarshalReport reads the body of a task that reports.
-func unmarshalReport(task stint.OwnedTask) (report, error) {
-	var of report
-	err := json.Unmarshal(task.Body, &of)
-	return of, err
 }

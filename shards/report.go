@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -171,6 +172,9 @@ func (b *reports) deliver(ctx context.Context, here Store, c *Cluster, to string
 	return b.awaitRetries(ctx, here)
 }
 
+// resultBytes is about how many bytes of results an answer takes along.
+const resultBytes = 4 << 20
+
 func (b *reports) deliverAll(ctx context.Context, store Store) error {
 	var some []*reporter
 	size := 0
@@ -308,4 +312,11 @@ func (b *reports) returns(failed bool) []stint.Return {
 		all[i] = done
 	}
 	return all
+}
+
+// unmarshalReport reads the body of a task that reports.
+func unmarshalReport(task stint.OwnedTask) (report, error) {
+	var of report
+	err := json.Unmarshal(task.Body, &of)
+	return of, err
 }

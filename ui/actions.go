@@ -18,8 +18,10 @@ type actionsData struct {
 	More    int
 }
 
-// actionsMax is how many actions are listed.
-const actionsMax = 1000
+const (
+	actionsMax = 1000 // how many actions are listed
+	choicesMax = 500  // how many actions a form offers
+)
 
 // actionsPage lists all actions, or those whose names contain a text.
 func actionsPage(h *Handler, r *request) (view, error) {

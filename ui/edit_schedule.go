@@ -15,30 +15,6 @@ import (
 	"github.com/stint-tasks/stint/verbs"
 )
 
-// The fields of the form in which somebody says when a schedule occurs.
-const (
-	fieldSpec    = "spec"
-	fieldZone    = "zone"
-	fieldJitter  = "jitter"
-	fieldCatchUp = "catch-up"
-	fieldWindow  = "window"
-	fieldOverlap = "overlap"
-	fieldExpire  = "expire"
-)
-
-func timingTyped() []string {
-	return []string{fieldSpec, fieldZone, fieldJitter, fieldCatchUp, fieldWindow, fieldOverlap}
-}
-
-// A timingForm is when a schedule occurs, as a form has it.
-type timingForm struct {
-	Spec, Zone, Jitter, CatchUp, Window, Overlap string
-
-	Expire             bool
-	CatchUps, Overlaps []filters.Choice
-	Problem            string
-}
-
 // catchUps and overlaps are to choose from; their values are the numbers of the store.
 func catchUps() []filters.Choice {
 	return []filters.Choice{

@@ -33,6 +33,43 @@ func waitingRead() []string {
 	return []string{fieldStart, fieldExact, fieldPriority, fieldTries, fieldPacked}
 }
 
+// The fields of the form with a new task, and of the task that was read from it.
+const (
+	fieldNewID       = "new-id"
+	fieldNewAction   = "new-action"
+	fieldNewKey      = "new-key"
+	fieldNewBody     = "new-body"
+	fieldNewPriority = "new-priority"
+	fieldNewTries    = "new-max-tries"
+	fieldNewAfter    = "new-after"   // IDs, one per line
+	fieldNewHeaders  = "new-headers" // name=value, one per line
+	fieldSameBody    = "same-body"   // that of the task that is copied
+	fieldNewTask     = "new-task"
+)
+
+// insertTyped are those that somebody fills in.
+func insertTyped() []string {
+	return []string{
+		fieldNewID, fieldNewAction, fieldNewKey, fieldNewBody, fieldNewPriority, fieldNewTries,
+		fieldNewAfter, fieldNewHeaders, fieldStart, fieldStartAt,
+	}
+}
+
+// The fields of the form in which somebody says when a schedule occurs.
+const (
+	fieldSpec    = "spec"
+	fieldZone    = "zone"
+	fieldJitter  = "jitter"
+	fieldCatchUp = "catch-up"
+	fieldWindow  = "window"
+	fieldOverlap = "overlap"
+	fieldExpire  = "expire"
+)
+
+func timingTyped() []string {
+	return []string{fieldSpec, fieldZone, fieldJitter, fieldCatchUp, fieldWindow, fieldOverlap}
+}
+
 // limitNumbers are the fields with the numbers of limits.
 func limitNumbers() []string {
 	return []string{

@@ -19,44 +19,10 @@ import (
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/ask"
-	"github.com/stint-tasks/stint/ui/internal/filters"
 	"github.com/stint-tasks/stint/ui/internal/refuse"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
-
-// The fields of the form with a new task, and of the task that was read from it.
-const (
-	fieldNewID       = "new-id"
-	fieldNewAction   = "new-action"
-	fieldNewKey      = "new-key"
-	fieldNewBody     = "new-body"
-	fieldNewPriority = "new-priority"
-	fieldNewTries    = "new-max-tries"
-	fieldNewAfter    = "new-after"   // IDs, one per line
-	fieldNewHeaders  = "new-headers" // name=value, one per line
-	fieldSameBody    = "same-body"   // that of the task that is copied
-	fieldNewTask     = "new-task"
-)
-
-// insertTyped are the fields that somebody fills in.
-func insertTyped() []string {
-	return []string{
-		fieldNewID, fieldNewAction, fieldNewKey, fieldNewBody, fieldNewPriority, fieldNewTries,
-		fieldNewAfter, fieldNewHeaders, fieldStart, fieldStartAt,
-	}
-}
-
-// An insertForm is a new task as a form has it.
-type insertForm struct {
-	ID, Action, Key, Body, Priority, MaxTries, After, Headers, Start, At string
-
-	SameBody   bool
-	CopiedBody int // how many bytes the body of the task has that is copied; 0: there is none
-	Actions    []string
-	Starts     []filters.Choice
-	Problem    string
-}
 
 // A newTask is a task that somebody agrees to insert.
 type newTask struct {
@@ -278,8 +244,7 @@ func (h *Handler) previewTask(
 	when := "It may begin at once."
 	switch {
 	case len(task.After) > 0:
-		when = "It begins when " + display.Count(int64(len(task.After)), "task") + plural(
-			len(task.After), " has", " have") + " ended."
+		when = "It begins after the end of " + display.Count(int64(len(task.After)), "task") + "."
 	case task.Action == stint.External:
 		when = "It waits for an answer."
 	}

@@ -72,3 +72,23 @@ type formError struct{ data previewData }
 
 // Error is for nobody: the form is shown again.
 func (*formError) Error() string { return "the form has a value that is refused" }
+
+// An insertForm is a new task as a form has it.
+type insertForm struct {
+	ID, Action, Key, Body, Priority, MaxTries, After, Headers, Start, At string
+
+	SameBody   bool
+	CopiedBody int // how many bytes the body of the task has that is copied; 0: there is none
+	Actions    []string
+	Starts     []filters.Choice
+	Problem    string
+}
+
+// A timingForm is when a schedule occurs, as a form has it.
+type timingForm struct {
+	Spec, Zone, Jitter, CatchUp, Window, Overlap string
+
+	Expire             bool
+	CatchUps, Overlaps []filters.Choice
+	Problem            string
+}

@@ -9,9 +9,6 @@ import (
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
-// choicesMax is how many actions the form offers.
-const choicesMax = 500
-
 type tasksData struct {
 	Partly    bool // as in [request]
 	Filter    filters.Filter
