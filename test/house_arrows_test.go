@@ -63,8 +63,8 @@ func needsOfFiles(t *testing.T, dir string) map[string]map[string][]string {
 		t.Fatalf("%s has no files", dir)
 	}
 	for use, object := range info.Uses {
-		from := set.Position(use.Pos()).Filename
-		if to := set.Position(object.Pos()).Filename; object.Pkg() == pkg && to != from && to != "" &&
+		from, to := set.Position(use.Pos()).Filename, set.Position(object.Pos()).Filename
+		if object.Pkg() == pkg && to != from && to != "" &&
 			!slices.Contains(needs[from][to], object.Name()) {
 			needs[from][to] = append(needs[from][to], object.Name())
 		}

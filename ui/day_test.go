@@ -36,6 +36,21 @@ func (recorded) ListChanges(context.Context, stint.ChangeFilter) (stint.ChangePa
 	}}, nil
 }
 
+// ListActors has three that came with a deploy, one that came later, and one of another action.
+func (recorded) ListActors(context.Context) ([]stint.ActorInfo, error) {
+	deploy := time.Now().Add(-2 * time.Hour)
+	actors := []stint.ActorInfo{{Actor: "e", Actions: []string{"other"}, Since: deploy}}
+	for i, actor := range []stint.ActorID{"c", "b", "a"} {
+		actors = append(actors, stint.ActorInfo{
+			Actor: actor, Actions: []string{"mail"},
+			Since: deploy.Add(time.Duration(3-i) * 20 * time.Second),
+		})
+	}
+	return append(actors, stint.ActorInfo{
+		Actor: "d", Actions: []string{"mail"}, Since: deploy.Add(time.Hour),
+	}), nil
+}
+
 // The overview and the page of an action show the last day, as curves with marks and as a table.
 // Where some tasks are hidden, the overview shows nothing of all together.
 // Proves G334.
@@ -55,6 +70,7 @@ func TestDay_IsShownToThoseWhoMaySeeIt(t *testing.T) {
 		for part, want := range map[string]bool{
 			"Fetched: not known yet": true, ">≥ 0<": true, "Fetched, at most": false,
 			">815<": true, `class="mark"`: true, "by ann": true, "by bob": false, "4,711": false,
+			"3 marks:": true, "3 actors registered within 40s": true, "1 actor registered": true,
 		} {
 			if strings.Contains(one, part) != want {
 				t.Errorf("the page of the action has %q: %t", part, !want)

@@ -44,7 +44,8 @@ func TestInsert_DoesWhatTheFormSays(t *testing.T) {
 		wantParts(t, wrong, "There is no task none to wait for.", "\nnone</textarea>",
 			`value="shop 1"`)
 		preview := previewOf(t, h, fillIn(t, form), said...)
-		wantParts(t, preview, "Inserts a task of the action mail. It begins after the end of 1 task.",
+		wantParts(t, preview, "Inserts a task of the action mail. It begins ",
+			"after the end of 1 task.",
 			"Its body has 10 bytes.", "It has 1 header.")
 		wantParts(t, agree(t, h, preview), "Inserted <a")
 		task := get(id("new"))

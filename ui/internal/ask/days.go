@@ -16,6 +16,8 @@ const (
 	daysMax = 16
 	// changesLooked is how many changes are looked through for marks.
 	changesLooked = 1000
+	// registeredTogether is how soon after each other the actors of a deploy register.
+	registeredTogether = time.Minute
 )
 
 // markVerbs are the changes that explain a curve.
@@ -36,12 +38,40 @@ func (a *Store) Day(ctx context.Context, action string, now time.Time) *charts.D
 	if err != nil || len(minutes) == 0 {
 		return nil
 	}
-	day := charts.NewDay(minutes, a.marks(ctx, action), now)
+	marks := slices.Concat(a.changeMarks(ctx, action), a.actorMarks(ctx, action))
+	slices.SortFunc(marks, func(a, b charts.Mark) int { return a.At.Compare(b.At) })
+	day := charts.NewDay(minutes, marks, now)
 	return &day
 }
 
-// marks are what was changed of an action, or of any, as far as the last changes tell.
-func (a *Store) marks(ctx context.Context, action string) (marks []charts.Mark) {
+// actorMarks are the times at which actors that perform an action, or any, registered, as far as
+// they are still there: a deploy ends the ones before it. Those that registered soon after each
+// other share a mark.
+func (a *Store) actorMarks(ctx context.Context, action string) (marks []charts.Mark) {
+	all, err := a.Actors.Get(ctx)
+	if err != nil { // the page of actors says why
+		return nil
+	}
+	actors := slices.DeleteFunc(slices.Clone(all), func(actor stint.ActorInfo) bool {
+		return action != "" && !slices.Contains(actor.Actions, action)
+	})
+	slices.SortFunc(actors, func(a, b stint.ActorInfo) int { return a.Since.Compare(b.Since) })
+	for len(actors) > 0 {
+		n := 1
+		for n < len(actors) && actors[n].Since.Sub(actors[n-1].Since) < registeredTogether {
+			n++
+		}
+		text := display.Count(int64(n), "actor") + " registered"
+		if first, last := actors[0].Since, actors[n-1].Since; last.Sub(first) >= time.Second {
+			text += " within " + display.Span(last.Sub(first))
+		}
+		marks, actors = append(marks, charts.Mark{At: actors[0].Since, Text: text}), actors[n:]
+	}
+	return marks
+}
+
+// changeMarks are what was changed of an action, or of any, as far as the last changes tell.
+func (a *Store) changeMarks(ctx context.Context, action string) (marks []charts.Mark) {
 	if _, ok := a.Reader.(verbs.Auditor); !ok {
 		return nil
 	}
@@ -64,6 +94,5 @@ func (a *Store) marks(ctx context.Context, action string) (marks []charts.Mark) 
 		}
 		marks = append(marks, charts.Mark{At: c.At, Text: text})
 	}
-	slices.Reverse(marks)
 	return marks
 }
