@@ -6,6 +6,9 @@
 -- lease expires (pause), null if there is neither. Returns no row if something was fetched under
 -- the claim after all.
 --
+-- A task may be scheduled for the year 9999, as the name of a shard is: nobody is told to wait for
+-- more than 100 years, which the caller can still count in nanoseconds.
+--
 --   $1 actions    text[]
 --   $2 claim      bigint
 --   $3 from_rank  bigint[]
@@ -43,7 +46,7 @@ SELECT (SELECT true
                  LIMIT 1),
                 false) AS overdue,
        least(
-           (SELECT scheduled.not_before
+           (SELECT least(scheduled.not_before, statement_timestamp() + interval '36600 days')
             FROM stint.scheduled
             WHERE $5::boolean AND scheduled.not_before > statement_timestamp()
             ORDER BY scheduled.not_before
