@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -194,12 +195,12 @@ func TestExport_HasEachTaskBehindThoseThatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := newDatabase(t)
-	const tasks, long, bytes = 2500, 34, 2 << 20
+	const tasks, long, size = 2500, 34, 2 << 20
 	all := make([]stint.Task, tasks)
 	for i := range all {
 		all[i] = stint.Task{ID: stint.TaskID(fmt.Sprint(i)), Action: "act"}
 		if i < long {
-			all[i].Body = make([]byte, bytes)
+			all[i].Body = bytes.Repeat([]byte{'a'}, size)
 		}
 	}
 	db.insert(t, all...)

@@ -205,9 +205,8 @@ func TestForms_DoWhatTheySay(t *testing.T) {
 	f := &forms{
 		tab: open(t, look{}), found: map[string]foundForm{}, filled: map[string]map[string]bool{},
 	}
-	for _, sc := range []*scope{
-		{scene: s, folder: "/"}, {scene: s, folder: "/all/", shard: "eu/"},
-	} {
+	scopes := []*scope{{scene: s, folder: "/"}, {scene: s, folder: "/all/", shard: "eu/"}}
+	for _, sc := range scopes[:testrun.Rounds(len(scopes))] {
 		sc.insert(t)
 		f.add(sc.folder, f.tab.crawl(s.url+sc.folder))
 		for _, j := range journeys(sc) {
