@@ -552,32 +552,3 @@ func TestOwnTasks_TellsOfTasksThatOthersAreTaking(t *testing.T) {
 	wantErr(t, "Rollback", tx.Rollback(ctx), nil)
 	wantErr(t, "Rollback", taking.Rollback(ctx), nil)
 }
-
-// A task may be scheduled for a time that is farther away than nanoseconds can count: as the name
-// of a shard is, or by somebody who means never. Who waits for tasks polls no sooner for it.
-// Proves G207.
-func TestWaitToOwnTasks_RestsWhereATaskIsScheduledForTheYear9999(t *testing.T) {
-	t.Parallel()
-	pool := testdb.New(t)
-	spied, spy := spyOn(t, pool, 4)
-	store := openStore(t, spied, stint.Options{PollInterval: time.Hour})
-	never := time.Date(9999, time.January, 1, 0, 0, 0, 0, time.UTC)
-	insert(t, store, stint.Task{ID: "never", Action: "other", NotBefore: never})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	waiting := start(func() ([]stint.OwnedTask, error) {
-		return store.WaitToOwnTasks(ctx, "actor", 1, []string{"act"}, time.Hour)
-	})
-	spy.sees(t, "next_due", 1)
-	before := spy.count("next_due")
-	for range 200 { // time enough for as many polls
-		_, err := store.Stats(t.Context())
-		wantErr(t, "Stats", err, nil)
-	}
-	if polls := spy.count("next_due") - before; polls > 2 {
-		t.Errorf("the store has polled %d times meanwhile", polls)
-	}
-	cancel()
-	_, err := ends(t, "WaitToOwnTasks", waiting)
-	wantErr(t, "WaitToOwnTasks", err, context.Canceled)
-}
