@@ -68,7 +68,7 @@ func (r *runner) judge(ctx context.Context, m *mutant, got *result) {
 		return
 	}
 	defer r.leaveNoCases(m)()
-	output, err := r.test(ctx, m, "-overlay="+overlay)
+	output, err := r.test(ctx, m, "-overlay="+overlay, roles+"="+r.changedFile(m))
 	got.Verdict, got.FoundBy = judged(output, err)
 	if got.Verdict != found {
 		got.Output = tail(output)
@@ -89,9 +89,18 @@ func (r *runner) leaveNoCases(m *mutant) (leave func()) {
 	}
 }
 
+// roles is the variable that names the file which tests read for migrations/roles.sql: nothing
+// embeds that.
+const roles = "STINT_TEST_ROLES"
+
+// changedFile is where the text of a mutant is.
+func (r *runner) changedFile(m *mutant) string {
+	return filepath.Join(r.dir, m.Name+filepath.Ext(m.file))
+}
+
 // overlay writes the file that has Go read the mutant's text in the place of the file's.
 func (r *runner) overlay(m *mutant, text string) (name string, err error) {
-	with := filepath.Join(r.dir, m.Name+filepath.Ext(m.file))
+	with := r.changedFile(m)
 	name = filepath.Join(r.dir, m.Name+".json")
 	replace := map[string]string{filepath.Join(r.root, m.file): with}
 	written, err := json.Marshal(map[string]any{"Replace": replace})
@@ -103,7 +112,7 @@ func (r *runner) overlay(m *mutant, text string) (name string, err error) {
 
 // passes returns an error unless the tests of a mutant pass without it.
 func (r *runner) passes(ctx context.Context, m *mutant) error {
-	output, err := r.test(ctx, m, "")
+	output, err := r.test(ctx, m, "", "")
 	if verdict, failed := judged(output, err); verdict != survived {
 		return fmt.Errorf("without a mutant, tests do not pass that should find %s (%s %v):\n%s",
 			m.Name, verdict, failed, tail(output))
@@ -111,8 +120,9 @@ func (r *runner) passes(ctx context.Context, m *mutant) error {
 	return nil
 }
 
-// test runs the tests of a mutant. The flag reaches the programs, too, that tests build.
-func (r *runner) test(ctx context.Context, m *mutant, flag string) ([]event, error) {
+// test runs the tests of a mutant. The flag reaches the programs, too, that tests build, and the
+// variable those that read roles.sql.
+func (r *runner) test(ctx context.Context, m *mutant, flag, variable string) ([]event, error) {
 	const ending = 30 * time.Second // for go test itself, which builds and stops what hangs
 	ctx, cancel := context.WithTimeout(ctx, 3*r.timeout+ending)
 	defer cancel()
@@ -124,6 +134,9 @@ func (r *runner) test(ctx context.Context, m *mutant, flag string) ([]event, err
 		"-timeout="+r.timeout.String(), "-run="+pattern, m.pkg)
 	cmd.Dir = r.root
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" "+flag)
+	if m.file == "migrations/roles.sql" && variable != "" {
+		cmd.Env = append(cmd.Env, variable)
+	}
 	cmd.WaitDelay = ending
 	var written bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &written, &written
