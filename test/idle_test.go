@@ -63,7 +63,7 @@ func waitingStates() map[string]func(*testing.T, *stint.Store) {
 		},
 		"schedule": func(t *testing.T, store *stint.Store) {
 			t.Helper()
-			wantErr(t, "SetSchedule", store.PutSchedules(t.Context(), []stint.Schedule{{
+			wantErr(t, "PutSchedules", store.PutSchedules(t.Context(), []stint.Schedule{{
 				Name: "far", Spec: "@yearly", From: never().AddDate(-1, 0, 0),
 				Tasks: []stint.Task{{Action: "act"}},
 			}}), nil)

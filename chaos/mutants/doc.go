@@ -26,6 +26,7 @@
 // the flag asks for such mutants. Lines that begin with # are comments.
 //
 // The tree is not touched: the tests are built with -overlay, which files that are embedded obey,
-// too. A mutant is found if one of its tests fails. It is stale if its lines are not in the file
-// any more, which the tests of this package find out within milliseconds.
+// too; a variable names roles.sql, which nothing embeds, to the tests that read it. A mutant is
+// found if one of its tests fails. It is stale if its lines are not in the file any more, which the
+// tests of this package find out within milliseconds.
 package main

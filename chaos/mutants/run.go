@@ -68,7 +68,11 @@ func (r *runner) judge(ctx context.Context, m *mutant, got *result) {
 		return
 	}
 	defer r.leaveNoCases(m)()
-	output, err := r.test(ctx, m, "-overlay="+overlay, roles+"="+r.changedFile(m))
+	var variables []string
+	if m.file == "migrations/roles.sql" {
+		variables = []string{roles + "=" + r.changedFile(m)}
+	}
+	output, err := r.test(ctx, m, "-overlay="+overlay, variables...)
 	got.Verdict, got.FoundBy = judged(output, err)
 	if got.Verdict != found {
 		got.Output = tail(output)
@@ -112,7 +116,7 @@ func (r *runner) overlay(m *mutant, text string) (name string, err error) {
 
 // passes returns an error unless the tests of a mutant pass without it.
 func (r *runner) passes(ctx context.Context, m *mutant) error {
-	output, err := r.test(ctx, m, "", "")
+	output, err := r.test(ctx, m, "")
 	if verdict, failed := judged(output, err); verdict != survived {
 		return fmt.Errorf("without a mutant, tests do not pass that should find %s (%s %v):\n%s",
 			m.Name, verdict, failed, tail(output))
@@ -120,9 +124,11 @@ func (r *runner) passes(ctx context.Context, m *mutant) error {
 	return nil
 }
 
-// test runs the tests of a mutant. The flag reaches the programs, too, that tests build, and the
-// variable those that read roles.sql.
-func (r *runner) test(ctx context.Context, m *mutant, flag, variable string) ([]event, error) {
+// test runs the tests of a mutant with more variables. The flag reaches the programs, too, that
+// tests build.
+func (r *runner) test(
+	ctx context.Context, m *mutant, flag string, variables ...string,
+) ([]event, error) {
 	const ending = 30 * time.Second // for go test itself, which builds and stops what hangs
 	ctx, cancel := context.WithTimeout(ctx, 3*r.timeout+ending)
 	defer cancel()
@@ -134,9 +140,7 @@ func (r *runner) test(ctx context.Context, m *mutant, flag, variable string) ([]
 		"-timeout="+r.timeout.String(), "-run="+pattern, m.pkg)
 	cmd.Dir = r.root
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" "+flag)
-	if m.file == "migrations/roles.sql" && variable != "" {
-		cmd.Env = append(cmd.Env, variable)
-	}
+	cmd.Env = append(cmd.Env, variables...)
 	cmd.WaitDelay = ending
 	var written bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &written, &written
