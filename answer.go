@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/changes"
+	"github.com/stint-tasks/stint/internal/numbering"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -158,7 +159,7 @@ func (s *Store) readyToAnswer(
 			continue
 		}
 		answered := answers[i].asReturn()
-		answered.Token = newToken(claim, task.key, id, hints{Signals: true, Posts: task.posts})
+		answered.Token = newToken(claim, task.key, id, numbering.Hints{Signals: true, Posts: task.posts})
 		chosen, returns = append(chosen, len(returns)), append(returns, answered)
 	}
 	return newReturnBatch(returns, chosen, false), skips, late, nil
@@ -200,11 +201,11 @@ func (s *Store) returnAnswers(ctx context.Context, actor ActorID, batch *returnB
 	if len(batch.chosen) == 0 {
 		return nil
 	}
-	keys, claims := keysAndClaims(batch.performances)
-	note := changes.Note(ctx, "note_tasks", "AnswerTasks", changes.NamesMax, keys, claims[0])
+	keys, claim := batch.keys, batch.claims[0] // all have the same
+	note := changes.Note(ctx, "note_tasks", "AnswerTasks", changes.NamesMax, keys, claim)
 	return s.settleReturns(ctx, batch, roundsUsual, append([]pg.Step{
 		{Name: "split_ready", Args: []any{keys}},
-		{Name: "take_external", Args: []any{keys, claims[0], string(actor)}},
+		{Name: "take_external", Args: []any{keys, claim, string(actor)}},
 	}, note...))
 }
 
@@ -298,29 +299,4 @@ func (k AnswerKey) opens(hash []byte) bool {
 	}
 	sum := sha256.Sum256([]byte(k))
 	return subtle.ConstantTimeCompare(sum[:], hash) == 1
-}
-
-// answerHash is the hash of the key to answer a task, nil if it has none.
-func answerHash(task *Task) []byte {
-	if task.AnswerKey == "" {
-		return nil
-	}
-	sum := sha256.Sum256([]byte(task.AnswerKey))
-	return sum[:]
-}
-
-// insertAnswerKeys is the step for the tasks of an insert that have a key, if some have. keys are
-// those of the tasks in the store, in their order.
-func insertAnswerKeys(tasks []Task, keys []int64) []pg.Step {
-	var of []int64
-	var hashes [][]byte
-	for i := range tasks {
-		if hash := answerHash(&tasks[i]); hash != nil {
-			of, hashes = append(of, keys[i]), append(hashes, hash)
-		}
-	}
-	if len(of) == 0 {
-		return nil
-	}
-	return []pg.Step{{Name: "insert_answer_keys", NoPlanner: true, Args: []any{of, hashes}}}
 }

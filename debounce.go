@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -207,8 +206,7 @@ func debouncedStep(task *Task, key int64, waits bool, first time.Time, place *in
 	return pg.Step{Name: "insert_debounced", NoPlanner: true, Args: []any{
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
 		pg.Moment(task.NotBefore), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
-		key, waits, pg.NonZero(task.Key), first, place, headers.Encode(task.Headers),
-		task.cost(),
+		key, waits, limitKey(task), first, place, encodedHeaders(task), cost(task),
 	}}
 }
 

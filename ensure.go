@@ -1,12 +1,10 @@
 package stint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -63,7 +61,7 @@ func (s *Store) ensureTasks(ctx context.Context, tasks []Task) (existing []TaskI
 		return s.ensureMany(ctx, tasks)
 	}
 	var verdicts []error
-	if !s.db.InTx() && canShare(tasks) {
+	if !s.db.InTx() && canShare(tasks, bytes) {
 		verdicts = []error{s.insertShared(ctx, true, tasks[0])}
 		if !errors.Is(verdicts[0], ErrTaskExists) {
 			err = verdicts[0]
@@ -177,25 +175,4 @@ func divide(tasks []Task, seen map[TaskID]bool) (
 		}
 	}
 	return missing, left, into
-}
-
-// byID sorts the places of tasks in an order, and the keys that go with it, by the IDs of the
-// tasks. Calls that insert the same IDs in the same order do not deadlock.
-func byID(tasks []Task, order []int, keys []int64) (sorted []int, keysOf []int64) {
-	type named struct {
-		id    TaskID
-		place int
-	}
-	places := make([]named, len(order)) // beside their IDs, which are compared often
-	for place, i := range order {
-		places[place] = named{tasks[i].ID, place}
-	}
-	slices.SortFunc(places, func(a, b named) int {
-		return cmp.Or(strings.Compare(string(a.id), string(b.id)), a.place-b.place)
-	})
-	sorted, keysOf = make([]int, len(order)), make([]int64, len(order))
-	for i, from := range places {
-		sorted[i], keysOf[i] = order[from.place], keys[from.place]
-	}
-	return sorted, keysOf
 }

@@ -342,10 +342,7 @@ func at(err error, index int, id TaskID) error {
 }
 
 func checkTask(task *Task, index int) error {
-	if err := task.check(); err != nil {
-		return at(err, index, task.ID)
-	}
-	return nil
+	return at(task.check(), index, task.ID)
 }
 
 func (t *Task) check() error {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
+	"github.com/stint-tasks/stint/internal/numbering"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -78,7 +79,7 @@ func (s *Store) extendLeases(
 	s = s.on(s.db.WithReserve(pg.Prompt, key.lease))
 	performances := performancesOf(owned)
 	spans := ownedSpans(performances)
-	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return t.Token.hints().Shares })
+	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return numbering.HintsOf(t.Token).Shares })
 	stillOwned := map[performance]bool{}
 	var repeat bool
 	extend := s.extendSteps(spans, shares, key, stillOwned, &repeat)
@@ -291,18 +292,6 @@ func (s *Store) whileOwned(
 	return taskError(notOwned(owned, found), errUnstable)
 }
 
-// splitSteps are the steps that split owned tasks, sorted by key, off the rows that they share with
-// others.
-func (s *Store) splitSteps(ctx context.Context, owned ...OwnedTask) []pg.Step {
-	shares := func(t OwnedTask) bool { return t.Token.hints().Shares }
-	if !slices.ContainsFunc(owned, shares) {
-		return nil
-	}
-	keys, _ := keysAndClaims(performancesOf(owned))
-	s.splitOff(ctx, singles(keys))
-	return []pg.Step{splitLeased(singles(keys))}
-}
-
 // notOwned are the IDs of those tasks that are not in the set.
 func notOwned(owned []OwnedTask, set map[performance]bool) []TaskID {
 	var lost []TaskID
@@ -434,54 +423,4 @@ func interval(lease time.Duration) *time.Duration {
 		return nil
 	}
 	return &lease
-}
-
-// splitOff cuts owned tasks out of the rows of leased that they share with others, before the
-// caller's transaction changes them: that transaction would lock their neighbours until it ends.
-// The cut is made in a separate transaction, on a connection of the pool or the reserve. If neither
-// can be had soon, or if that transaction fails, the caller's transaction cuts the tasks out
-// itself, and others wait for it.
-func (s *Store) splitOff(ctx context.Context, spans []span) {
-	const lookEvery, runMax = 100 * time.Millisecond, 5 * time.Second
-	if !s.db.InCallersTx() || len(spans) == 0 {
-		return
-	}
-	hopeless := func() bool { return s.db.IsStarved(pg.Prompt) }
-	if hopeless() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, runMax)
-	defer cancel()
-	acquiring, acquired := context.WithCancel(ctx)
-	go func() {
-		for acquiring.Err() == nil && !hopeless() { // otherwise the machine is only slow
-			select {
-			case <-time.After(lookEvery):
-			case <-acquiring.Done():
-			}
-		}
-		acquired()
-	}()
-	own, release, err := s.db.Outside().WithReserve(pg.Prompt, 0).Acquire(acquiring)
-	acquired()
-	if err != nil {
-		return
-	}
-	defer release()
-	_ = own.Run(ctx, pg.LimitWaiting(true)[0], splitLeased(spans)) // as said above
-}
-
-// splittableTasks looks for owned tasks that are to be split off.
-func (s *Store) splittableTasks(ids []TaskID, shared *[]int64) []pg.Step {
-	if !s.db.InCallersTx() || len(ids) == 0 {
-		return nil
-	}
-	return []pg.Step{{
-		Name: "splittable_tasks", Args: []any{texts(ids)},
-		Read: func(rows pgx.Rows) error {
-			var err error
-			*shared, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-			return err
-		},
-	}}
 }

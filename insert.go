@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -70,7 +69,7 @@ func (s *Store) insertTasks(ctx context.Context, tasks []Task) error {
 	switch {
 	case len(tasks) == 0:
 		return s.db.CheckOpen(ctx)
-	case !s.db.InTx() && canShare(tasks): // together with those of other callers
+	case !s.db.InTx() && canShare(tasks, bytes): // together with those of other callers
 		return s.insertShared(ctx, false, tasks[0])
 	case len(tasks) > statementTasksMax, bytes > statementBytesMax,
 		graph.countEdges() > statementEdgesMax:
@@ -183,6 +182,20 @@ func (s *Store) insertFew(ctx context.Context, tasks []Task, graph *insertGraph)
 		}
 		return s.insertGraphRows(ctx, graph.rows(keys), ready, definitions...)
 	})
+}
+
+// keysForFew returns n consecutive keys of one block.
+func (s *Store) keysForFew(ctx context.Context, n int) ([]int64, error) {
+	for {
+		if keys, ok := s.keys.Take(n); ok {
+			return keys, nil
+		}
+		blocks, err := s.allocateBlocks(ctx, 1)
+		if err != nil {
+			return nil, err
+		}
+		s.keys.Refill(blocks[0])
+	}
 }
 
 // insertInto is insertTasks, with the conditions of edges to which ToSignalAfter leads.
@@ -406,64 +419,10 @@ func repeatedIDs(tasks []Task) []TaskID {
 	return repeated
 }
 
-func insertStatement(tasks []Task, keys []int64, graph *insertGraph) pg.Step {
-	n := len(tasks)
-	if n == 1 && graph == nil && tasks[0].NotBefore.IsZero() {
-		return insertOne(&tasks[0], keys[0])
-	}
-	starts, waits := make([]*time.Time, n), make([]bool, n)
-	for i := range tasks {
-		starts[i], waits[i] = pg.Moment(tasks[i].NotBefore), graph.waits(i)
-	}
-	c := columnsOf(tasks)
-	return pg.Step{Name: "insert_tasks", NoPlanner: true, Args: []any{
-		c.ids, c.actions, c.bodies, c.priorities, c.tries, starts, c.deadlines, c.onAborts,
-		c.postResults, keys, waits, limitKeys(tasks), encodedHeaders(tasks),
-		costs(tasks),
-	}}
-}
-
-// taskColumns are the columns of the table tasks, as parameters of a statement.
-type taskColumns struct {
-	ids, actions []string
-	bodies       [][]byte
-	priorities   []int16
-	tries        []int32
-	deadlines    []*time.Time
-	onAborts     []int16
-	postResults  []bool
-}
-
-func columnsOf(tasks []Task) taskColumns {
-	n := len(tasks)
-	c := taskColumns{
-		ids: make([]string, n), actions: make([]string, n), bodies: make([][]byte, n),
-		priorities: make([]int16, n), tries: make([]int32, n), deadlines: make([]*time.Time, n),
-		onAborts: make([]int16, n), postResults: make([]bool, n),
-	}
-	for i := range tasks {
-		task := &tasks[i]
-		c.ids[i], c.actions[i], c.bodies[i] = string(task.ID), task.Action, task.Body
-		c.priorities[i], c.tries[i] = task.Priority, task.triesLimit()
-		c.deadlines[i] = pg.Moment(task.Deadline)
-		c.onAborts[i], c.postResults[i] = int16(task.OnAbort), task.PostResult
-	}
-	return c
-}
-
-func insertOne(task *Task, key int64) pg.Step {
-	return pg.Step{Name: "insert_task", NoPlanner: true, Args: []any{
-		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
-		pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
-		pg.NonZero(task.Key), headers.Encode(task.Headers),
-		task.cost(),
-	}}
-}
-
-// canShare reports whether the tasks of a call can share a statement with the tasks of other
-// callers. They can if there is a single one, which is ready at once and not large.
-func canShare(tasks []Task) bool {
-	return len(tasks) == 1 && taskSize(tasks[0]) <= groupcommit.SizeMax/2 && isPlain(tasks[0])
+// canShare reports whether the tasks of a call, with so many bytes, can share a statement with the
+// tasks of other callers. They can if there is a single one, which is ready at once and not large.
+func canShare(tasks []Task, bytes int) bool {
+	return len(tasks) == 1 && bytes < groupcommit.SizeMax/2*taskSizeBytes && isPlain(tasks[0])
 }
 
 // isPlain reports whether a task is ready at once, and insert_separately inserts all of it.
@@ -471,10 +430,17 @@ func isPlain(task Task) bool {
 	return task.NotBefore.IsZero() && task.AnswerKey == "" && !task.FailFast && !isLinked(task)
 }
 
-// taskSize is how much of a batch a task takes: one, and one for each KiB of its body and headers.
+func isLinked(task Task) bool {
+	return len(task.After) > 0 || len(task.ToSignalAfter) > 0 || task.Action == Spontaneous ||
+		isConditional(task)
+}
+
+// taskSizeBytes is how many bytes of a body and headers take as much of a batch as a task.
+const taskSizeBytes = 1 << 10
+
+// taskSize is how much of a batch a task takes.
 func taskSize(task Task) int {
-	const bodyBytes = 1 << 10
-	return 1 + (len(task.Body)+headers.Size(task.Headers))/bodyBytes
+	return 1 + (len(task.Body)+headers.Size(task.Headers))/taskSizeBytes
 }
 
 func cloneTask(task Task) Task {
@@ -515,50 +481,4 @@ func (s *Store) insertTogether(
 		steps := append(pg.LimitWaiting(shared), separately(tasks, keys, ensure, verdicts))
 		return s.db.Do(ctx, pg.Request{Steps: steps, Known: readyNotices(tasks, nil)})
 	})
-}
-
-// separately inserts tasks, in the order of their IDs if sorted is set, and clears the verdicts on
-// the tasks that it has inserted.
-func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.Step {
-	first := keys[0]
-	if sorted {
-		var order []int
-		order, keys = byID(tasks, inOrder(len(tasks)), keys)
-		given := tasks
-		tasks = make([]Task, len(given))
-		for place, i := range order {
-			tasks[place] = given[i]
-		}
-	}
-	c := columnsOf(tasks)
-	return pg.Step{
-		Name: "insert_separately", NoPlanner: true,
-		Args: []any{
-			c.ids, c.actions, c.bodies, c.priorities, c.tries, c.deadlines, c.onAborts,
-			c.postResults, keys, limitKeys(tasks), encodedHeaders(tasks), costs(tasks),
-		},
-		Read: func(rows pgx.Rows) error {
-			var of span
-			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
-				clear(verdicts[of.lo-first : of.hi-first+1])
-				return nil
-			})
-			return err
-		},
-	}
-}
-
-// insertFailFast is the step for the tasks of an insert with FailFast, if there are some. keys are
-// those of the tasks in the store, in their order.
-func insertFailFast(tasks []Task, keys []int64) []pg.Step {
-	var of []int64
-	for i := range tasks {
-		if tasks[i].FailFast {
-			of = append(of, keys[i])
-		}
-	}
-	if len(of) == 0 {
-		return nil
-	}
-	return []pg.Step{{Name: "insert_fail_fast", NoPlanner: true, Args: []any{of}}}
 }

@@ -1,8 +1,10 @@
 package stint
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -126,57 +128,6 @@ func columnsFor(tasks []Task, columns []string) []string {
 	}
 }
 
-// limitKeys returns the keys of tasks as the parameter of a statement: nil, which is null, if none
-// of them has one.
-func limitKeys(tasks []Task) []*string {
-	if !slices.ContainsFunc(tasks, hasKey) {
-		return nil
-	}
-	keys := make([]*string, len(tasks))
-	for i := range tasks {
-		keys[i] = pg.NonZero(tasks[i].Key)
-	}
-	return keys
-}
-
-func hasKey(task Task) bool { return task.Key != "" }
-
-// encodedHeaders are the headers of tasks in the form of limitKeys.
-func encodedHeaders(tasks []Task) []*string {
-	if !slices.ContainsFunc(tasks, hasHeaders) {
-		return nil
-	}
-	encoded := make([]*string, len(tasks))
-	for i := range tasks {
-		encoded[i] = headers.Encode(tasks[i].Headers)
-	}
-	return encoded
-}
-
-func hasHeaders(task Task) bool { return len(task.Headers) > 0 }
-
-// costs are the costs of tasks in the form of limitKeys.
-func costs(tasks []Task) []*int {
-	if !slices.ContainsFunc(tasks, hasCost) {
-		return nil
-	}
-	costs := make([]*int, len(tasks))
-	for i := range tasks {
-		costs[i] = tasks[i].cost()
-	}
-	return costs
-}
-
-// cost is the cost in the form of the tables: nil, which is null, for 1.
-func (t *Task) cost() *int {
-	if t.Cost <= 1 {
-		return nil
-	}
-	return &t.Cost
-}
-
-func hasCost(task Task) bool { return task.Cost > 1 }
-
 // taskRows are the rows of the table tasks, in the order of their keys. A COPY ends when the server
 // keeps 8 MiB of their bodies: it writes rows to the table a thousand at a time.
 type taskRows struct {
@@ -203,7 +154,7 @@ func (r *taskRows) Values() ([]any, error) {
 	r.row = [...]any{
 		r.keys[r.next], string(task.ID), task.Action, task.Body, task.Priority,
 		task.triesLimit(), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
-		pg.NonZero(task.Key), headers.Encode(task.Headers), task.cost(),
+		limitKey(task), encodedHeaders(task), cost(task),
 	}
 	r.next++
 	r.kept += len(task.Body) + headers.Size(task.Headers)
@@ -261,20 +212,6 @@ func deadlineRows(tasks []Task, order []int, keys []int64) [][]any {
 	return rows
 }
 
-// keysForFew returns n consecutive keys of one block.
-func (s *Store) keysForFew(ctx context.Context, n int) ([]int64, error) {
-	for {
-		if keys, ok := s.keys.Take(n); ok {
-			return keys, nil
-		}
-		blocks, err := s.allocateBlocks(ctx, 1)
-		if err != nil {
-			return nil, err
-		}
-		s.keys.Refill(blocks[0])
-	}
-}
-
 // keysForMany returns keys for n tasks, in blocks. No span needs to cross the border of a block.
 func (s *Store) keysForMany(ctx context.Context, n int) ([]int64, error) {
 	blocks, err := s.allocateBlocks(ctx, (n+spanTasksMax-1)/spanTasksMax)
@@ -303,6 +240,27 @@ func (s *Store) allocateBlocks(ctx context.Context, n int) ([]int64, error) {
 		steps = append(steps, pg.Step{Name: "commit_late"})
 	}
 	return blocks, s.db.Run(ctx, steps...)
+}
+
+// byID sorts the places of tasks in an order, and the keys that go with it, by the IDs of the
+// tasks. Calls that insert the same IDs in the same order do not deadlock.
+func byID(tasks []Task, order []int, keys []int64) (sorted []int, keysOf []int64) {
+	type named struct {
+		id    TaskID
+		place int
+	}
+	places := make([]named, len(order)) // beside their IDs, which are compared often
+	for place, i := range order {
+		places[place] = named{tasks[i].ID, place}
+	}
+	slices.SortFunc(places, func(a, b named) int {
+		return cmp.Or(strings.Compare(string(a.id), string(b.id)), a.place-b.place)
+	})
+	sorted, keysOf = make([]int, len(order)), make([]int64, len(order))
+	for i, from := range places {
+		sorted[i], keysOf[i] = order[from.place], keys[from.place]
+	}
+	return sorted, keysOf
 }
 
 // answerKeyRows are those of an insert by COPY, whose tasks come in an order of their own.

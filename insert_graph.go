@@ -176,11 +176,6 @@ func (g *insertGraph) countEdges() int {
 // namesStored reports whether the edges lead to or from tasks that are in the store.
 func (g *insertGraph) namesStored() bool { return g != nil && len(g.stored) > 0 }
 
-func isLinked(task Task) bool {
-	return len(task.After) > 0 || len(task.ToSignalAfter) > 0 || task.Action == Spontaneous ||
-		isConditional(task)
-}
-
 func isConditional(task Task) bool { return len(task.When) > 0 || len(task.WhenAny) > 0 }
 
 // count counts the signals that each task waits for. A spontaneous task that waits for nothing gets

@@ -1,7 +1,6 @@
 package stint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/stint-tasks/stint/internal/groupcommit"
 	"github.com/stint-tasks/stint/internal/headers"
 	"github.com/stint-tasks/stint/internal/limit"
+	"github.com/stint-tasks/stint/internal/numbering"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/queuefloors"
 	"github.com/stint-tasks/stint/internal/session"
@@ -452,7 +452,7 @@ func (h *fetch) add(c *ownedColumns, action string) error {
 		c.floor = pgtype.Int8{Valid: of.floor != nil, Int64: pg.OrZero(of.floor)}
 	}
 	id := TaskID(c.id)
-	hint := hints{Signals: c.signals, Posts: c.posts, Shares: !c.alone, Limited: c.limited}
+	hint := numbering.Hints{Signals: c.signals, Posts: c.posts, Shares: !c.alone, Limited: c.limited}
 	h.rows = append(h.rows, ownedRow{
 		key: c.key, size: int(c.size.Int32), rank: c.rank,
 		task: OwnedTask{
@@ -489,23 +489,6 @@ func (h *fetch) readNext(rows pgx.Rows) error {
 func (h *fetch) cannotRead(err error) error {
 	h.unread = true
 	return err
-}
-
-// tasks returns the tasks in the order of their spans, which is the order of priority and age, and
-// within a span in the order of insertion.
-func (h *fetch) tasks() []OwnedTask {
-	h.sort()
-	tasks := make([]OwnedTask, len(h.rows))
-	for i := range h.rows {
-		tasks[i] = h.rows[i].task
-	}
-	return tasks
-}
-
-func (h *fetch) sort() {
-	slices.SortFunc(h.rows, func(a, b ownedRow) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
-	})
 }
 
 // A nextDue tells a caller that was given nothing what to wait for: the answer of next_due.

@@ -1,6 +1,7 @@
 package stint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,23 @@ func (h *fetch) claimedBehind() pg.Step {
 	read := h.claimed()
 	read.AfterCommit = true
 	return read
+}
+
+// tasks returns the tasks in the order of their spans, which is the order of priority and age, and
+// within a span in the order of insertion.
+func (h *fetch) tasks() []OwnedTask {
+	h.sort()
+	tasks := make([]OwnedTask, len(h.rows))
+	for i := range h.rows {
+		tasks[i] = h.rows[i].task
+	}
+	return tasks
+}
+
+func (h *fetch) sort() {
+	slices.SortFunc(h.rows, func(a, b ownedRow) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key))
+	})
 }
 
 // readBodies reads the bodies that were too long to come with the fetch, the first of them in

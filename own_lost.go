@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/stint-tasks/stint/internal/numbering"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -246,7 +247,7 @@ func (s *Store) claimedTasks(ctx context.Context, c claim) (tasks []OwnedTask, e
 		Name: "claimed_spans", Args: []any{int64(c)},
 		Read: func(rows pgx.Rows) error {
 			tasks = tasks[:0]
-			all := hints{Signals: true, Posts: true, Shares: true, Limited: true}
+			all := numbering.Hints{Signals: true, Posts: true, Shares: true, Limited: true}
 			var of span
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
 				for key := of.lo; key <= of.hi; key++ {

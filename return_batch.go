@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-tasks/stint/internal/bodies"
 	"github.com/stint-tasks/stint/internal/limit"
+	"github.com/stint-tasks/stint/internal/numbering"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/tail"
 )
@@ -110,8 +111,8 @@ func (s *Store) settleReturns(
 ) error {
 	pieces := all.pieces()
 	if len(pieces) == 1 {
-		known := &pg.Notices{}
-		known.AddKeys(kindFinished, all.posted()...)
+		posted, known := all.posted(), &pg.Notices{}
+		known.AddKeys(kindFinished, posted...)
 		return s.settle(ctx, rounds, known, func(at settling) []pg.Step {
 			return append(slices.Clone(first), s.returnSteps(all, at)...)
 		}, last...)
@@ -174,14 +175,14 @@ func (s *Store) returnLate(
 	all := newReturnBatch(returns, refused, s.triesKept > 0)
 	all.isLate = true
 	judgements, ids := make([]judgement, len(refused)), make([]string, len(refused))
-	keys, claims := keysAndClaims(all.performances)
 	for n, i := range all.chosen {
 		ids[n] = string(returns[i].ID)
 	}
 	judge := pg.Step{
-		Name: "explain_refusals", Args: []any{keys, claims, ids}, Read: readJudgements(judgements),
+		Name: "explain_refusals", Args: []any{all.keys, all.claims, ids},
+		Read: readJudgements(judgements),
 	}
-	revive := pg.Step{Name: "revive_tasks", Args: []any{keys, claims, nil, nil}}
+	revive := pg.Step{Name: "revive_tasks", Args: []any{all.keys, all.claims, nil, nil}}
 	err := s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
 		steps := append([]pg.Step{revive}, s.returnSteps(all, at)...)
 		return append(steps, all.noteLate()...)
@@ -206,10 +207,10 @@ func (s *Store) returnLate(
 // consecutive keys are one span.
 type returnBatch struct {
 	returns []Return
-	// chosen are places in returns, sorted by key; performances are what the tokens of these stand
+	// chosen are places in returns, sorted by key; keys and claims are what the tokens of these stand
 	// for.
 	chosen       []int
-	performances []performance
+	keys, claims []int64
 	spans        []returnSpan
 	settled      []bool // by place in chosen
 	isLate       bool   // it was refused before
@@ -239,22 +240,23 @@ func newReturnBatch(returns []Return, places []int, logs bool) *returnBatch {
 		return comparePerformances(a.performance, b.performance)
 	})
 	b := &returnBatch{
-		returns: returns, chosen: make([]int, len(sorted)),
-		performances: make([]performance, len(sorted)), settled: make([]bool, len(sorted)),
+		returns: returns, chosen: make([]int, len(sorted)), settled: make([]bool, len(sorted)),
 	}
+	performances := make([]performance, len(sorted))
 	for n, p := range sorted {
-		b.chosen[n], b.performances[n] = p.place, p.performance
+		b.chosen[n], performances[n] = p.place, p.performance
 	}
-	for n, p := range b.performances {
+	b.keys, b.claims = keysAndClaims(performances)
+	for n, p := range performances {
 		r := &returns[b.chosen[n]]
-		if n > 0 && follows(b.performances, n) && alike(&returns[b.chosen[n-1]], r) &&
+		if n > 0 && follows(performances, n) && alike(&returns[b.chosen[n-1]], r) &&
 			(!logs || r.Log == "" && returns[b.chosen[n-1]].Log == "") {
 			b.spans[len(b.spans)-1].hi = p.key
 			continue
 		}
 		b.spans = append(b.spans, returnSpan{
 			ownedSpan: ownedSpan{span{p.key, p.key}, p.claim}, outcome: r.outcome(),
-			posts: r.Token.hints().Posts, first: n,
+			posts: numbering.HintsOf(r.Token).Posts, first: n,
 		})
 	}
 	return b
@@ -265,24 +267,24 @@ func newReturnBatch(returns []Return, places []int, logs bool) *returnBatch {
 func alike(a, b *Return) bool {
 	plain := func(r *Return) bool {
 		return r.outcome() < outcomePending && r.Status == "" && r.Result == nil &&
-			!r.Token.hints().Posts && r.Spent == nil
+			!numbering.HintsOf(r.Token).Posts && r.Spent == nil
 	}
 	return a.Code == b.Code && plain(a) && plain(b)
 }
 
 // shares reports whether tasks of the batch share rows of leased with others.
 func (b *returnBatch) shares() bool {
-	return b.hinted(func(h hints) bool { return h.Shares })
+	return b.hinted(func(h numbering.Hints) bool { return h.Shares })
 }
 
 // signals reports whether tasks may wait for some of the batch.
 func (b *returnBatch) signals() bool {
-	return b.hinted(func(h hints) bool { return h.Signals })
+	return b.hinted(func(h numbering.Hints) bool { return h.Signals })
 }
 
 // limited reports whether the actions of some tasks of the batch had limits.
 func (b *returnBatch) limited() bool {
-	return b.hinted(func(h hints) bool { return h.Limited })
+	return b.hinted(func(h numbering.Hints) bool { return h.Limited })
 }
 
 // spent reports whether a return of the batch says what was spent.
@@ -291,9 +293,9 @@ func (b *returnBatch) spent() bool {
 }
 
 // hinted reports whether a task of the batch has a hint.
-func (b *returnBatch) hinted(has func(hints) bool) bool {
+func (b *returnBatch) hinted(has func(numbering.Hints) bool) bool {
 	return slices.ContainsFunc(b.chosen, func(i int) bool {
-		return has(b.returns[i].Token.hints())
+		return has(numbering.HintsOf(b.returns[i].Token))
 	})
 }
 
@@ -315,6 +317,26 @@ func (b *returnBatch) plain() []span {
 		spans[i] = span.span
 	}
 	return spans
+}
+
+// returnColumns are what the spans of a batch are, and how they end, as parameters of a statement.
+type returnColumns struct {
+	lo, hi, claims []int64
+	outcomes       []int16
+	posts          []bool
+}
+
+func (b *returnBatch) columns() returnColumns {
+	n := len(b.spans)
+	c := returnColumns{
+		lo: make([]int64, n), hi: make([]int64, n), claims: make([]int64, n),
+		outcomes: make([]int16, n), posts: make([]bool, n),
+	}
+	for i, span := range b.spans {
+		c.lo[i], c.hi[i], c.claims[i] = span.lo, span.hi, int64(span.claim)
+		c.outcomes[i], c.posts[i] = span.outcome, span.posts
+	}
+	return c
 }
 
 // resultBytes is how many bytes the results of the batch have.
@@ -372,14 +394,11 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 	if b.shares() {
 		steps = append(steps, splitLeased(b.plain()))
 	}
-	n := len(b.spans)
-	lo, hi := bounds(b.plain())
-	claims, outcomes, posts := make([]int64, n), make([]int16, n), make([]bool, n)
+	c, n := b.columns(), len(b.spans)
 	statuses, results := make([]*string, n), make([][]byte, n)
 	retries, spent := make([]*time.Duration, n), make([]*int, n)
 	for i, span := range b.spans {
 		r := &b.returns[b.chosen[span.first]]
-		claims[i], outcomes[i], posts[i] = int64(span.claim), span.outcome, span.posts
 		statuses[i], results[i], spent[i] = statusText(r.Status), r.Result, r.Spent
 		if r.RetryAfter > 0 {
 			retries[i] = &r.RetryAfter
@@ -387,23 +406,26 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 	}
 	switch {
 	case !s.db.InTx() && s.limits.Known.Unkeyed():
-		steps = append(steps, s.limits.NoteTaken(lo, hi, claims, at.pending))
+		steps = append(steps, s.limits.NoteTaken(c.lo, c.hi, c.claims, at.pending))
 	case b.limited() || s.limits.Known.Any():
-		tasks := limit.Returned{Lo: lo, Hi: hi, Claims: claims, Outcomes: outcomes}
+		tasks := limit.Returned{Lo: c.lo, Hi: c.hi, Claims: c.claims, Outcomes: c.outcomes}
 		steps = append(steps, s.limits.UnparkReturned(s.db.InTx(), tasks, at.pending))
 	}
 	steps = append(steps, s.rememberTries(b)...)
 	if b.spent() {
-		steps = append(steps, pg.Step{Name: "note_spent", Args: []any{lo, hi, claims, spent}})
+		steps = append(steps, pg.Step{
+			Name: "note_spent", Args: []any{c.lo, c.hi, c.claims, spent},
+		})
 	}
 	if b.isLate { // whoever makes a task wait for one of these does so ahead of the look
-		keys, claims := keysAndClaims(b.performances)
-		steps = append(steps, pg.Step{Name: "hold_ownership", Args: []any{keys, claims}})
+		steps = append(steps, pg.Step{Name: "hold_ownership", Args: []any{b.keys, b.claims}})
 	}
 	dropsCompleted, dropsAborted := s.keep.Drops()
 	end := pg.Step{
 		Name: "return_final",
-		Args: []any{lo, hi, claims, outcomes, posts, statuses, results, !s.db.InTx()},
+		Args: []any{
+			c.lo, c.hi, c.claims, c.outcomes, c.posts, statuses, results, !s.db.InTx(),
+		},
 		Read: func(rows pgx.Rows) error { return b.readSettled(rows, at.pending) },
 	}
 	const large = 1 << 10 // bytes of a result, on the average
@@ -432,18 +454,17 @@ func (b *returnBatch) isPlain() bool {
 // may be any.
 func (b *returnBatch) noteLate() []pg.Step {
 	var places []int
-	var performances []performance
+	var keys, claims []int64
 	var statuses []*string
 	for n, i := range b.chosen {
 		if r := &b.returns[i]; r.outcome() == outcomePending {
-			places, performances = append(places, n), append(performances, b.performances[n])
-			statuses = append(statuses, statusText(r.Status))
+			places, statuses = append(places, n), append(statuses, statusText(r.Status))
+			keys, claims = append(keys, b.keys[n]), append(claims, b.claims[n])
 		}
 	}
 	if len(places) == 0 {
 		return nil
 	}
-	keys, claims := keysAndClaims(performances)
 	return []pg.Step{{
 		Name: "note_late", Args: []any{keys, claims, statuses},
 		Read: func(rows pgx.Rows) error {
@@ -537,12 +558,9 @@ func (s *Store) rememberTries(b *returnBatch) []pg.Step {
 		return nil
 	}
 	n := len(b.spans)
-	lo, hi := bounds(b.plain())
-	claims, kept, outcomes := make([]int64, n), make([]bool, n), make([]int16, n)
-	posts, statuses, logs := make([]bool, n), make([]*string, n), make([]*string, n)
+	kept, statuses, logs := make([]bool, n), make([]*string, n), make([]*string, n)
 	for i, span := range b.spans {
 		r := &b.returns[b.chosen[span.first]]
-		claims[i], outcomes[i], posts[i] = int64(span.claim), span.outcome, span.posts
 		if kept[i] = span.outcome >= outcomePending || r.Log != ""; kept[i] {
 			statuses[i], logs[i] = statusText(r.Status), logText(r.Log)
 		}
@@ -550,11 +568,12 @@ func (s *Store) rememberTries(b *returnBatch) []pg.Step {
 	if !slices.Contains(kept, true) {
 		return nil
 	}
+	c := b.columns()
 	dropsCompleted, dropsAborted := s.keep.Drops()
 	return []pg.Step{{
 		Name: "remember_tries",
 		Args: []any{
-			lo, hi, claims, kept, outcomes, posts, statuses, logs,
+			c.lo, c.hi, c.claims, kept, c.outcomes, c.posts, statuses, logs,
 			!dropsCompleted, !dropsAborted,
 		},
 	}}

@@ -2,10 +2,12 @@ package stint
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -35,12 +37,6 @@ func newClaim() (claim, error) {
 	return Claim{Number: binary.BigEndian.Uint64(random[:8])}.claim(), nil
 }
 
-// A performance is what a token stands for: one fetch of one task.
-type performance struct {
-	key   int64
-	claim claim
-}
-
 // performance takes the token of a task apart. One that this package did not make, or that was made
 // for another task, gives a performance that never existed.
 func (t Token) performance(id TaskID) performance {
@@ -48,28 +44,8 @@ func (t Token) performance(id TaskID) performance {
 	return performance{key, claim(number)}
 }
 
-// hints are what the token says to save the return work.
-func (t Token) hints() hints { return numbering.HintsOf(t) }
-
-type hints = numbering.Hints
-
-func newToken(c claim, key int64, id TaskID, h hints) Token {
+func newToken(c claim, key int64, id TaskID, h numbering.Hints) Token {
 	return numbering.New(int64(c), key, string(id), h)
-}
-
-// readPerformances reads rows of a key and a claim each into a set.
-func readPerformances(set map[performance]bool) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		clear(set) // drops what an attempt that was undone had read
-		for rows.Next() {
-			var p performance
-			if err := rows.Scan(&p.key, &p.claim); err != nil {
-				return err
-			}
-			set[p] = true
-		}
-		return rows.Err()
-	}
 }
 
 // ParseToken reads a token in the form that [Token.String] writes.
@@ -101,6 +77,41 @@ func (t *Token) UnmarshalText(text []byte) error {
 // LogValue hides the token from [slog].
 func (t Token) LogValue() slog.Value { return slog.StringValue("hidden") }
 
+// performance is what the token of the task stands for.
+func (t *OwnedTask) performance() performance { return t.Token.performance(t.ID) }
+
+// A Claim names a fetch before it takes place, so that a caller whose answer was lost, on the
+// way through a service for example, can repeat the call, and learns of every task that it was
+// given. [Remote.ClaimTasks] says how.
+type Claim struct {
+	// Number is random, and new for each fetch: [NewClaim] makes it. It becomes a part of the
+	// tokens, so keep it out of logs.
+	Number uint64
+
+	// Session is the Session of the [RemoteActor] that owns the tasks, or 0 if it is none.
+	Session int64
+
+	// Repeated says that the caller has made the call before, and got no answer. The claim is then
+	// remembered for ten minutes, also when the tasks have ended: a call before that is delivered
+	// late gets [ErrClaimSpent], instead of tasks that nobody waits for.
+	Repeated bool
+}
+
+// NewClaim makes a claim for a fetch to an actor with this session.
+func NewClaim(session int64) (Claim, error) {
+	random, err := uuid.NewRandom()
+	if err != nil {
+		return Claim{}, fmt.Errorf("new claim: %w", err)
+	}
+	return Claim{Number: binary.BigEndian.Uint64(random[:8]), Session: session}, nil
+}
+
+// isSet reports whether the caller has chosen a claim.
+func (c Claim) isSet() bool { return c.Number != 0 }
+
+// claim is the claim in the tables, in the form of the first half of a UUID of version 8.
+func (c Claim) claim() claim { return claim(numbering.Claim(c.Number)) }
+
 const (
 	// spanTasksMax is how many tasks a span stands for at most, so that an OwnTasks call of a usual
 	// size takes a whole span.
@@ -122,17 +133,68 @@ func singles(keys []int64) []span {
 	return spans
 }
 
-// splitLeased cuts spans out of the rows of leased that they share with other tasks. The spans are
-// sorted by lo.
-func splitLeased(spans []span) pg.Step {
-	disjoint := make([]span, 0, len(spans))
-	for _, next := range spans { // a task comes twice if it comes with two tokens
-		if n := len(disjoint); n == 0 || next.lo > disjoint[n-1].hi {
-			disjoint = append(disjoint, next)
-		}
+// bounds returns spans as the parameters of a statement.
+func bounds(spans []span) (lo, hi []int64) {
+	lo, hi = make([]int64, len(spans)), make([]int64, len(spans))
+	for i, span := range spans {
+		lo[i], hi[i] = span.lo, span.hi
 	}
-	lo, hi := bounds(disjoint)
-	return pg.Step{Name: "split_leased", Args: []any{lo, hi}}
+	return lo, hi
+}
+
+// A performance is what a token stands for: one fetch of one task.
+type performance struct {
+	key   int64
+	claim claim
+}
+
+func performancesOf(owned []OwnedTask) []performance {
+	performances := make([]performance, len(owned))
+	for i := range owned {
+		performances[i] = owned[i].performance()
+	}
+	return performances
+}
+
+// keysAndClaims returns performances as the parameters of a statement.
+func keysAndClaims(performances []performance) (keys, claims []int64) {
+	keys, claims = make([]int64, len(performances)), make([]int64, len(performances))
+	for i, p := range performances {
+		keys[i], claims[i] = p.key, int64(p.claim)
+	}
+	return keys, claims
+}
+
+// readPerformances reads rows of a key and a claim each into a set.
+func readPerformances(set map[performance]bool) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		clear(set) // drops what an attempt that was undone had read
+		for rows.Next() {
+			var p performance
+			if err := rows.Scan(&p.key, &p.claim); err != nil {
+				return err
+			}
+			set[p] = true
+		}
+		return rows.Err()
+	}
+}
+
+func comparePerformances(a, b performance) int {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.claim, b.claim))
+}
+
+// follows reports whether the performance at place i of a sorted list is of the same fetch as
+// the one before it, and of the task with the next key. A task that comes with two tokens follows
+// none, and none follows it.
+func follows(performances []performance, i int) bool {
+	if i == 0 {
+		return false
+	}
+	before, p := performances[i-1], performances[i]
+	return p.claim == before.claim && p.key == before.key+1 &&
+		(i < 2 || performances[i-2].key != before.key) &&
+		(i+1 == len(performances) || performances[i+1].key != p.key)
 }
 
 // An ownedSpan is tasks with consecutive keys that were fetched under one claim.
@@ -157,26 +219,6 @@ func ownedSpans(performances []performance) []ownedSpan {
 	return spans
 }
 
-func comparePerformances(a, b performance) int {
-	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.claim, b.claim))
-}
-
-// follows reports whether the performance at place i of a sorted list is of the same fetch as
-// the one before it, and of the task with the next key. A task that comes with two tokens follows
-// none, and none follows it.
-func follows(performances []performance, i int) bool {
-	if i == 0 {
-		return false
-	}
-	before, p := performances[i-1], performances[i]
-	return p.claim == before.claim && p.key == before.key+1 &&
-		(i < 2 || performances[i-2].key != before.key) &&
-		(i+1 == len(performances) || performances[i+1].key != p.key)
-}
-
-// performance is what the token of the task stands for.
-func (t *OwnedTask) performance() performance { return t.Token.performance(t.ID) }
-
 // readOwnedSpans reads rows of a span, its claim and whether it has to be asked for again, into a
 // set of the performances that need not be asked for again.
 func readOwnedSpans(set map[performance]bool, repeat *bool) func(pgx.Rows) error {
@@ -198,60 +240,77 @@ func readOwnedSpans(set map[performance]bool, repeat *bool) func(pgx.Rows) error
 	}
 }
 
-func performancesOf(owned []OwnedTask) []performance {
-	performances := make([]performance, len(owned))
-	for i := range owned {
-		performances[i] = owned[i].performance()
+// splitLeased cuts spans out of the rows of leased that they share with other tasks. The spans are
+// sorted by lo.
+func splitLeased(spans []span) pg.Step {
+	disjoint := make([]span, 0, len(spans))
+	for _, next := range spans { // a task comes twice if it comes with two tokens
+		if n := len(disjoint); n == 0 || next.lo > disjoint[n-1].hi {
+			disjoint = append(disjoint, next)
+		}
 	}
-	return performances
+	lo, hi := bounds(disjoint)
+	return pg.Step{Name: "split_leased", Args: []any{lo, hi}}
 }
 
-// bounds returns spans as the parameters of a statement.
-func bounds(spans []span) (lo, hi []int64) {
-	lo, hi = make([]int64, len(spans)), make([]int64, len(spans))
-	for i, span := range spans {
-		lo[i], hi[i] = span.lo, span.hi
+// splitSteps are the steps that split owned tasks, sorted by key, off the rows that they share with
+// others.
+func (s *Store) splitSteps(ctx context.Context, owned ...OwnedTask) []pg.Step {
+	shares := func(t OwnedTask) bool { return numbering.HintsOf(t.Token).Shares }
+	if !slices.ContainsFunc(owned, shares) {
+		return nil
 	}
-	return lo, hi
+	keys, _ := keysAndClaims(performancesOf(owned))
+	s.splitOff(ctx, singles(keys))
+	return []pg.Step{splitLeased(singles(keys))}
 }
 
-// A Claim names a fetch before it takes place, so that a caller whose answer was lost, on the
-// way through a service for example, can repeat the call, and learns of every task that it was
-// given. [Remote.ClaimTasks] says how.
-type Claim struct {
-	// Number is random, and new for each fetch: [NewClaim] makes it. It becomes a part of the
-	// tokens, so keep it out of logs.
-	Number uint64
-
-	// Session is the Session of the [RemoteActor] that owns the tasks, or 0 if it is none.
-	Session int64
-
-	// Repeated says that the caller has made the call before, and got no answer. The claim is then
-	// remembered for ten minutes, also when the tasks have ended: a call before that is delivered
-	// late gets [ErrClaimSpent], instead of tasks that nobody waits for.
-	Repeated bool
-}
-
-// keysAndClaims returns performances as the parameters of a statement.
-func keysAndClaims(performances []performance) (keys, claims []int64) {
-	keys, claims = make([]int64, len(performances)), make([]int64, len(performances))
-	for i, p := range performances {
-		keys[i], claims[i] = p.key, int64(p.claim)
+// splitOff cuts owned tasks out of the rows of leased that they share with others, before the
+// caller's transaction changes them: that transaction would lock their neighbours until it ends.
+// The cut is made in a separate transaction, on a connection of the pool or the reserve. If neither
+// can be had soon, or if that transaction fails, the caller's transaction cuts the tasks out
+// itself, and others wait for it.
+func (s *Store) splitOff(ctx context.Context, spans []span) {
+	const lookEvery, runMax = 100 * time.Millisecond, 5 * time.Second
+	if !s.db.InCallersTx() || len(spans) == 0 {
+		return
 	}
-	return keys, claims
-}
-
-// NewClaim makes a claim for a fetch to an actor with this session.
-func NewClaim(session int64) (Claim, error) {
-	random, err := uuid.NewRandom()
+	hopeless := func() bool { return s.db.IsStarved(pg.Prompt) }
+	if hopeless() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, runMax)
+	defer cancel()
+	acquiring, acquired := context.WithCancel(ctx)
+	go func() {
+		for acquiring.Err() == nil && !hopeless() { // otherwise the machine is only slow
+			select {
+			case <-time.After(lookEvery):
+			case <-acquiring.Done():
+			}
+		}
+		acquired()
+	}()
+	own, release, err := s.db.Outside().WithReserve(pg.Prompt, 0).Acquire(acquiring)
+	acquired()
 	if err != nil {
-		return Claim{}, fmt.Errorf("new claim: %w", err)
+		return
 	}
-	return Claim{Number: binary.BigEndian.Uint64(random[:8]), Session: session}, nil
+	defer release()
+	_ = own.Run(ctx, pg.LimitWaiting(true)[0], splitLeased(spans)) // as said above
 }
 
-// isSet reports whether the caller has chosen a claim.
-func (c Claim) isSet() bool { return c.Number != 0 }
-
-// claim is the claim in the tables, in the form of the first half of a UUID of version 8.
-func (c Claim) claim() claim { return claim(numbering.Claim(c.Number)) }
+// splittableTasks looks for owned tasks that are to be split off.
+func (s *Store) splittableTasks(ids []TaskID, shared *[]int64) []pg.Step {
+	if !s.db.InCallersTx() || len(ids) == 0 {
+		return nil
+	}
+	return []pg.Step{{
+		Name: "splittable_tasks", Args: []any{texts(ids)},
+		Read: func(rows pgx.Rows) error {
+			var err error
+			*shared, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+			return err
+		},
+	}}
+}
