@@ -301,7 +301,8 @@ var sample = map[string]struct {
 		"ready_order", "tasks_pkey", "slots_pkey", "leased_pkey", "limited_keys_pkey",
 		"key_rates_pkey", "ready_parked", "finished_pkey", "limits_pkey",
 	}},
-	"mend_asked": {"10", []string{"action_stats_order"}},
+	"mend_asked":     {"10", []string{"action_stats_order"}},
+	"mend_key_rates": {"10", []string{"key_rates_pkey"}},
 	"look_for_work": {"'stint', '', '', true, 1", []string{
 		"scheduled_order", "leases_order", "deadlines_pkey", "schedules_order", "fail_fast_pkey",
 		"finished_aborted", "ready_parked", "slots_pkey", "key_rates_pkey", "ready_order",

@@ -371,7 +371,7 @@ WITH asked AS MATERIALIZED (
     FROM key WHERE key.each IS NOT NULL AND key.takes > 0
     ORDER BY key.action, key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
-    SET full_at = excluded.full_at, seen_at = excluded.seen_at
+    SET full_at = excluded.full_at, seen_at = statement_timestamp()
     WHERE key_rates.full_at = excluded.seen_at
     RETURNING key_rates.action, key_rates.limit_key
 ), unpaid AS MATERIALIZED (

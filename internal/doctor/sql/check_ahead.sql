@@ -10,16 +10,21 @@ FROM (
     WHERE limits.rate_tasks IS NOT NULL
       AND limits.refilled_at > statement_timestamp() + interval '1 s'
     UNION ALL
-    SELECT 'rates of keys', count(*), max(key_rates.full_at - bucket.fills)
+    SELECT 'rates of keys', count(*), statement_timestamp() + max(bucket.ahead)
     FROM stint.limits
     CROSS JOIN LATERAL (
-        SELECT limits.key_burst * (date_part('epoch', limits.key_per) / limits.key_tasks)
-                   * interval '1 s' AS fills
-    ) AS bucket
+        SELECT date_part('epoch', limits.key_per) / limits.key_tasks AS each
+    ) AS rate
     JOIN stint.key_rates ON key_rates.action = limits.action
-    -- One that counts costs may owe tokens.
-    WHERE NOT limits.by_cost
-      AND key_rates.full_at > statement_timestamp() + bucket.fills + interval '1 s'
+    CROSS JOIN LATERAL (
+        -- One that counts costs may owe tokens.
+        SELECT CASE WHEN limits.by_cost THEN
+                   -- include bucket_ahead: bucket=key_rates; each=rate.each
+               ELSE key_rates.full_at - limits.key_burst * rate.each * interval '1 s'
+                   - statement_timestamp()
+               END AS ahead
+    ) AS bucket
+    WHERE bucket.ahead > interval '1 s'
     UNION ALL
     SELECT 'schedules', count(*), max(greatest(schedules.last_at, schedules.changed_at))
     FROM stint.schedules

@@ -39,7 +39,7 @@ WITH misfit AS MATERIALIZED (
     ) AS key_rates
 ), fitted AS (
     UPDATE stint.key_rates
-    SET full_at = locked.full_at
+    SET full_at = locked.full_at, seen_at = statement_timestamp()
     FROM locked
     WHERE key_rates.ctid = locked.tid AND locked.full_at IS NOT NULL
 ), dropped AS (

@@ -44,7 +44,8 @@ WITH due AS MATERIALIZED (
 ), key AS MATERIALIZED (
     SELECT due.limit_key, least(greatest(sum(due.more) * date_part('epoch', limits.key_per)
                                              / limits.key_tasks, -31622400000), 31622400000)
-               * interval '1 s' AS takes
+               * interval '1 s' AS takes,
+           date_part('epoch', limits.key_per) / limits.key_tasks AS each
     FROM due
     CROSS JOIN LATERAL (
         SELECT limits.key_per, limits.key_tasks
@@ -55,16 +56,20 @@ WITH due AS MATERIALIZED (
     WHERE due.limit_key <> ''
     GROUP BY due.limit_key, limits.key_per, limits.key_tasks
 ), paid_key AS (
-    INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at)
-    SELECT $1::text, key.limit_key, statement_timestamp() + key.takes
+    INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at, seen_at)
+    SELECT $1::text, key.limit_key, statement_timestamp() + key.takes, statement_timestamp()
     FROM key
     ORDER BY key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
     -- What was full before is full now. No bucket owes more than comes in 1,000 years, and as much
-    -- again, however often it is settled: there are no times for more.
-    SET full_at = least(greatest(key_rates.full_at, statement_timestamp()),
+    -- again, however often it is settled: there are no times for more. What a clock that was ahead
+    -- has written is put right first.
+    SET full_at = least(greatest(key_rates.full_at - greatest((
+                            -- include bucket_ahead: bucket=key_rates; each=(SELECT min(key.each) FROM key)
+                        ), interval '0'), statement_timestamp()),
                         statement_timestamp() + 31622400000 * interval '1 s')
                   + (excluded.full_at - statement_timestamp()),
+        seen_at = statement_timestamp(),
         wake_at = CASE WHEN excluded.full_at > statement_timestamp() THEN key_rates.wake_at
                        ELSE least(key_rates.wake_at, statement_timestamp())
                   END
