@@ -270,11 +270,16 @@ func (s *Server) Set(ctx context.Context, name, value string) error {
 		statement = fmt.Sprintf("ALTER SYSTEM SET %s = '%s'", name,
 			strings.ReplaceAll(value, "'", "''"))
 	}
-	if _, err := s.pool.Exec(ctx, statement); err != nil {
-		return err
-	}
-	_, err := s.pool.Exec(ctx, reloadSQL)
-	return err
+	// Whoever has set a short time for statements must be able to take it back.
+	return s.pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		const patient, impatient = "SET statement_timeout = 0", "RESET statement_timeout"
+		for _, text := range []string{patient, statement, reloadSQL, impatient} {
+			if _, err := conn.Exec(ctx, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Pool has connections of a superuser, which go through no proxy.
