@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/counts"
-	"github.com/stint-tasks/stint/internal/graphtext"
+	"github.com/stint-tasks/stint/internal/dag"
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/network"
 	"github.com/stint-tasks/stint/internal/pg"
@@ -396,7 +396,7 @@ func (c EdgeCondition) String() string {
 	if c.Hidden {
 		c.Results = []string{"…"}
 	}
-	return graphtext.Condition(c.States, c.Results, c.Any)
+	return dag.Condition(c.States, c.Results, c.Any)
 }
 
 // graphTasksMax is how many tasks a graph holds.
@@ -473,12 +473,12 @@ func (g *Graph) WriteDOT(w io.Writer) error { return g.drawing().WriteDOT(w) }
 // WriteMermaid writes the graph in the language of Mermaid, which many sites draw in Markdown.
 func (g *Graph) WriteMermaid(w io.Writer) error { return g.drawing().WriteMermaid(w) }
 
-func (g *Graph) drawing() *graphtext.Drawing {
-	var d graphtext.Drawing
+func (g *Graph) drawing() *dag.Drawing {
+	var d dag.Drawing
 	places := make(map[TaskID]int, len(g.Tasks))
 	for i, task := range g.Tasks {
 		places[task.ID] = i
-		d.Nodes = append(d.Nodes, graphtext.Node{
+		d.Boxes = append(d.Boxes, dag.Box{
 			ID: string(task.ID), Action: task.Action, State: string(task.State),
 			Cause: string(task.AbortCause), Round: task.Action == Spontaneous,
 		})
@@ -488,7 +488,7 @@ func (g *Graph) drawing() *graphtext.Drawing {
 		conditions[Dependency{c.After, c.Dependent}] = c.String()
 	}
 	for _, dependency := range g.Dependencies {
-		d.Edges = append(d.Edges, graphtext.Edge{
+		d.Arrows = append(d.Arrows, dag.Arrow{
 			From: places[dependency.Predecessor], To: places[dependency.Dependent],
 			Condition: conditions[dependency],
 		})

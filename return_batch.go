@@ -13,7 +13,7 @@ import (
 	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/numbering"
 	"github.com/stint-tasks/stint/internal/pg"
-	"github.com/stint-tasks/stint/internal/tail"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // The outcomes of returns, as return_tasks numbers them.
@@ -586,7 +586,7 @@ func logText(text string) *string {
 	if text == "" {
 		return nil
 	}
-	end := tail.New(logBytesMax)
+	end := safely.NewTail(logBytesMax)
 	_, _ = end.Write([]byte(text[max(len(text)-2*logBytesMax, 0):]))
 	text = end.Text(logBytesMax)
 	return &text

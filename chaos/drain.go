@@ -31,6 +31,10 @@ const (
 	// shard that were lost.
 	lostAfter = 10 * time.Second
 
+	// longAfter is how long no task may end before those in progress are aborted whose lease was
+	// extended by a clock that was ahead, or cannot be told from them.
+	longAfter = 90 * time.Second
+
 	drainLook = 250 * time.Millisecond
 	lookMax   = 20 * time.Second
 	namedMax  = 5
@@ -55,6 +59,9 @@ func (r *round) drain(ctx context.Context) error {
 		}
 		if r.fault.Loses && time.Since(moved) > lostAfter {
 			lost = r.answerLost(ctx)
+		}
+		if r.fault.Jumps && time.Since(moved) > longAfter {
+			lost = r.abortLong(ctx)
 		}
 		if !work.Pause(ctx, drainLook) {
 			return ctx.Err()
@@ -171,6 +178,31 @@ func (r *round) startLate(ctx context.Context, store *stint.Store) error {
 		return nil // the next look finds the others
 	}
 	return err
+}
+
+// abortLong aborts tasks that are still in progress, as docs/operations/clock.md advises.
+func (r *round) abortLong(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookMax)
+	defer cancel()
+	var failed error
+	for _, p := range r.places() {
+		store, err := p.open()
+		if err != nil {
+			return err
+		}
+		defer store.Close(ctx) //nolint:errcheck // it has no session
+		left, err := query[unfinished](ctx, p, unfinishedSQL, fmt.Sprintf("%d/", r.number))
+		failed = errors.Join(failed, err)
+		var long []stint.TaskID
+		for _, task := range left {
+			if task.State == "in progress" {
+				long = append(long, stint.TaskID(task.ID))
+			}
+		}
+		_, err = store.AbortTasks(ctx, long, "the end of a round")
+		failed = errors.Join(failed, err)
+	}
+	return failed
 }
 
 // answerLost answers for tasks that were lost those of the other shard that wait for them, as

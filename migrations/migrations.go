@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/stint-tasks/stint/internal/advice"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // DefaultSchema is the database schema used by [Migrate] and by a store with zero options.
@@ -165,7 +165,7 @@ func CurrentVersion(ctx context.Context, conn *pgx.Conn, schema string) (int32, 
 			"its row from this role")
 	}
 	if err != nil {
-		return 0, fmt.Errorf("schema version: %w", advice.On(err))
+		return 0, fmt.Errorf("schema version: %w", outage.Advise(err))
 	}
 	return version, nil
 }

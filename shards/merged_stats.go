@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/alike"
 	"github.com/stint-tasks/stint/internal/views"
 )
 
@@ -148,7 +147,7 @@ func (m *Merged) Problems(ctx context.Context, limit int) (stint.Problems, error
 func mergeErrors(of []stint.ErrorGroup) (all []stint.ErrorGroup) {
 	at := map[[2]string]int{} // by action and shape
 	for _, e := range of {
-		shape := [2]string{e.Action, alike.Shape(e.Error)}
+		shape := [2]string{e.Action, views.Shape(e.Error)}
 		if i, known := at[shape]; known {
 			all[i].Tasks += e.Tasks
 			continue

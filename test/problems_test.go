@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/alike"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/views"
 )
 
 func TestProblems_NamesSlowFailingAndFailedTasks(t *testing.T) {
@@ -138,7 +138,7 @@ func TestProblems_GroupsErrorsBySameShape(t *testing.T) {
 	want := map[string]int{}
 	for i, task := range own(t, store, n) {
 		returnWith(t, store, task, stint.Return{Code: stint.StatusAborted, Status: said[i]})
-		want[alike.Shape(said[i])]++
+		want[views.Shape(said[i])]++
 	}
 	got, err := store.Problems(t.Context(), 1)
 	wantErr(t, "Problems", err, nil)
@@ -146,19 +146,19 @@ func TestProblems_GroupsErrorsBySameShape(t *testing.T) {
 		t.Errorf("there are %d groups, want %d; cut: %t", len(got.Errors), len(want), got.ErrorsCut)
 	}
 	for _, e := range got.Errors {
-		if shape := alike.Shape(e.Error); e.Tasks != want[shape] {
+		if shape := views.Shape(e.Error); e.Tasks != want[shape] {
 			t.Errorf("of %q (%s) there are %d tasks, want %d", e.Error, shape, e.Tasks, want[shape])
 		}
 	}
 	for _, two := range [][2]int{
 		{0, 1}, {0, 2}, {0, 3}, {4, 5}, {7, 8}, {8, 9}, {14, 15}, {17, 18},
 	} {
-		if a, b := said[two[0]], said[two[1]]; alike.Shape(a) != alike.Shape(b) {
+		if a, b := said[two[0]], said[two[1]]; views.Shape(a) != views.Shape(b) {
 			t.Errorf("%q and %q are not alike", a, b)
 		}
 	}
 	for _, two := range [][2]int{{5, 6}, {12, 13}, {19, 20}} {
-		if a, b := said[two[0]], said[two[1]]; alike.Shape(a) == alike.Shape(b) {
+		if a, b := said[two[0]], said[two[1]]; views.Shape(a) == views.Shape(b) {
 			t.Errorf("%q and %q are alike", a, b)
 		}
 	}

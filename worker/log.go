@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/stint-tasks/stint/internal/tail"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 // logBytesMax is how much of its log a store keeps of a performance.
@@ -16,7 +16,7 @@ type taskLog struct {
 	logger *slog.Logger
 
 	mutex sync.Mutex // guards end
-	end   *tail.Tail // nil as long as nothing was logged
+	end   *safely.Tail // nil as long as nothing was logged
 }
 
 // Write keeps a record.
@@ -24,7 +24,7 @@ func (l *taskLog) Write(line []byte) (int, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.end == nil {
-		l.end = tail.New(logBytesMax)
+		l.end = safely.NewTail(logBytesMax)
 	}
 	return l.end.Write(line)
 }

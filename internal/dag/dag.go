@@ -1,6 +1,6 @@
 // Package dag puts the nodes of a directed graph in order, or finds a cycle that makes an order
 // impossible. The store, shards and structures check dependencies by it, and the command draws
-// networks in that order.
+// networks in that order. It also writes networks in the languages of programs that draw.
 package dag
 
 // An Edge leads from one node to another. Nodes are numbered from 0 on.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-tasks/stint/internal/advice"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // ErrCopy is what calls of a DB that acts return in a copy of a database.
@@ -179,7 +179,7 @@ func (db *DB) Adopt(ctx context.Context) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("adopt: %w", advice.On(err))
+		return fmt.Errorf("adopt: %w", outage.Advise(err))
 	}
 	return nil
 }

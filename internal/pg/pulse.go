@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-tasks/stint/internal/advice"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // beatEvery is how often a transaction that is between two statements shows that it goes on.
@@ -77,7 +77,7 @@ func (p *pulse) explain(err error) error {
 	if p == nil || err == nil || time.Since(p.used) < missed*beatEvery || !WasCutOff(err) {
 		return err
 	}
-	return advice.OnIdling(err)
+	return outage.AdviseIdling(err)
 }
 
 // end ends the pulse, ahead of the end of the transaction.

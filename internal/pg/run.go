@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/stint-tasks/stint/internal/advice"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // A Step is one statement of a call.
@@ -125,11 +125,11 @@ func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 		if db.callersTx {
 			db.giveUpLater(ctx, err)
 		}
-		return advice.On(db.pulse.explain(err))
+		return outage.Advise(db.pulse.explain(err))
 	}
 	err := elsewhere(func() (bool, error) { return db.executeOnce(ctx, along, steps) })
 	if !isUnprepared(err) {
-		return advice.On(err)
+		return outage.Advise(err)
 	}
 	err = db.TransactOnce(ctx, func(db *DB) error { return db.Run(ctx, steps...) })
 	if err == nil {
@@ -162,7 +162,7 @@ func (db *DB) executeOnce(
 // RunOn executes steps on a connection that is not the pool's, in a transaction of their own, and
 // sends notices with them, unless these are nil. It does not look whether the DB is closed.
 func (db *DB) RunOn(ctx context.Context, conn *pgx.Conn, pending *Notices, steps ...Step) error {
-	return advice.On(db.sendAlone(ctx, conn, conn, pending, steps))
+	return outage.Advise(db.sendAlone(ctx, conn, conn, pending, steps))
 }
 
 // sendAlone sends steps as a transaction. A transaction that writes says so, whatever the default.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-tasks/stint/internal/advice"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // Transact runs work in a transaction of its own, or in a savepoint of the caller's, for calls that
@@ -89,14 +89,14 @@ func (db *DB) within(
 		return again, err
 	})
 	if err != nil {
-		return advice.On(err)
+		return outage.Advise(err)
 	}
 	defer begun.release()
 	err = finish(ctx, begun.Tx, mode, nil, use)
 	if err == nil && mode == pgx.ReadWrite {
 		db.noteChange(ctx)
 	}
-	return advice.On(err)
+	return outage.Advise(err)
 }
 
 // A begun transaction has a connection.
@@ -211,7 +211,7 @@ func (db *DB) InTemporaryTables(ctx context.Context, create string) (*DB, error)
 	_, err = db.tx.Exec(ctx, db.text(create))
 	release()
 	if err != nil {
-		return nil, advice.On(err)
+		return nil, outage.Advise(err)
 	}
 	return &DB{
 		shared: db.shared, tx: db.tx, pending: &Notices{}, quiet: true, afterClose: db.afterClose,

@@ -24,7 +24,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
-	"github.com/stint-tasks/stint/internal/healthv1"
+	"github.com/stint-tasks/stint/service/health/internal/healthv1"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/stint-tasks/stint/internal/healthv1"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/service/health"
+	"github.com/stint-tasks/stint/service/health/internal/healthv1"
 )
 
 type (

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/alike"
+	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/show"
 	"github.com/stint-tasks/stint/verbs"
 )
@@ -68,7 +68,7 @@ func GroupOf(action, status string) string {
 	if status == "" {
 		return ""
 	}
-	return action + "\x00" + alike.Shape(status)
+	return action + "\x00" + views.Shape(status)
 }
 
 // OnLastTry are those of some tasks that are not tried again if the next try fails.

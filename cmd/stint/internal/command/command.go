@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stint-tasks/stint/internal/advice"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/outage"
 )
 
 // Run runs the command and returns its exit code, as described by "stint help exit-codes". If ctx
@@ -32,7 +32,7 @@ func Run(
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	err = advice.On(err)
+	err = outage.Advise(err)
 	code := exitCode(err)
 	switch {
 	case err == nil:

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/tail"
+	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/worker"
 )
 
@@ -69,7 +69,7 @@ func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Resu
 	}
 	ownGroup(cmd)
 	e := &execution{
-		Directory: d, cmd: cmd, log: tail.New(statusBytesMax),
+		Directory: d, cmd: cmd, log: safely.NewTail(statusBytesMax),
 		tooMuch: make(chan struct{}), exited: make(chan struct{}), drained: make(chan struct{}),
 	}
 	return e.outcome(e.run(ctx, body))
@@ -96,7 +96,7 @@ type execution struct {
 	cmd *exec.Cmd
 
 	output bytes.Buffer
-	log    *tail.Tail
+	log    *safely.Tail
 	// tooMuch is closed when there is more output than a result may have.
 	tooMuch chan struct{}
 	// exited is closed when the program has exited; exit is its error then.

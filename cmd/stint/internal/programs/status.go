@@ -1,12 +1,12 @@
 package programs
 
-import "github.com/stint-tasks/stint/internal/tail"
+import "github.com/stint-tasks/stint/internal/safely"
 
 // An endError is the error of a program that failed. Its text says how the program ended, and then
 // has its log, within the limit of a status.
 type endError struct {
 	how error
-	log *tail.Tail
+	log *safely.Tail
 }
 
 func (e *endError) Error() string {

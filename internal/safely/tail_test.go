@@ -1,9 +1,9 @@
-package tail_test
+package safely_test
 
 import (
 	"testing"
 
-	"github.com/stint-tasks/stint/internal/tail"
+	"github.com/stint-tasks/stint/internal/safely"
 )
 
 func TestTail_CutsAtARune(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTail_CutsAtARune(t *testing.T) {
 		{[]string{"\xffabcd\x00"}, 6, "bcd\ufffd"},
 		{nil, 5, ""},
 	} {
-		log := tail.New(test.max)
+		log := safely.NewTail(test.max)
 		for _, text := range test.written {
 			_, _ = log.Write([]byte(text))
 		}

@@ -1,5 +1,5 @@
 // Package alike tells which errors are alike.
-package alike
+package views
 
 import (
 	"regexp"

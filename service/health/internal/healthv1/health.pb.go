@@ -189,7 +189,7 @@ const file_stint_health_v1_health_proto_rawDesc = "" +
 	"\aUNKNOWN\x10\x00\x12\v\n" +
 	"\aSERVING\x10\x01\x12\x0f\n" +
 	"\vNOT_SERVING\x10\x02\x12\x13\n" +
-	"\x0fSERVICE_UNKNOWN\x10\x03B9Z7github.com/stint-tasks/stint/internal/healthv1;healthv1b\x06proto3"
+	"\x0fSERVICE_UNKNOWN\x10\x03BHZFgithub.com/stint-tasks/stint/service/health/internal/healthv1;healthv1b\x06proto3"
 
 var (
 	file_stint_health_v1_health_proto_rawDescOnce sync.Once

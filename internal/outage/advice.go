@@ -1,6 +1,4 @@
-// Package advice adds to an error of the server what to do about it, where the server's text does
-// not help. internal/pg, the package migrations and the command pass their errors through it.
-package advice
+package outage
 
 import (
 	"errors"
@@ -52,19 +50,19 @@ type advised struct {
 func (a *advised) Error() string { return a.err.Error() + ": " + a.advice }
 func (a *advised) Unwrap() error { return a.err }
 
-// On returns err, with advice if there is any.
-func On(err error) error {
+// Advise adds to an error of the server what to do about it, where the server's text does not help.
+func Advise(err error) error {
 	var already *advised
-	if text := on(err); text != "" && !errors.As(err, &already) {
+	if text := adviceOn(err); text != "" && !errors.As(err, &already) {
 		return &advised{err, text}
 	}
 	return err
 }
 
-// OnIdling returns err with the advice for a transaction that idled for too long.
-func OnIdling(err error) error { return &advised{err, idle} }
+// AdviseIdling returns err with the advice for a transaction that idled for too long.
+func AdviseIdling(err error) error { return &advised{err, idle} }
 
-func on(err error) string {
+func adviceOn(err error) string {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
 		return ""

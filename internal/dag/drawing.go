@@ -1,6 +1,4 @@
-// Package graphtext writes a network of tasks in the languages of programs that draw. [stint.Graph]
-// is drawn by it.
-package graphtext
+package dag
 
 import (
 	"fmt"
@@ -12,14 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// A Drawing is the boxes of a network and the arrows between them.
+// A Drawing is the boxes of a network and the arrows between them, which it writes in the languages
+// of programs that draw.
 type Drawing struct {
-	Nodes []Node
-	Edges []Edge
+	Boxes  []Box
+	Arrows []Arrow
 }
 
-// An Edge is an arrow between places in Nodes.
-type Edge struct {
+// An Arrow leads from one place in Boxes to another.
+type Arrow struct {
 	From, To int
 	// Condition is what [Condition] says of it; empty if there is none.
 	Condition string
@@ -60,8 +59,8 @@ func Condition[State ~string](states []State, results []string, anyOf bool) stri
 	return said
 }
 
-// A Node is a task, as a box.
-type Node struct {
+// A Box is a task.
+type Box struct {
 	ID, Action string
 	// State chooses the colours.
 	State string
@@ -71,7 +70,7 @@ type Node struct {
 	Round bool
 }
 
-func (n *Node) label() string {
+func (n *Box) label() string {
 	lines := []string{visible(n.ID)}
 	if !n.Round {
 		lines = append(lines, visible(n.Action))
@@ -128,7 +127,7 @@ func (d *Drawing) WriteDOT(w io.Writer) error {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ")
 	var text strings.Builder
 	text.WriteString("digraph tasks {\n\trankdir=LR\n\tnode [shape=box, style=filled]\n")
-	for i, node := range d.Nodes {
+	for i, node := range d.Boxes {
 		shape := ""
 		if node.Round {
 			shape = ", shape=ellipse"
@@ -137,7 +136,7 @@ func (d *Drawing) WriteDOT(w io.Writer) error {
 		fmt.Fprintf(&text, "\tn%d [label=\"%s\", fillcolor=%q, color=%q%s]\n", i,
 			escape.Replace(node.label()), colours.fill, colours.line, shape)
 	}
-	for _, edge := range d.Edges {
+	for _, edge := range d.Arrows {
 		attributes := ""
 		if edge.Condition != "" {
 			attributes = fmt.Sprintf(` [style=dotted, label="%s"]`, escape.Replace(edge.Condition))
@@ -155,7 +154,7 @@ func (d *Drawing) WriteMermaid(w io.Writer) error {
 		">", "#gt;", "`", "#96;", "\n", "<br/>", "\r", " ")
 	var text strings.Builder
 	text.WriteString("flowchart LR\n")
-	for i, node := range d.Nodes {
+	for i, node := range d.Boxes {
 		open, shut := `["`, `"]`
 		if node.Round {
 			open, shut = `(["`, `"])`
@@ -163,7 +162,7 @@ func (d *Drawing) WriteMermaid(w io.Writer) error {
 		fmt.Fprintf(&text, "    n%d%s%s%s:::%s\n", i, open, escape.Replace(node.label()), shut,
 			node.State)
 	}
-	for _, edge := range d.Edges {
+	for _, edge := range d.Arrows {
 		arrow := "-->"
 		if edge.Condition != "" {
 			arrow = fmt.Sprintf(`-. "%s" .->`, escape.Replace(edge.Condition))

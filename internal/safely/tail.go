@@ -1,5 +1,5 @@
 // Package tail keeps the ends of texts that may be long.
-package tail
+package safely
 
 import (
 	"strings"
@@ -15,8 +15,8 @@ type Tail struct {
 	cut bool
 }
 
-// New returns a tail of this many bytes.
-func New(bytesMax int) *Tail { return &Tail{max: bytesMax} }
+// NewTail returns a tail of this many bytes.
+func NewTail(bytesMax int) *Tail { return &Tail{max: bytesMax} }
 
 // Write never fails.
 func (t *Tail) Write(p []byte) (int, error) {
