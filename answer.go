@@ -159,7 +159,8 @@ func (s *Store) readyToAnswer(
 			continue
 		}
 		answered := answers[i].asReturn()
-		answered.Token = newToken(claim, task.key, id, numbering.Hints{Signals: true, Posts: task.posts})
+		hint := numbering.Hints{Signals: true, Posts: task.posts}
+		answered.Token = newToken(claim, task.key, id, hint)
 		chosen, returns = append(chosen, len(returns)), append(returns, answered)
 	}
 	return newReturnBatch(returns, chosen, false), skips, late, nil

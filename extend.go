@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-tasks/stint/internal/groupcommit"
-	"github.com/stint-tasks/stint/internal/numbering"
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
@@ -79,7 +78,7 @@ func (s *Store) extendLeases(
 	s = s.on(s.db.WithReserve(pg.Prompt, key.lease))
 	performances := performancesOf(owned)
 	spans := ownedSpans(performances)
-	shares := slices.ContainsFunc(owned, func(t OwnedTask) bool { return numbering.HintsOf(t.Token).Shares })
+	shares := slices.ContainsFunc(owned, sharesRow)
 	stillOwned := map[performance]bool{}
 	var repeat bool
 	extend := s.extendSteps(spans, shares, key, stillOwned, &repeat)

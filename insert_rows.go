@@ -68,17 +68,14 @@ func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.St
 
 // taskColumns are the columns of the table tasks, as parameters of a statement.
 type taskColumns struct {
-	ids, actions []string
-	bodies       [][]byte
-	priorities   []int16
-	tries        []int32
-	starts       []*time.Time
-	deadlines    []*time.Time
-	onAborts     []int16
-	postResults  []bool
-	limitKeys    []*string
-	headers      []*string
-	costs        []*int
+	ids, actions         []string
+	bodies               [][]byte
+	priorities, onAborts []int16
+	tries                []int32
+	starts, deadlines    []*time.Time
+	postResults          []bool
+	limitKeys, headers   []*string
+	costs                []*int
 }
 
 func columnsOf(tasks []Task) taskColumns {

@@ -452,7 +452,9 @@ func (h *fetch) add(c *ownedColumns, action string) error {
 		c.floor = pgtype.Int8{Valid: of.floor != nil, Int64: pg.OrZero(of.floor)}
 	}
 	id := TaskID(c.id)
-	hint := numbering.Hints{Signals: c.signals, Posts: c.posts, Shares: !c.alone, Limited: c.limited}
+	hint := numbering.Hints{
+		Signals: c.signals, Posts: c.posts, Shares: !c.alone, Limited: c.limited,
+	}
 	h.rows = append(h.rows, ownedRow{
 		key: c.key, size: int(c.size.Int32), rank: c.rank,
 		task: OwnedTask{

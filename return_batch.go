@@ -207,8 +207,8 @@ func (s *Store) returnLate(
 // consecutive keys are one span.
 type returnBatch struct {
 	returns []Return
-	// chosen are places in returns, sorted by key; keys and claims are what the tokens of these stand
-	// for.
+	// chosen are places in returns, sorted by key; keys and claims are what the tokens of these
+	// stand for.
 	chosen       []int
 	keys, claims []int64
 	spans        []returnSpan

@@ -253,11 +253,12 @@ func splitLeased(spans []span) pg.Step {
 	return pg.Step{Name: "split_leased", Args: []any{lo, hi}}
 }
 
+func sharesRow(task OwnedTask) bool { return numbering.HintsOf(task.Token).Shares }
+
 // splitSteps are the steps that split owned tasks, sorted by key, off the rows that they share with
 // others.
 func (s *Store) splitSteps(ctx context.Context, owned ...OwnedTask) []pg.Step {
-	shares := func(t OwnedTask) bool { return numbering.HintsOf(t.Token).Shares }
-	if !slices.ContainsFunc(owned, shares) {
+	if !slices.ContainsFunc(owned, sharesRow) {
 		return nil
 	}
 	keys, _ := keysAndClaims(performancesOf(owned))

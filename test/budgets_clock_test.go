@@ -69,9 +69,9 @@ func TestBudgets_AfterTheClockWasAhead(t *testing.T) {
 					return len(own(t, store, 1)) > 0
 				})
 			}
-			exec(t, pool, fmt.Sprintf(`UPDATE stint.key_rates SET full_at = full_at - $$%v$$::interval,
-				wake_at = wake_at - $$%[1]v$$::interval, seen_at = seen_at - $$%[1]v$$::interval`,
-				pays+2*time.Minute))
+			exec(t, pool, fmt.Sprintf(`UPDATE stint.key_rates SET
+				full_at = full_at - $$%v$$::interval, wake_at = wake_at - $$%[1]v$$::interval,
+				seen_at = seen_at - $$%[1]v$$::interval`, pays+2*time.Minute))
 			wantFetch(t, store, 1, "pays/1")
 			wantFetch(t, store, 1)
 		})

@@ -15,7 +15,7 @@ type taskLog struct {
 	once   sync.Once
 	logger *slog.Logger
 
-	mutex sync.Mutex // guards end
+	mutex sync.Mutex   // guards end
 	end   *safely.Tail // nil as long as nothing was logged
 }
 

@@ -1,8 +1,8 @@
 // Package outage logs work that fails again and again: when it begins to fail, seldom while that
 // lasts, and when it works again. The store, the worker, the service and its client use it for work
 // in the background and for calls, since every process fails many times while a server cannot be
-// reached, and the reader of the log wants to know it once, and since when. It also adds to errors of
-// the server what to do about them.
+// reached, and the reader of the log wants to know it once, and since when. It also adds to errors
+// of the server what to do about them.
 package outage
 
 import (

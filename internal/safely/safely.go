@@ -1,6 +1,6 @@
 // Package safely calls the user's code, which may panic or end its goroutine, and returns how it
 // failed. The store, the worker, the service and its client call loggers, metrics, tracers and
-// callbacks by it.
+// callbacks by it. It also keeps the end of what such code writes.
 package safely
 
 import (

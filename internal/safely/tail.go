@@ -1,4 +1,3 @@
-// Package tail keeps the ends of texts that may be long.
 package safely
 
 import (
@@ -6,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Tail keeps the last bytes of what is written to it, at least as many as New was given, and at
+// A Tail keeps the last bytes of what is written to it: at least as many as NewTail was given, at
 // most twice as many.
 type Tail struct {
 	max  int

@@ -1,4 +1,3 @@
-// Package alike tells which errors are alike.
 package views
 
 import (
