@@ -65,7 +65,8 @@ WITH due AS MATERIALIZED (
     -- again, however often it is settled: there are no times for more. What a clock that was ahead
     -- has written is put right first.
     SET full_at = least(greatest(key_rates.full_at - greatest((
-                            -- include bucket_ahead: bucket=key_rates; each=(SELECT min(key.each) FROM key)
+                            -- include bucket_ahead: bucket=key_rates;
+                            -- each=(SELECT min(key.each) FROM key)
                         ), interval '0'), statement_timestamp()),
                         statement_timestamp() + 31622400000 * interval '1 s')
                   + (excluded.full_at - statement_timestamp()),
