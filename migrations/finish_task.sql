@@ -541,7 +541,7 @@ BEGIN
                                        ELSE excluded.wake_at
                                   END,
                         full_at = least(key_rates.full_at, (
-                            SELECT statement_timestamp() + limits.key_burst
+                            SELECT clock_timestamp() + limits.key_burst
                                        * (date_part('epoch', limits.key_per) / limits.key_tasks) * interval '1 s'
                             FROM stint.limits
                             WHERE limits.action = excluded.action AND NOT limits.by_cost))

@@ -301,8 +301,7 @@ var sample = map[string]struct {
 		"ready_order", "tasks_pkey", "slots_pkey", "leased_pkey", "limited_keys_pkey",
 		"key_rates_pkey", "ready_parked", "finished_pkey", "limits_pkey",
 	}},
-	"mend_asked":     {"10", []string{"action_stats_order"}},
-	"mend_key_rates": {"10", []string{"key_rates_pkey"}},
+	"mend_asked": {"10", []string{"action_stats_order"}},
 	"look_for_work": {"'stint', '', '', true, 1", []string{
 		"scheduled_order", "leases_order", "deadlines_pkey", "schedules_order", "fail_fast_pkey",
 		"finished_aborted", "ready_parked", "slots_pkey", "key_rates_pkey", "ready_order",
@@ -398,10 +397,10 @@ var sample = map[string]struct {
 	"note_spent": {"'{5,70}', '{5,70}', '{7,7}', '{3,NULL}'", []string{
 		"leased_pkey", "tasks_pkey", "limits_pkey",
 	}},
-	"forget_spent":   {"'act'", []string{"spent_pkey", "limits_pkey"}},
-	"forget_turns":   {"'act'", []string{"turns_order", "limits_pkey"}},
-	"fit_key_rates":  {"'act', false", []string{"key_rates_pkey", "limits_pkey"}},
-	"drop_key_rates": {"'act', 'k', 10", []string{"key_rates_pkey", "limits_pkey"}},
+	"forget_spent":    {"'act'", []string{"spent_pkey", "limits_pkey"}},
+	"forget_turns":    {"'act'", []string{"turns_order", "limits_pkey"}},
+	"fit_key_rates":   {"'act', false", []string{"key_rates_pkey", "limits_pkey"}},
+	"sweep_key_rates": {"'act', 'k', 10", []string{"key_rates_pkey", "limits_pkey"}},
 	"parked_keys": {"'act', 'k', 10", []string{
 		"ready_parked", "limits_pkey", "limited_keys_pkey",
 	}},

@@ -324,6 +324,35 @@ func TestMaintain_DropsNoBucketThatIsNotFull(t *testing.T) {
 	wantFetch(t, store, 10)
 }
 
+// A key gets no token back when tasks of it are looked at, however long that look waited for the
+// bucket, of which somebody has paid meanwhile.
+// Proves L3.
+func TestMaintain_RefundsNoTokenThatWasJustPaid(t *testing.T) {
+	t.Parallel()
+	store, pool := newLimitedStore(t, stint.Limits{RatePerKey: hourly(2)})
+	insert(t, store, withKey("k", "k0", "k1", "k2")...)
+	wantFetch(t, store, 10, "k0", "k1")
+	wantFetch(t, store, 10)
+	paying := begin(t, pool)
+	_, err := paying.Exec(t.Context(), "UPDATE stint.key_rates SET full_at = full_at")
+	wantErr(t, "UPDATE", err, nil)
+	done := make(chan error, 1)
+	go func() { done <- store.Maintain(t.Context()) }()
+	waitForLocks(t, pool, 1)
+	_, err = paying.Exec(t.Context(), `UPDATE stint.key_rates
+		SET full_at = clock_timestamp() + interval '2 h'`)
+	wantErr(t, "UPDATE", err, nil)
+	var paid time.Time
+	err = paying.QueryRow(t.Context(), "SELECT full_at FROM stint.key_rates").Scan(&paid)
+	wantErr(t, "SELECT", err, nil)
+	wantErr(t, "Commit", paying.Commit(t.Context()), nil)
+	wantErr(t, "Maintain", <-done, nil)
+	got := yields[time.Time](t, pool, "SELECT full_at FROM stint.key_rates")
+	if !got.Equal(paid) {
+		t.Errorf("the bucket is full at %v, want %v", got, paid)
+	}
+}
+
 // A slot counts for the claim under which its task was fetched, not for the task.
 // Proves L1.
 func TestOwnTasks_FreesTheSlotOfAnEarlierClaim(t *testing.T) {

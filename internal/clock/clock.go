@@ -1,7 +1,7 @@
 // Package clock puts right what a server's clock has left in the tables that was ahead for a while,
 // and was put back: instants in the future that no call can have meant. What callers choose, such
-// as when a task may begin, it leaves alone. The instants of limits need no such look, but for
-// buckets that count costs: each fetch under limits puts right those that it meets.
+// as when a task may begin, it leaves alone. The instants of limits need no such look: each
+// fetch under limits puts right those that it meets.
 package clock
 
 import (
@@ -49,14 +49,12 @@ type mended struct {
 }
 
 func (m *Mender) mend(ctx context.Context, all bool) error {
-	var leases, finished, asked, buckets mended
-	sum := func() int64 {
-		return leases.rows + finished.rows + asked.rows + buckets.rows
-	}
+	var leases, finished, asked mended
+	sum := func() int64 { return leases.rows + finished.rows + asked.rows }
 	for before := int64(-mendedMax); sum()-before >= mendedMax; {
 		before = sum()
 		err := m.DB.Run(ctx, m.step("mend_leases", &leases), m.step("mend_finished", &finished),
-			m.step("mend_asked", &asked), m.step("mend_key_rates", &buckets))
+			m.step("mend_asked", &asked))
 		if err != nil {
 			return err
 		}
@@ -66,9 +64,9 @@ func (m *Mender) mend(ctx context.Context, all bool) error {
 		m.Logger.WarnContext(ctx, "the database's clock was ahead, and what it has left in the "+
 			"future was put right; tasks that were scheduled by it may wait as much longer: let "+
 			"the clock be slewed, not set",
-			slog.Duration("ahead", max(leases.ahead, finished.ahead, asked.ahead, buckets.ahead)),
+			slog.Duration("ahead", max(leases.ahead, finished.ahead, asked.ahead)),
 			slog.Int64("schedules", schedules), slog.Int64("leases", leases.rows),
-			slog.Int64("finished", finished.rows), slog.Int64("budgets", buckets.rows))
+			slog.Int64("finished", finished.rows))
 	}
 	return err
 }

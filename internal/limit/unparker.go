@@ -40,7 +40,7 @@ func (k *Unparker) Some(ctx context.Context) error {
 	var keys parkedKeys
 	var slots, buckets int64
 	err := k.db.Run(ctx,
-		k.parkedStep(&keys), k.dropSlotsStep(&slots), k.dropBucketsStep(&buckets))
+		k.parkedStep(&keys), k.dropSlotsStep(&slots), k.sweepBucketsStep(&buckets))
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (k *Unparker) Some(ctx context.Context) error {
 		}
 	}
 	if isMany(buckets) {
-		return k.dropBuckets(ctx)
+		return k.sweepBuckets(ctx)
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (k *Unparker) All(ctx context.Context) error {
 		}
 	}
 	for first := true; first || k.bucket != (Key{}); first = false {
-		if err := k.dropBuckets(ctx); err != nil {
+		if err := k.sweepBuckets(ctx); err != nil {
 			return err
 		}
 	}
@@ -177,16 +177,16 @@ func (k *Unparker) dropSlotsStep(dropped *int64) pg.Step {
 	}
 }
 
-func (k *Unparker) dropBuckets(ctx context.Context) error {
+func (k *Unparker) sweepBuckets(ctx context.Context) error {
 	return whileMany(func() (dropped int64, err error) {
-		err = k.db.Run(ctx, k.dropBucketsStep(&dropped))
+		err = k.db.Run(ctx, k.sweepBucketsStep(&dropped))
 		return dropped, err
 	})
 }
 
-func (k *Unparker) dropBucketsStep(dropped *int64) pg.Step {
+func (k *Unparker) sweepBucketsStep(dropped *int64) pg.Step {
 	return pg.Step{
-		Name: "drop_key_rates", Args: []any{k.bucket.Action, k.bucket.Key, seenSlotsMax},
+		Name: "sweep_key_rates", Args: []any{k.bucket.Action, k.bucket.Key, seenSlotsMax},
 		Read: func(rows pgx.Rows) error {
 			var action, key *string
 			_, err := pgx.ForEachRow(rows, []any{dropped, &action, &key}, func() error {

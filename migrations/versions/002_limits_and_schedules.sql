@@ -137,7 +137,8 @@ CREATE TABLE {{.schema}}.slots (
 
 -- The buckets of keys with a rate: full_at is when a bucket is full again, if nothing is handed out
 -- until then; one without a row is full. wake_at is when tasks that are parked for want of a token
--- may come back. seen_at is when full_at was changed last; null: it was not.
+-- may come back. seen_at is when the bucket was seen to be full, before what was taken since; null:
+-- at full_at.
 CREATE TABLE {{.schema}}.key_rates (
     full_at   timestamptz NOT NULL,
     seen_at   timestamptz,

@@ -51,7 +51,7 @@ WITH task AS MATERIALIZED (
     WHERE limits.ctid = task.tid AND task.rate_tasks IS NOT NULL
 ), charged_key AS (
     UPDATE stint.key_rates
-    SET full_at = key_rates.full_at + bucket.more, seen_at = statement_timestamp()
+    SET full_at = key_rates.full_at + bucket.more
     FROM (
         SELECT rates.tid, ceil(task.seconds * 1000000) * interval '1 us' AS more
         FROM task

@@ -364,15 +364,20 @@ WITH asked AS MATERIALIZED (
           AND ready.lo = met.lo FOR UPDATE SKIP LOCKED
     ) AS ready WHERE met.last IS NULL
 ), paid_key AS (
-    -- Tokens are paid out of the bucket that was seen, or not at all.
-    INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at, seen_at)
+    -- Tokens are paid out of the bucket that was seen, which comes as wake_at, or not at all.
+    INSERT INTO stint.key_rates AS key_rates (action, limit_key, full_at, seen_at, wake_at)
     SELECT key.action, key.limit_key, greatest(key.full_at, statement_timestamp())
-               + ceil(key.takes * key.each * 1000000) * interval '1 us', key.full_at
+               + ceil(key.takes * key.each * 1000000) * interval '1 us', statement_timestamp(),
+           key.full_at
     FROM key WHERE key.each IS NOT NULL AND key.takes > 0
     ORDER BY key.action, key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
-    SET full_at = excluded.full_at, seen_at = statement_timestamp()
-    WHERE key_rates.full_at = excluded.seen_at
+    SET full_at = excluded.full_at,
+        seen_at = CASE WHEN key_rates.full_at > excluded.seen_at
+                       THEN coalesce(key_rates.seen_at, key_rates.full_at)
+                       ELSE excluded.seen_at
+                  END
+    WHERE key_rates.full_at = excluded.wake_at
     RETURNING key_rates.action, key_rates.limit_key
 ), unpaid AS MATERIALIZED (
     -- The tasks of the keys of which somebody else has just paid.

@@ -63,6 +63,7 @@ def end_child(number):
 def main():
     url, action, lease, grace = sys.argv[1:]
     worker = Told(Client(url), actor="program", lease=float(lease), grace=float(grace))
+    losing = []
 
     @worker.handles(action)
     def handle(task):
@@ -70,8 +71,11 @@ def main():
         if task.body == b"until told":
             sys.stdin.readline()
         elif task.body == b"until lost":
+            said = threading.Event()
+            losing.append(said)
             task.lost.wait()
             say("lost")
+            said.set()
         elif task.body == b"end children":
             for number in (signal.SIGTERM, signal.SIGINT):
                 say(f"child died of {end_child(number)}")
@@ -91,6 +95,8 @@ def main():
                 thread.join(PATIENCE)
                 if thread.is_alive():
                     return say(f"{thread.name} is left")
+    for said in losing:
+        said.wait(PATIENCE)
     say("ended")
 
 

@@ -19,7 +19,7 @@ FROM (
     CROSS JOIN LATERAL (
         -- One that counts costs may owe tokens.
         SELECT CASE WHEN limits.by_cost THEN
-                   -- include bucket_ahead: bucket=key_rates; each=rate.each
+                   -- include bucket_ahead: bucket=key_rates
                ELSE key_rates.full_at - limits.key_burst * rate.each * interval '1 s'
                    - statement_timestamp()
                END AS ahead

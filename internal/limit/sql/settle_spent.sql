@@ -44,8 +44,7 @@ WITH due AS MATERIALIZED (
 ), key AS MATERIALIZED (
     SELECT due.limit_key, least(greatest(sum(due.more) * date_part('epoch', limits.key_per)
                                              / limits.key_tasks, -31622400000), 31622400000)
-               * interval '1 s' AS takes,
-           date_part('epoch', limits.key_per) / limits.key_tasks AS each
+               * interval '1 s' AS takes
     FROM due
     CROSS JOIN LATERAL (
         SELECT limits.key_per, limits.key_tasks
@@ -65,12 +64,15 @@ WITH due AS MATERIALIZED (
     -- again, however often it is settled: there are no times for more. What a clock that was ahead
     -- has written is put right first.
     SET full_at = least(greatest(key_rates.full_at - greatest((
-                            -- include bucket_ahead: bucket=key_rates;
-                            -- each=(SELECT min(key.each) FROM key)
+                            -- include bucket_ahead: bucket=key_rates
                         ), interval '0'), statement_timestamp()),
                         statement_timestamp() + 31622400000 * interval '1 s')
                   + (excluded.full_at - statement_timestamp()),
-        seen_at = statement_timestamp(),
+        seen_at = CASE WHEN key_rates.full_at > statement_timestamp()
+                       THEN least(coalesce(key_rates.seen_at, key_rates.full_at),
+                                  statement_timestamp())
+                       ELSE statement_timestamp()
+                  END,
         wake_at = CASE WHEN excluded.full_at > statement_timestamp() THEN key_rates.wake_at
                        ELSE least(key_rates.wake_at, statement_timestamp())
                   END

@@ -267,8 +267,9 @@ WITH owned AS MATERIALIZED (
                        THEN key_rates.wake_at
                        ELSE excluded.wake_at
                   END,
+        -- Empty at worst, as above: now, since somebody may have paid while this waited.
         full_at = least(key_rates.full_at, (
-            SELECT statement_timestamp() + limits.key_burst
+            SELECT clock_timestamp() + limits.key_burst
                        * (date_part('epoch', limits.key_per) / limits.key_tasks) * interval '1 s'
             FROM stint.limits
             WHERE limits.action = excluded.action AND NOT limits.by_cost))
