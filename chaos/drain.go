@@ -180,7 +180,7 @@ func (r *round) startLate(ctx context.Context, store *stint.Store) error {
 	return err
 }
 
-// abortLong aborts tasks that are still in progress, as docs/operations/clock.md advises.
+// abortLong aborts tasks whose leases end much later, as docs/operations/clock.md advises.
 func (r *round) abortLong(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookMax)
 	defer cancel()
@@ -191,12 +191,14 @@ func (r *round) abortLong(ctx context.Context) error {
 			return err
 		}
 		defer store.Close(ctx) //nolint:errcheck // it has no session
-		left, err := query[unfinished](ctx, p, unfinishedSQL, fmt.Sprintf("%d/", r.number))
+		owned, err := store.ListTasks(ctx, stint.Filter{
+			States: []stint.State{stint.StateInProgress}, Limit: 1000,
+		})
 		failed = errors.Join(failed, err)
 		var long []stint.TaskID
-		for _, task := range left {
-			if task.State == "in progress" {
-				long = append(long, stint.TaskID(task.ID))
+		for _, task := range owned.Tasks {
+			if time.Until(task.LeaseUntil) > stuckAfter {
+				long = append(long, task.ID)
 			}
 		}
 		_, err = store.AbortTasks(ctx, long, "the end of a round")

@@ -275,7 +275,7 @@ func (s *Server) Set(ctx context.Context, name, value string) error {
 		const patient, impatient = "SET statement_timeout = 0", "RESET statement_timeout"
 		for _, text := range []string{patient, statement, reloadSQL, impatient} {
 			if _, err := conn.Exec(ctx, text); err != nil {
-				return err
+				return errors.Join(err, conn.Conn().Close(ctx)) // it would go on being patient
 			}
 		}
 		return nil
