@@ -369,23 +369,17 @@ WITH asked AS MATERIALIZED (
     SELECT key.action, key.limit_key, greatest(key.full_at, statement_timestamp())
                + ceil(key.takes * key.each * 1000000) * interval '1 us', statement_timestamp(),
            key.full_at
-    FROM key WHERE key.each IS NOT NULL AND key.takes > 0
-    ORDER BY key.action, key.limit_key
+    FROM key WHERE key.each IS NOT NULL AND key.takes > 0 ORDER BY key.action, key.limit_key
     ON CONFLICT (action, limit_key) DO UPDATE
-    SET full_at = excluded.full_at,
-        seen_at = CASE WHEN key_rates.full_at > excluded.seen_at
-                       THEN coalesce(key_rates.seen_at, key_rates.full_at)
-                       ELSE excluded.seen_at
-                  END
+    SET full_at = excluded.full_at, seen_at = CASE WHEN key_rates.full_at > excluded.seen_at
+            THEN coalesce(key_rates.seen_at, key_rates.full_at) ELSE excluded.seen_at END
     WHERE key_rates.full_at = excluded.wake_at
     RETURNING key_rates.action, key_rates.limit_key
 ), unpaid AS MATERIALIZED (
     -- The tasks of the keys of which somebody else has just paid.
     SELECT coalesce(array_agg(task.key), '{}') AS keys FROM (
         SELECT key.action, key.limit_key FROM key WHERE key.each IS NOT NULL AND key.takes > 0
-        EXCEPT
-        SELECT paid_key.action, paid_key.limit_key FROM paid_key
-    ) AS lost
+        EXCEPT SELECT paid_key.action, paid_key.limit_key FROM paid_key) AS lost
     JOIN key ON key.action = lost.action AND key.limit_key = lost.limit_key
     CROSS JOIN LATERAL unnest(key.keys) AS task (key)
 ), won AS (
