@@ -66,6 +66,49 @@ func TestExamine_TellsWhatAClockThatWasAheadHasLeft(t *testing.T) {
 	}
 }
 
+// A key that owes a lot is told of only if a clock that was ahead has written that.
+// Proves G301, G342.
+func TestExamine_TellsBudgetsOfAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	pool := testdb.New(t)
+	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate := stint.Rate{Tasks: 10, Per: time.Hour, Burst: 10}
+	_, err = store.OwnTasks(ctx, "worker", 1, []string{"act"}, time.Minute)
+	for _, err := range []error{
+		err, store.SetLimits(ctx, "act", stint.Limits{RatePerKey: rate, ByCost: true}),
+		store.InsertTasks(ctx, []stint.Task{{Action: "act", Key: "key", Cost: 1000}}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	owned, err := store.OwnTasks(ctx, "worker", 1, []string{"act"}, time.Minute)
+	if err != nil || len(owned) != 1 {
+		t.Fatalf("OwnTasks = %v, %v", owned, err)
+	}
+	wantTold := func(want int) {
+		t.Helper()
+		if got := toldOfClocks(t, pool, store); len(got) != want {
+			t.Errorf("it says %q", got)
+		}
+	}
+	wantTold(0)
+	_, err = pool.Exec(ctx, `UPDATE stint.key_rates
+		SET full_at = full_at + interval '1 h', seen_at = seen_at + interval '1 h'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTold(1)
+	if err := store.Maintain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	wantTold(0)
+}
+
 // touchAll has a store write an instant of each kind.
 func touchAll(t *testing.T, store *stint.Store) {
 	t.Helper()
