@@ -40,8 +40,6 @@ var databaseOnly = []string{
 	"TestWorker_KeepsWhatItIsToldTo",
 	// It serves its own metrics only; the service serves those of the store.
 	"TestWorker_ServesTheMetricsThatAlertsAskFor",
-	// They serve it, or its shards, themselves.
-	"TestUI_ShowsAService", "TestUI_ShowsShards", "TestChanges_OfAServiceNameItsCaller",
 	// They reach no database at all.
 	"TestUsage", "TestHelp", "TestToken_", "TestFilters_Refuse", "TestTop_NeedsATerminal",
 }

@@ -20,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +29,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
@@ -43,7 +45,8 @@ type server struct {
 func (d *database) serve(t *testing.T, flags ...string) *server {
 	t.Helper()
 	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
-	s := &server{process: start(t, newCommand(t, d.env, args...)), client: http.DefaultClient}
+	env := append(slices.Clone(d.env), "STINT_DATABASE_URL="+testdb.URL(d.pool))
+	s := &server{process: start(t, newCommand(t, env, args...)), client: http.DefaultClient}
 	s.says(t, "msg=serving")
 	s.address = regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(s.output.String())[1]
 	return s
