@@ -61,7 +61,8 @@ type Return struct {
 //
 // If ctx ends or the connection breaks during the call, the task may have been returned. Calling
 // again with the same arguments is safe: [ErrAlreadyReturned] then means that the first call
-// returned it (R11).
+// returned it (R11). It may also have done so before an [ErrInvalidToken] if the task was retried,
+// replaced, deleted or pruned since then: with its end, its last token is forgotten.
 func (s *Store) ReturnTask(
 	ctx context.Context, id TaskID, token Token, status string, code StatusCode,
 ) error {

@@ -70,6 +70,14 @@ func fine() join.Input {
 	}
 }
 
+// retriedAfter has the return that took effect be retried without an answer, and refused.
+func retriedAfter(in *join.Input) {
+	in.Calls[6] = call(7, "RetryTasks", work.OK, work.Item{})
+	in.Calls[6].Begin, in.Calls[6].End = 62, 63 // the return lasts from 60 to 65
+	in.Calls[5].Outcome, in.Calls[5].Items[0].Error = work.Refused, "ErrInvalidToken"
+	in.Moves = append(in.Moves, move(3, "completed", "ready"))
+}
+
 func TestJoin_FindsNothingInAHistoryThatIsRight(t *testing.T) {
 	t.Parallel()
 	found := join.Join(fine())
@@ -102,6 +110,16 @@ func TestJoin_FindsWhatIsWrong(t *testing.T) {
 		{"a refused return has one", "it was refused", func(in *join.Input) {
 			in.Moves = append(in.Moves, move(1, "in progress", "completed"))
 		}},
+		{"a refused return has one, before somebody retried the task", "it was refused",
+			func(in *join.Input) {
+				retriedAfter(in)
+				in.Calls[6].Begin, in.Calls[6].End = 71, 72
+			}},
+		{"a refused return has one, though nobody's retry took effect", "it was refused",
+			func(in *join.Input) {
+				retriedAfter(in)
+				in.Moves = in.Moves[:5]
+			}},
 		{"an end has no return", "nobody asked", func(in *join.Input) {
 			in.Calls = slices.Delete(in.Calls, 5, 7)
 		}},
@@ -168,6 +186,7 @@ func TestJoin_KnowsWhatIsNoViolation(t *testing.T) {
 				move(3, "in progress", "aborted", "returned"))
 			in.Ends[id] = join.End{State: stint.StateAborted, Cause: "returned"}
 		},
+		"a return was repeated after somebody retried the task": retriedAfter,
 		"its owner was killed before it wrote the return down": func(in *join.Input) {
 			in.Calls = append(in.Calls[:5], in.Calls[7])
 		},

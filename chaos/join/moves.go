@@ -1,6 +1,8 @@
 package join
 
 import (
+	"slices"
+
 	"github.com/stint-tasks/stint/chaos/work"
 	"github.com/stint-tasks/stint/docs/design"
 )
@@ -9,14 +11,23 @@ import (
 const busy = "ErrBusy"
 
 // A deed is what was committed of a performance.
-type deed struct{ fetched, ended, left int }
+type deed struct {
+	fetched, ended, left int
+	// forgotten says that the task was retried, replaced or deleted after the performance ended it.
+	// A return that is repeated then is refused.
+	forgotten bool
+}
 
 // judgeMoves compares journals with moves.
 func (j *joiner) judgeMoves() {
-	deeds := map[performance]*deed{}
-	seen := map[string]bool{}
+	deeds, seen := map[performance]*deed{}, map[string]bool{}
+	finished := map[int64]*deed{} // by the keys of tasks
 	for _, m := range j.in.Moves {
 		seen[string(m.ID)] = true
+		if d := finished[m.Key]; d != nil {
+			d.forgotten = true
+			delete(finished, m.Key)
+		}
 		p := performance{m.Key, m.Claim}
 		d := deeds[p]
 		if d == nil {
@@ -29,6 +40,7 @@ func (j *joiner) judgeMoves() {
 		case m.To == design.State{Name: "completed"},
 			m.To == design.State{Name: "aborted", Note: "returned"}:
 			d.ended++
+			finished[m.Key] = d
 		default:
 			d.left++
 		}
@@ -58,7 +70,8 @@ func (j *joiner) judgeUnasked(deeds map[performance]*deed) {
 			fetched[performanceOf(s.item)] = s
 		}
 		for _, s := range l.returns {
-			if isFinal(s) && s.outcome != work.Refused {
+			late := deeds[performanceOf(s.item)].of().forgotten && l.changedBefore(s)
+			if isFinal(s) && (s.outcome != work.Refused || late) {
 				asked[performanceOf(s.item)] = true
 			}
 		}
@@ -76,6 +89,13 @@ func (d *deed) of() deed {
 		return deed{}
 	}
 	return *d
+}
+
+// changedBefore says whether somebody asked to change the task before a call was answered.
+func (l *life) changedBefore(s said) bool {
+	return slices.ContainsFunc(l.changes, func(c said) bool {
+		return c.call.Begin < s.call.End
+	})
 }
 
 // compareReturns compares the returns of a task with what was committed of them.
@@ -109,11 +129,13 @@ func (j *joiner) compareReturns(l *life, deeds map[performance]*deed) {
 		}
 	}
 	for p, o := range finals {
-		ended := deeds[p].of().ended
+		d := deeds[p].of()
+		ended := d.ended
 		switch {
 		case o.ok > 0 && ended == 0:
 			j.violated(o.last, "it was accepted, and no end was committed under its claim")
 		case o.ok == 0 && o.unknown == 0 && ended > 0 &&
+			!(d.forgotten && l.changedBefore(o.last)) &&
 			// Who is busy tries again.
 			(o.last.item.Error != busy || !j.killed[o.last.call.Process]):
 			j.violated(o.last, "it was refused, and an end was committed under its claim")

@@ -23,7 +23,7 @@ const remoteVariable = "STINT_TEST_REMOTE_COMMANDS"
 var databaseOnly = []string{
 	// They are about what needs the database itself, or how to find it.
 	"TestMigrate", "TestAdopt_", "TestExport_", "TestServe_", "TestDemo", "TestPrivate",
-	"TestDatabase_", "TestSchema_",
+	"TestDatabase_", "TestDatabaseURL_", "TestSchema_",
 	"TestServer_", "TestCheckFollow_",
 	"TestCommand_RefusesASchemaThatCitusDistributes", "TestCommands_CallNobodysFunctions",
 	"TestLooks_WorkOnAHotStandby",

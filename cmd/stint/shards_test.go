@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
@@ -17,6 +19,7 @@ import (
 // A sharding is a topology of the shards eu and us, and the test's look at them.
 type sharding struct {
 	eu, us  *stint.Store
+	euPool  *pgxpool.Pool
 	cluster *shards.Cluster
 	env     []string // names the topology
 	half    []string // the same, but us is away
@@ -27,7 +30,7 @@ func newSharding(t *testing.T) *sharding {
 	eu, us := testdb.New(t), testdb.New(t)
 	topology := "static:eu=" + testdb.URL(eu) + ",us="
 	s := &sharding{
-		eu: databaseOn(t, eu).store, us: databaseOn(t, us).store,
+		eu: databaseOn(t, eu).store, us: databaseOn(t, us).store, euPool: eu,
 		env:  []string{"STINT_TOPOLOGY=" + topology + testdb.URL(us)},
 		half: []string{"STINT_TOPOLOGY=" + topology + nowhere},
 	}
@@ -245,8 +248,8 @@ func TestShards_MayBeServices(t *testing.T) {
 	s := newSharding(t)
 	s.insert(t)
 	topology := strings.TrimPrefix(s.env[0], "STINT_TOPOLOGY=")
-	eu, us, _ := strings.Cut(strings.TrimPrefix(topology, "static:eu="), ",us=")
-	served := &database{env: append(s.env, "STINT_DATABASE_URL="+eu)}
+	_, us, _ := strings.Cut(topology, ",us=")
+	served := &database{env: s.env, pool: s.euPool}
 	server := served.serve(t, "--shard", "eu", "--topology", topology)
 	mixed := []string{"STINT_TOPOLOGY=static:eu=" + server.address + ",us=" + us}
 	for _, test := range []struct {
