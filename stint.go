@@ -206,8 +206,8 @@ const (
 	// KeepForever keeps finished tasks until they are deleted.
 	KeepForever time.Duration = math.MaxInt64
 	// KeepNone drops finished tasks at once, which is faster than keeping them. A repeated return
-	// then fails with [ErrInvalidToken] rather than [ErrAlreadyReturned], and a repeated insert of a
-	// task that has been performed meanwhile inserts it again.
+	// then fails with [ErrInvalidToken] rather than [ErrAlreadyReturned], and a repeated insert of
+	// a task that has been performed meanwhile inserts it again.
 	KeepNone time.Duration = -1
 )
 

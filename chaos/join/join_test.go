@@ -110,16 +110,20 @@ func TestJoin_FindsWhatIsWrong(t *testing.T) {
 		{"a refused return has one", "it was refused", func(in *join.Input) {
 			in.Moves = append(in.Moves, move(1, "in progress", "completed"))
 		}},
-		{"a refused return has one, before somebody retried the task", "it was refused",
+		{
+			"a refused return has one, before somebody retried the task", "it was refused",
 			func(in *join.Input) {
 				retriedAfter(in)
 				in.Calls[6].Begin, in.Calls[6].End = 71, 72
-			}},
-		{"a refused return has one, though nobody's retry took effect", "it was refused",
+			},
+		},
+		{
+			"a refused return has one, though nobody's retry took effect", "it was refused",
 			func(in *join.Input) {
 				retriedAfter(in)
 				in.Moves = in.Moves[:5]
-			}},
+			},
+		},
 		{"an end has no return", "nobody asked", func(in *join.Input) {
 			in.Calls = slices.Delete(in.Calls, 5, 7)
 		}},

@@ -135,7 +135,7 @@ func (j *joiner) compareReturns(l *life, deeds map[performance]*deed) {
 		case o.ok > 0 && ended == 0:
 			j.violated(o.last, "it was accepted, and no end was committed under its claim")
 		case o.ok == 0 && o.unknown == 0 && ended > 0 &&
-			!(d.forgotten && l.changedBefore(o.last)) &&
+			(!d.forgotten || !l.changedBefore(o.last)) &&
 			// Who is busy tries again.
 			(o.last.item.Error != busy || !j.killed[o.last.call.Process]):
 			j.violated(o.last, "it was refused, and an end was committed under its claim")

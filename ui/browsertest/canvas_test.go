@@ -3,6 +3,7 @@ package browsertest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,4 +109,51 @@ func TestCanvas_IsAsLiveAsAPage(t *testing.T) {
 	tab.await(`location.pathname === "/task" &&
 		new URLSearchParams(location.search).get("id").startsWith("fan/")`)
 	tab.wantCalm("a live picture")
+}
+
+// chain is tasks of which each waits for the one before.
+func chain(tasks int) []stint.Task {
+	all := make([]stint.Task, tasks)
+	for i := range all {
+		all[i] = stint.Task{ID: stint.TaskID(fmt.Sprintf("chain/%d", i)), Action: "link"}
+		if i > 0 {
+			all[i].After = []stint.TaskID{all[i-1].ID}
+		}
+	}
+	return all
+}
+
+// A picture that does not fit has a map, which leads to any part of it; one that fits has none.
+func TestMap_LeadsThroughAPicture(t *testing.T) {
+	s := newScene(t)
+	wantNil(t, s.store.InsertTasks(t.Context(), append(fan(600), chain(50)...)))
+	// What differs after a click into the map.
+	const scrolled = `document.querySelector(".canvas").scrollLeft`
+	const drawn = `document.querySelector(".large canvas").toDataURL()`
+	const shown = `document.querySelector(".map")?.hidden === false`
+	for name, test := range map[string]struct{ address, differs string }{
+		"of elements": {"/network?id=chain/0&show=all", scrolled},
+		"on a canvas": {"/network?id=fan/first&show=all", drawn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tab := open(t, look{})
+			tab.visit(s.url + test.address)
+			tab.await(shown)
+			if n := eval[int](tab, strings.Replace(colours, `"canvas"`, `".map"`, 1)); n < 3 {
+				t.Errorf("the map has %d colours", n)
+			}
+			tab.run("window.before = " + test.differs)
+			type point struct{ X, Y float64 }
+			at := eval[point](tab, `(() => {
+				document.querySelector(".framed").scrollIntoView();
+				const at = document.querySelector(".map").getBoundingClientRect();
+				return { X: at.right - 10, Y: at.top + at.height / 2 };
+			})()`)
+			tab.do(chromedp.MouseClickXY(at.X, at.Y))
+			tab.await(test.differs + " !== before")
+			tab.wantCalm("a picture with a map")
+			tab.run(`document.querySelector("[data-zoom=fit]").click()`)
+			tab.await(`document.querySelector(".map").hidden`)
+		})
+	}
 }

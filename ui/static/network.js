@@ -17,9 +17,16 @@ const shapes = {
 
 // show draws the network that a place of the page names, and keeps it up to date.
 export async function show(place) {
-	const answer = await fetch(place.dataset.layout);
+	const [answer, { PictureMap }] = await Promise.all([fetch(place.dataset.layout), import(place.dataset.map)]);
 	if (!answer.ok) throw new Error(answer.statusText);
-	return new Picture(place, await answer.json());
+	const picture = new Picture(place, await answer.json());
+	picture.map = new PictureMap(place.parentElement.querySelector(".map"), {
+		all: () => ({ width: picture.width, height: picture.height }),
+		part: () => picture.part(),
+		boxes: () => picture.boxes(),
+		show: (x, y) => picture.centre(x, y),
+	});
+	return picture;
 }
 
 class Picture {
@@ -43,10 +50,28 @@ class Picture {
 
 	// begin shows the task that was asked for, where all of it would be too small to see anything.
 	begin() {
-		const { width, height } = this.size();
 		this.zoom = 0.8;
-		this.x = width / 2 - (this.xs[this.of] + this.box[0] / 2) * this.zoom;
-		this.y = height / 2 - (this.ys[this.of] + this.box[1] / 2) * this.zoom;
+		this.centre(this.xs[this.of] + this.box[0] / 2, this.ys[this.of] + this.box[1] / 2);
+	}
+
+	// centre brings a point of the picture into the middle.
+	centre(x, y) {
+		const { width, height } = this.size();
+		this.x = width / 2 - x * this.zoom;
+		this.y = height / 2 - y * this.zoom;
+		this.draw();
+	}
+
+	// part is the part of the picture that is on the screen.
+	part() {
+		const { width, height } = this.size();
+		return { x: -this.x / this.zoom, y: -this.y / this.zoom, width: width / this.zoom, height: height / this.zoom };
+	}
+
+	// boxes are the places of all boxes, by state.
+	boxes() {
+		const [width, height] = this.box;
+		return Object.groupBy(this.xs.map((x, i) => ({ x, y: this.ys[i], width, height, state: this.state(i) })), (box) => box.state);
 	}
 
 	// fit shows all of it.
@@ -116,11 +141,13 @@ class Picture {
 		pen.stroke(this.when);
 		pen.setLineDash([]);
 		pen.globalAlpha = 1;
-		const shown = this.visible(-this.x / zoom, -this.y / zoom, width / zoom, height / zoom);
+		const part = this.part();
+		const shown = this.visible(part.x, part.y, part.width, part.height);
 		if (zoom >= readable) this.paintChain(colour);
 		if (zoom < readable) this.paintFar(shown, colour);
 		else this.paintNear(shown, colour, style.fontFamily);
 		if (zoom < readable) this.paintChain(colour);
+		this.map?.draw(this.place.dataset.states + colour("box"));
 	}
 
 	// The longest chain of unfinished tasks is a thick line: behind the words of boxes, and above

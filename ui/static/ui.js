@@ -142,6 +142,7 @@ function patchAttributes(old, next) {
 	const own = ["open", "hidden", "tabindex", "data-took", "data-sent", "aria-disabled"];
 	if (old.id === "network") own.push("width", "height");
 	if (old.classList.contains("canvas")) own.push("class");
+	if (old.classList.contains("map")) own.push("class", "width", "height");
 	for (const { name, value } of next.attributes) {
 		if (!own.includes(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
 	}
@@ -278,6 +279,7 @@ async function copy(from, text) {
 const readable = 0.6; // how small a picture may be that is made to fit
 let zoom = 1;
 let large = null; // the picture of a network with very many tasks
+let map = null; // that of another one
 
 // showLarge draws it, or draws it again.
 async function showLarge() {
@@ -289,6 +291,31 @@ async function showLarge() {
 	}
 	const { show } = await import(place.dataset.script);
 	large = await show(place);
+}
+
+// showMap draws the map of a picture that the page has.
+async function showMap() {
+	const picture = document.getElementById("network");
+	if (!picture) return;
+	const canvas = picture.parentElement;
+	if (map?.of !== picture) {
+		const { PictureMap } = await import(canvas.dataset.map);
+		map = new PictureMap(canvas.parentElement.querySelector(".map"), {
+			all: () => picture.viewBox.baseVal,
+			part: () => ({
+				x: canvas.scrollLeft / zoom, y: canvas.scrollTop / zoom,
+				width: canvas.clientWidth / zoom, height: canvas.clientHeight / zoom,
+			}),
+			boxes: () => Object.groupBy([...picture.querySelectorAll(".box")].map((box) => {
+				const { x, y, width, height } = box.querySelector(".face").getBBox();
+				return { x, y, width, height, state: box.classList[1] };
+			}), (box) => box.state),
+			show: (x, y) => canvas.scrollTo(x * zoom - canvas.clientWidth / 2, y * zoom - canvas.clientHeight / 2),
+		});
+		map.of = picture;
+		canvas.addEventListener("scroll", () => map.draw(map.key), { passive: true });
+	}
+	map.draw(performance.now()); // the states may be others
 }
 
 function scaleBy(by) {
@@ -307,6 +334,7 @@ function scale(to) {
 	picture.setAttribute("height", height * zoom);
 	canvas.scrollLeft = middle * zoom - canvas.clientWidth / 2;
 	canvas.scrollTop = centre * zoom - canvas.clientHeight / 2;
+	map?.draw(map.key);
 }
 
 function fit() {
@@ -354,6 +382,7 @@ function drag(canvas) {
 function prepare() {
 	for (const button of document.querySelectorAll("[data-copy], [data-copy-from], [data-pick-all], [data-rest], .zoom")) button.hidden = false;
 	showLarge().catch(() => {}); // the next look tries again
+	showMap().catch(() => {});
 	const canvas = document.querySelector(".canvas:not(.grab, .large)");
 	if (!canvas) return;
 	drag(canvas);
