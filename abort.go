@@ -37,8 +37,7 @@ type Affected struct {
 // aborted with [CauseCancelled] and the status text, whatever their state; then their dependents
 // are aborted with [CauseDependency], except those that run anyway (R12). The owner of a task in
 // progress learns of it when its token is refused. A final task stays as it is, without an error.
-// The result names the tasks that were aborted, and counts the dependents that were aborted with
-// them.
+// The result names the tasks that were aborted, and counts dependents that were aborted with them.
 //
 // A dependent with a condition about one of the tasks starts if that names StateAborted and nothing
 // else is missing. If not, it is aborted, or skipped if it runs anyway; with [Task.WhenAny] only
@@ -135,8 +134,7 @@ func (s *Store) end(
 // dependents of an unfinished task no longer wait for it. A dependent of which all predecessors are
 // deleted before they have finished is deleted too, and so on; if one of them has finished, it goes
 // on when nothing is left to wait for, whatever came last (R17). The dependents of a finished task
-// stay. The result names the tasks of the call, and counts the dependents that were deleted with
-// them.
+// stay. The result names the tasks of the call, and counts dependents that were deleted with them.
 //
 // A condition about an unfinished task that is deleted is not met: the dependent is skipped, or,
 // with [Task.WhenAny], waits for its other predecessors (R23). What a finished task has decided
@@ -368,8 +366,7 @@ func (s *Store) withdrawNamed(
 	})
 }
 
-// onNamed does the rest of a verb for the tasks with these IDs, each once and in order, in one
-// transaction.
+// onNamed does the rest of a verb for tasks by their IDs, each once and in order, in a transaction.
 func (s *Store) onNamed(
 	ctx context.Context, ids []TaskID, then func(s *Store, ids []TaskID) error,
 ) error {

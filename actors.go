@@ -94,8 +94,7 @@ func (s *Store) ListActors(ctx context.Context) ([]ActorInfo, error) {
 	return actors, nil
 }
 
-// takenOverLeasesMax is how many leases of an actor that is gone are handed on at most, all in one
-// transaction.
+// takenOverLeasesMax is how many leases of an actor that is gone one transaction hands on at most.
 const takenOverLeasesMax = 100_000
 
 // An otherSession is a row of check_sessions.
@@ -106,8 +105,7 @@ type otherSession struct {
 	Actors  []string
 }
 
-// checkSessions hands on the tasks of sessions that are gone, unless these still have time to come
-// back.
+// checkSessions hands on the tasks of sessions that are gone, and have had their time to come back.
 func (s *Store) checkSessions(ctx context.Context, inGrace bool) (seen session.Seen, err error) {
 	var all []otherSession
 	err = s.db.Run(ctx, pg.Step{

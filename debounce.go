@@ -246,8 +246,7 @@ func (c calls) first(old []withdrawn) time.Time {
 	return first
 }
 
-// start says when a task starts that replaces the old ones: at a time, or at once and at a place in
-// the queue.
+// start says when a task starts that replaces old ones: at a time, or at once at a place in line.
 func (c calls) start(
 	old []withdrawn, quiet, atMost time.Duration,
 ) (notBefore time.Time, place *int64) {

@@ -225,8 +225,7 @@ func (e *Explanation) readAsked(rows pgx.Rows) error {
 	return err
 }
 
-// TaskLimits is how limits and pauses hold up a ready task. [ActionLimits] tells of its whole
-// action.
+// TaskLimits is how limits and pauses hold up a ready task. [ActionLimits] tells of all its action.
 type TaskLimits struct {
 	Limits Limits // of the task's action
 
@@ -406,14 +405,10 @@ const graphTasksMax = 10_000
 // so on, finished tasks included until they are pruned. Of a network of more than 10,000 tasks it
 // returns the nearest. If there is no such task, the error is [ErrTaskNotFound], in a [*TaskError].
 func (s *Store) Graph(ctx context.Context, id TaskID) (*Graph, error) {
-	graph, err := s.graph(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("graph: %w", err)
-	}
-	return graph, nil
+	return s.Remote().Graph(ctx, id, graphTasksMax)
 }
 
-func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
+func (s *Store) graph(ctx context.Context, id TaskID, tasksMax int) (*Graph, error) {
 	if err := checkText("task ID", string(id), idBytesMax); err != nil {
 		return nil, err
 	}
@@ -422,7 +417,7 @@ func (s *Store) graph(ctx context.Context, id TaskID) (*Graph, error) {
 	var before [][]int64 // the predecessors of each task, and the conditions of these edges
 	var conditions [][]network.EdgeCondition
 	err := s.db.Run(ctx, pg.Step{
-		Name: "graph_tasks", Args: []any{string(id), graphTasksMax},
+		Name: "graph_tasks", Args: []any{string(id), tasksMax},
 		Read: func(rows pgx.Rows) error {
 			graph, before, conditions = &Graph{}, nil, nil // drops an answer that was cut off
 			for rows.Next() {

@@ -329,8 +329,7 @@ func sorted(names []string) []string {
 // ActionLimits is how an action is limited and paused, and what that means at this moment.
 type ActionLimits struct {
 	Action string
-	// Limits are as they were set, the zero value if there are none. A Burst that was left out is
-	// filled in.
+	// Limits are as they were set, zero if there are none. A Burst that was left out is filled in.
 	Limits Limits
 	// SetAt is when the limits were set; zero if there are none.
 	SetAt time.Time

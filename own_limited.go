@@ -329,8 +329,7 @@ func (h *fetch) unparkForTokens(ctx context.Context) error {
 	return h.store.db.Run(ctx, h.store.limits.UnparkForTokens(rated))
 }
 
-// settleSpent settles what tries have spent more or less than their tasks cost, of actions that
-// count costs.
+// settleSpent settles what tries of actions that count costs have spent beside what these say.
 func (h *fetch) settleSpent(ctx context.Context) error {
 	if h.store.db.InTx() {
 		return nil

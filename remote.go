@@ -27,6 +27,15 @@ func (r *Remote) Transact(ctx context.Context, work func(store *Store) error) er
 	return r.store.transact(ctx, work)
 }
 
+// Graph is [Store.Graph] with another bound for the tasks, for pictures in which groups are boxes.
+func (r *Remote) Graph(ctx context.Context, id TaskID, tasksMax int) (*Graph, error) {
+	graph, err := r.store.graph(ctx, id, tasksMax)
+	if err != nil {
+		return nil, fmt.Errorf("graph: %w", err)
+	}
+	return graph, nil
+}
+
 // A RemoteActor is an actor in a process that does not reach the database. It asks through
 // services, processes with a store, which come and go: its tasks do not depend on any of them. It
 // owns tasks by [Remote.ClaimTasks] with its session, and its leases are bound to that. The service

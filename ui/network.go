@@ -18,7 +18,7 @@ import (
 // networkPage shows the network of a task as a picture, and as a list.
 func networkPage(h *Handler, r *request) (view, error) {
 	id := stint.TaskID(r.URL.Query().Get("id"))
-	graph, err := h.asked.Graphs.Get(r.Context(), id)
+	graph, err := h.asked.Graphs.GetLarge(r.Context(), id)
 	if err != nil {
 		return view{}, err
 	}
@@ -41,7 +41,7 @@ const placesMax = 4
 // serveLayout sends the places of all boxes of a network.
 func serveLayout(h *Handler, w http.ResponseWriter, r *request) error {
 	id := stint.TaskID(r.URL.Query().Get("id"))
-	graph, err := h.asked.Graphs.Get(r.Context(), id)
+	graph, err := h.asked.Graphs.GetLarge(r.Context(), id)
 	if err != nil {
 		return err
 	}

@@ -98,6 +98,33 @@ func boxLinks(page string) (links []string) {
 	return links
 }
 
+// A network of more tasks than a graph of the store has is shown whole, in groups.
+func TestNetwork_IsWholeWhereItIsVeryLarge(t *testing.T) {
+	t.Parallel()
+	const all = 12_000
+	tasks := make([]stint.Task, all)
+	for i := range tasks {
+		tasks[i] = stint.Task{ID: stint.TaskID(fmt.Sprintf("t/%d", i)), Action: "work"}
+		if i > 0 {
+			tasks[i].After = []stint.TaskID{tasks[0].ID}
+		}
+	}
+	store := newStore(t)
+	wantNil(t, store.InsertTasks(t.Context(), tasks))
+	h := ui.New(store, ui.Options{})
+	for _, id := range []string{"t/0", "t/11999"} {
+		page := text(t, h, "/network?id="+id)
+		wantParts(t, page, "<strong>12,000 tasks</strong>", "11,999 blocked", "work × 11,999")
+		if strings.Contains(page, "larger network") {
+			t.Error("the page says that there is more")
+		}
+	}
+	graph, err := store.Graph(t.Context(), "t/0")
+	if wantNil(t, err); len(graph.Tasks) != 10_000 || !graph.Cut {
+		t.Errorf("the store tells of %d tasks, more %t", len(graph.Tasks), graph.Cut)
+	}
+}
+
 // A chain of thousands of tasks is a box, and one comes to each of them from there, box by box.
 func TestNetwork_LeadsFromALongChainToItsTasks(t *testing.T) {
 	t.Parallel()

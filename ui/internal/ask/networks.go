@@ -15,6 +15,9 @@ type Networks struct {
 	ask    func(ctx context.Context, id stint.TaskID) (*stint.Graph, error)
 	recent kept.Answers[*netAnswer]
 
+	askLarge func(ctx context.Context, id stint.TaskID) (*stint.Graph, error) // nil: as ask does
+	large    kept.Answers[*stint.Graph]
+
 	mutex sync.Mutex
 	holds []held // by which task others are asked for, the latest last
 }
@@ -32,6 +35,26 @@ func (g *Networks) Get(ctx context.Context, id stint.TaskID) (*stint.Graph, erro
 		return nil, err
 	}
 	return found.Graph, nil
+}
+
+// GetLarge is Get with ten times as many tasks, where the store can tell of so many in time. That
+// takes more than a second.
+func (g *Networks) GetLarge(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
+	found, err := g.Get(ctx, id)
+	if err != nil || !found.Cut || g.askLarge == nil {
+		return found, err
+	}
+	large, err := g.large.Get(ctx, string(id), func(ctx context.Context) (*stint.Graph, error) {
+		graph, err := g.askLarge(ctx, id)
+		if err == nil {
+			shorten(graph.Tasks)
+		}
+		return graph, err
+	})
+	if err != nil { // the nearest tasks are better than none
+		return found, nil
+	}
+	return large, nil
 }
 
 // by returns the task by which the network of another one was asked for, or that one itself.
@@ -89,5 +112,9 @@ type held struct {
 	has   map[stint.TaskID]bool
 }
 
-// graphsMax is how many answers about networks are kept for those who ask the same.
-const graphsMax = 8
+const (
+	// graphsMax is how many answers about networks are kept for those who ask the same.
+	graphsMax = 8
+	// largeTasksMax is how many tasks a large one has, and largeMax how many of these are kept.
+	largeTasksMax, largeMax = 100_000, 2
+)

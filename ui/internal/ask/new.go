@@ -32,6 +32,12 @@ func New(store verbs.Reader, options Options) *Store {
 	}
 	a.Graphs.ask = store.Graph
 	a.Graphs.recent = kept.Answers[*netAnswer]{Most: graphsMax, Timeout: options.Timeout}
+	a.Graphs.large = kept.Answers[*stint.Graph]{Most: largeMax, Timeout: options.Timeout}
+	if local, ok := store.(remoter); ok {
+		a.Graphs.askLarge = func(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
+			return local.Remote().Graph(ctx, id, largeTasksMax)
+		}
+	}
 	if by, ok := store.(interface {
 		ReadsAll(ctx context.Context) (bool, error)
 	}); ok {

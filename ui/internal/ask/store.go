@@ -183,6 +183,7 @@ func (a *Store) Forget() {
 	a.lists.Forget()
 	a.changes.Forget()
 	a.Graphs.recent.Forget()
+	a.Graphs.large.Forget()
 	if a.Limits != nil {
 		a.Limits.Forget()
 	}
