@@ -51,10 +51,10 @@ func (g *Networks) GetLarge(ctx context.Context, id stint.TaskID) (*stint.Graph,
 		}
 		return graph, err
 	})
-	if err != nil { // the nearest tasks are better than none
-		return found, nil
-	}
-	return large, nil
+	if err == nil {
+		found = large
+	} // otherwise the nearest tasks are better than none
+	return found, nil
 }
 
 // by returns the task by which the network of another one was asked for, or that one itself.
