@@ -48,6 +48,11 @@ const (
 	// slotWarm is the part of the time that passes before it is measured.
 	slotWarm = 5
 
+	// slotTold is after how long a session that does nothing has told of all its transactions: the
+	// server has it wait for 10 s, and the start lasts a while. What idle workers and few tasks cost
+	// is measured after that, so that the start does not count.
+	slotTold = 15 * time.Second
+
 	// slotBeat is the time between two inserts at a fixed rate, as in the public harness.
 	slotBeat = 10 * time.Millisecond
 )
@@ -219,14 +224,14 @@ func fillSlots(ctx context.Context, r *run, open opener) error {
 	})
 	group.Go(func() error {
 		defer rest()
-		return r.measureSlots(ctx, s)
+		return r.measureSlots(ctx, s, r.Lasts/slotWarm)
 	})
 	return errors.Join(group.Wait(), s.end(context.WithoutCancel(ctx), stop))
 }
 
 // measureSlots measures what is performed, after a while in which everything becomes warm.
-func (r *run) measureSlots(ctx context.Context, s *slotRun) error {
-	if err := pause(ctx, r.Lasts/slotWarm); err != nil {
+func (r *run) measureSlots(ctx context.Context, s *slotRun, warm time.Duration) error {
+	if err := pause(ctx, warm); err != nil {
 		return err
 	}
 	err := r.measure(ctx, func(ctx context.Context) (int, error) {
@@ -285,9 +290,9 @@ func paceSlots(ctx context.Context, r *run, open opener) error {
 	group.Go(func() error { return s.addPaced(ctx, live, r.PerSecond) })
 	group.Go(func() error {
 		defer rest()
-		from.Store(int64(time.Since(s.begun) + r.Lasts/slotWarm))
+		from.Store(int64(time.Since(s.begun) + slotTold))
 		to.Store(from.Load() + int64(r.Lasts))
-		return r.measureSlots(ctx, s)
+		return r.measureSlots(ctx, s, slotTold)
 	})
 	err = errors.Join(group.Wait(), s.awaitAll(context.WithoutCancel(ctx)))
 	if err := errors.Join(err, s.end(context.WithoutCancel(ctx), stop)); err != nil {
@@ -346,7 +351,7 @@ func idleSlots(ctx context.Context, r *run, open opener) error {
 		}
 		defer func() { _ = s.end(context.WithoutCancel(ctx), stop) }()
 	}
-	if err := pause(ctx, r.Lasts); err != nil {
+	if err := pause(ctx, slotTold); err != nil {
 		return err
 	}
 	err := r.measure(ctx, func(ctx context.Context) (int, error) {
