@@ -53,6 +53,9 @@ const (
 	// is measured after that, so that the start does not count.
 	slotTold = 15 * time.Second
 
+	// slotIdle is how long idle workers are measured at least: what sessions tell late counts little.
+	slotIdle = time.Minute
+
 	// slotBeat is the time between two inserts at a fixed rate, as in the public harness.
 	slotBeat = 10 * time.Millisecond
 )
@@ -355,7 +358,7 @@ func idleSlots(ctx context.Context, r *run, open opener) error {
 		return err
 	}
 	err := r.measure(ctx, func(ctx context.Context) (int, error) {
-		lasts := 2 * r.Lasts
+		lasts := max(2*r.Lasts, slotIdle)
 		return max(1, int(lasts.Seconds())) * r.Callers, pause(ctx, lasts)
 	})
 	if err != nil {
