@@ -24,7 +24,7 @@ import (
 //
 // Registering an actor again changes its actions. The call returns once the session is established.
 // If ctx ends earlier, the call returns its error, and the actor is registered as soon as the
-// session is established. With PollOnly there is no session, and the call does nothing.
+// session is. With PollOnly, or behind a pooler, it does nothing. A transaction refuses it.
 func (s *Store) RegisterActor(ctx context.Context, actor ActorID, actions []string) error {
 	if err := s.registerActor(ctx, actor, actions); err != nil {
 		return fmt.Errorf("register actor: %w", err)

@@ -41,7 +41,7 @@ type Answer struct {
 //   - an [*ArgumentError], if it has another action, or the answer has a bad value.
 //
 // An answer that is refused does not affect the others. The second result is about the whole call:
-// if it is not nil, no answer took effect, except that all may have if ctx ended or the connection
+// if it is not nil, no answer took effect, except that some may have if ctx ended or the connection
 // broke during the call. The call may be repeated: [ErrTaskFinished] then tells that the first one
 // took effect, or another answer did.
 func (s *Store) AnswerTasks(

@@ -47,11 +47,11 @@ const followUpSuffix = "+"
 // that tasks with these are skipped (R23), and the token of a late owner is void. To get rid of a
 // task, abort or delete both IDs.
 //
-// The ID must be given and have at most 511 bytes. NotBefore and what names other tasks (After,
-// When and so on) must be zero, the action not [Spontaneous], quiet positive, and atMost at least
-// quiet; otherwise the error is an [*ArgumentError]. If tasks of both IDs are in progress, which
-// only other verbs bring about, such as [Store.RetryTasks], the error is [ErrTaskInProgress], in a
-// [*TaskError] that names both, and nothing has changed.
+// The ID must be given and have at most 511 bytes. NotBefore, AnswerKey, FailFast and what names
+// other tasks (After, When and so on) must be zero, the action not [Spontaneous], quiet positive,
+// atMost at least quiet; else the error is an [*ArgumentError]. If tasks of both IDs are in
+// progress, which only other verbs bring about, such as [Store.RetryTasks], the error is
+// [ErrTaskInProgress], in a [*TaskError] that names both, and nothing has changed.
 //
 // If ctx ends or the connection breaks during the call, it may have taken effect. Calling again is
 // safe: it is a further call with the same task.

@@ -19,7 +19,7 @@ import (
 // a lost task is not an error.
 //
 // A task whose lease has expired is extended, and owned again, unless it is final or somebody else
-// has been given it.
+// has been given it, or its action has limits: then others may have its capacity.
 //
 // Extend the tasks of one OwnTasks call together: however many they are, that costs the database
 // one small update. The call may be repeated after any failure.

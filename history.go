@@ -77,8 +77,8 @@ type Try struct {
 	// clock.
 	OwnedAt, EndedAt time.Time
 
-	// Status is the last text for people to read that an owner had given by then: of a try that
-	// expired, or was released without a text, it may be that of the try before.
+	// Status is the last text for people by then: of an owner, of who aborted the task, or of the
+	// store. Of a try that expired, or was released without a text, it may be the try before's.
 	Status string
 	Log    string // the last lines of its log: [Return.Log]
 }
@@ -182,7 +182,7 @@ type Change struct {
 // A ChangeFilter selects changes.
 type ChangeFilter struct {
 	ID      TaskID   // of tasks with this ID, also if they are gone; default: all changes
-	Actions []string // of these actions, up to 1,000, unless ID is set; default: all
+	Actions []string // of these actions, up to 10,000, unless ID is set; default: all
 	After   Cursor   // [ChangePage.Next] of the page before
 	Limit   int      // how many to return at most, up to 1,000; default: 100
 }

@@ -42,9 +42,9 @@ const (
 // dependency does not exist, it is [ErrTaskNotFound]; if a stored dependent is in progress or
 // final, it is [ErrTaskStarted]. All these come in a [*TaskError] that names every such ID. If
 // tasks would wait for each other, the error is [ErrCycle], in a [*CycleError] with the path (R4).
-// Values beyond the limits are refused with an [*ArgumentError]. In a transaction stricter than
-// READ COMMITTED, an ID that is taken by a task the transaction cannot see is a serialization
-// error: see [Store.WithTx]. [Store.EnsureTasks] leaves out the tasks whose IDs are taken.
+// Values beyond the limits are refused with an [*ArgumentError], and so is a stored dependent with
+// [Task.WhenAny]. In a transaction stricter than READ COMMITTED, an ID that is taken by a task it
+// cannot see is a serialization error ([Store.WithTx]). [Store.EnsureTasks] leaves taken IDs out.
 //
 // If ctx ends or the connection breaks during the call, all of the tasks may have been added, or
 // none. Calling again with the same tasks is safe: [ErrTaskExists] with all of their IDs then means
@@ -249,9 +249,9 @@ func readyNotices(tasks []Task, graph *insertGraph) *pg.Notices {
 // Dependencies are named by [Task.After], When and WhenAny, and lead to tasks that came earlier in
 // the stream or are in the store, however short the stream is; others are refused with
 // [ErrTaskNotFound], also if the task comes later. [Task.ToSignalAfter] is refused with an
-// [*ArgumentError]. So there can be no cycle. [ErrTaskExists] and [ErrTaskNotFound] name IDs among
-// the last tasks read. A task without an ID gets a random one, which the caller does not learn; so
-// a call without IDs whose outcome is unknown cannot be repeated safely.
+// [*ArgumentError]. So the only cycle is a task that names itself ([ErrCycle]). [ErrTaskExists] and
+// [ErrTaskNotFound] name IDs among the last tasks read. A task without an ID gets a random one that
+// the caller does not learn; such a call, its outcome unknown, cannot be repeated safely.
 func (s *Store) InsertTasksFrom(
 	ctx context.Context, tasks iter.Seq2[Task, error],
 ) (int64, error) {

@@ -39,7 +39,7 @@ type Limits struct {
 	// ByCost makes rates and fair shares count what tasks cost, [Task.Cost], rather than tasks: a
 	// budget. A bucket from which a task is fetched as long as it holds one token may owe tokens
 	// afterwards, at most what one task costs; it is paid first. What a try has really spent,
-	// [Return.Spent], is settled by the next fetch. A fetch gets one task of the action then.
+	// [Return.Spent], is settled by the next fetch, which gets one task. It needs a rate or Fair.
 	ByCost bool
 }
 

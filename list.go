@@ -162,10 +162,10 @@ const (
 //
 // They come in the order of their IDs, unless [Filter.NewestFirst] is set. If the filter names
 // states or an actor and no prefix, they come state by state: in progress, ready, scheduled,
-// blocked, aborted, completed. Finished tasks come newest first, scheduled tasks by the time at
-// which they are due, ready tasks of named actions in the order of the fetch, behind those that
+// blocked, aborted, skipped, completed. Finished ones come newest first, scheduled ones by the time
+// at which they are due, ready tasks of named actions in the order of the fetch, behind those that
 // wait for capacity below a limit of their key or for its turn, and the others roughly in the order
-// of insertion. An actor has tasks in progress and finished ones.
+// of insertion. An actor has tasks in progress, aborted and completed ones.
 //
 // So the store reads only the tasks of the prefix, of the states or of the actor. It skips those
 // that the rest of the filter excludes, until the page is full or it has read 10,000 tasks, so a

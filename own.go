@@ -34,8 +34,9 @@ import (
 // Concurrent calls share a statement if their actors, actions and leases are the same, so one actor
 // per process is faster than one per goroutine.
 //
-// maxTasks must be positive; a value above 100,000 counts as 100,000. Values beyond the limits, and
-// an empty list of actions, are refused with an [*ArgumentError], and all in a copy with [ErrCopy].
+// maxTasks must be positive; above 100,000 it counts as 100,000. An [*ArgumentError] refuses values
+// beyond the limits, no actions, [Spontaneous] and [External], and in a transaction actions with
+// limits; [ErrCopy] refuses all in a copy.
 //
 // An answer has as many tasks as have 8 MiB of bodies together, besides bodies of up to 2 KiB, and
 // always one: the rest is given back, with its tries refunded. While large bodies are on their way

@@ -14,10 +14,10 @@ import (
 // OwnershipContext returns a context that ends when the owner of a task loses it: because the task
 // was aborted, or because its lease expired and somebody else has been given it. The cause is then
 // [ErrInvalidToken], in a [*TaskError]; it is [ErrClosed] if the store is closed. An expired lease
-// alone does not end the context, since the task can still be returned (R8).
+// alone does not end it (R8), unless an extension is refused for that, as under limits.
 //
-// A loss is usually noticed within milliseconds, at the latest after [Options.PollInterval], and
-// immediately when a call to extend the ownership finds it. While the database cannot be reached,
+// A loss is usually noticed within milliseconds, at the latest after 1.25 [Options.PollInterval],
+// and at once when a call to extend the ownership finds it. While the database cannot be reached,
 // nothing is noticed. A token that OwnTasks gave out in a transaction looks lost until the commit.
 //
 // Call the returned function when the task has been performed, before it is returned.
@@ -58,8 +58,8 @@ func (s *Store) OwnershipContext(
 // reason to. It reports a lost task again as long as owned returns it.
 //
 // The calls are made one after another, so neither function should block for long. If one panics,
-// that is logged, and tells nothing. A loss that a call of [Store.ExtendTasksOwnership] finds is
-// reported only by the result of that call.
+// that is logged, and tells nothing. A loss that [Store.ExtendTasksOwnership] finds is told by its
+// result, and here at the next check if owned still returns it. A closed store tells nothing.
 func (s *Store) WatchOwnership(
 	owned func() []OwnedTask, lost func(OwnedTask, error),
 ) (stop func()) {

@@ -27,8 +27,8 @@ type Return struct {
 	// try has none.
 	Result []byte
 
-	// RetryAfter is how long a task that is returned as pending waits before it is ready. Default:
-	// ready at once, behind the tasks that are ready already.
+	// RetryAfter is how long a task that is returned as pending waits before it is ready, up to ten
+	// years; else it is 0. Default: ready at once, behind the tasks that are ready already.
 	RetryAfter time.Duration
 
 	// Release refunds the try of a task that is returned as pending, as if it had not been fetched

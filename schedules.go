@@ -37,9 +37,9 @@ type Schedule struct {
 	Spec, Zone string
 
 	// Tasks are what is inserted: 1 to 1,000 tasks with bodies and headers of 1 MiB together. Their
-	// IDs become Name/2026-11-22T08:00:00Z/ID, with the time of the occurrence in UTC; a task that
-	// is alone needs no ID. After, ToSignalAfter and conditions name tasks of the same schedule.
-	// NotBefore and Deadline must be zero.
+	// IDs, different ones of up to 255 bytes, become Name/2026-11-22T08:00:00Z/ID, with the time of
+	// the occurrence in UTC; a task that is alone needs none. After, ToSignalAfter and conditions
+	// name tasks of the same schedule. NotBefore, Deadline and AnswerKey must be zero.
 	Tasks []Task
 
 	// CatchUp is what becomes of occurrences for which nobody inserted tasks in time, and Window
@@ -249,9 +249,9 @@ func (d *Schedule) checkTasks() error {
 // now on, never for the past; one that keeps these keeps its next occurrence, too. A paused one
 // stays paused. Tasks that were inserted stay as they are.
 //
-// A bad value is an [*ArgumentError], and dependencies among the tasks of a schedule that form a
-// cycle are a [*CycleError], each in a [*ScheduleError]; a call takes 10,000 schedules and bodies
-// of 64 MiB at most. The call may be repeated after any failure.
+// A bad value is an [*ArgumentError], a cycle of a schedule's tasks a [*CycleError], each in a
+// [*ScheduleError]. A name that comes twice, more than 10,000 schedules and bodies of more than
+// 64 MiB are a plain [*ArgumentError]. The call may be repeated after any failure.
 //
 // Of several releases of a program that put a schedule with different values, the last one decides.
 // So put schedules once for each deployment, or use [Store.EnsureSchedules] where a program starts.
@@ -490,9 +490,9 @@ func (s *Store) DeleteSchedules(ctx context.Context, names ...string) error {
 
 // TriggerSchedule inserts the tasks of a schedule now, in addition to its occurrences and
 // regardless of its Overlap and Jitter, also if it is paused. It returns what the IDs of the tasks
-// begin with: Name/2026-11-22T08:00:00.123456Z/manual, with the time of the call in UTC. The ID of
-// a task that is alone is that. If the schedule does not exist, the error is [ErrScheduleNotFound].
-// A call that is repeated inserts other tasks.
+// begin with: Name/2026-11-22T08:00:00.123456Z/manual, with the time of the call in UTC. A task
+// without an ID has that as its own. If there is no such schedule, the error is
+// [ErrScheduleNotFound]. A call that is repeated inserts other tasks.
 func (s *Store) TriggerSchedule(ctx context.Context, name string) (TaskID, error) {
 	var prefix TaskID
 	trigger := func(s *Store, found []ScheduleInfo, now time.Time) error {

@@ -18,7 +18,7 @@ import (
 // AddDependencies makes stored tasks wait for others: it adds all of the dependencies or none
 // (R16). If a predecessor is returned at the same time, either the dependency is added before the
 // predecessor ends, or it is refused. A dependency that exists already is left as it is, whatever
-// the states of its tasks. The dependent may be ready, or have been given back for another try.
+// the states of its tasks, unless it has WhenAny. The dependent may be ready, or be tried again.
 //
 // The dependencies are as those in [Task.After]: they have no condition, so that the dependent is
 // aborted or skipped with its predecessor, unless it runs anyway.

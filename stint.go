@@ -25,10 +25,10 @@
 //
 // The package worker calls those on the left. There are more verbs
 //
-//   - for streams: InsertTasksFrom; for tasks that may be there: EnsureTasks;
-//   - for tasks that change: ReplaceTasks, Debounce, DeleteTasks, RetryTasks;
-//   - for owners: SetStatus, Fence, HoldOwnership, Inputs, RecordStep, Steps, OwnershipContext;
-//   - for processes: RegisterActor;
+//   - for tasks that may be there: EnsureTasks; for streams: InsertTasksFrom;
+//   - for tasks that change: ReplaceTasks, Debounce, ChangeTasks, DeleteTasks, RetryTasks, DryRun;
+//   - for owners: ReturnTasks, ReturnAndOwnTasks, SetStatus, Fence, HoldOwnership, Inputs,
+//     RecordStep, Steps, OwnershipContext, WatchOwnership; for processes: RegisterActor;
 //   - for looking at tasks: Stats, Minutes, Explain, Graph, Problems, History, ListActors,
 //     ListChanges, Ends;
 //   - for operators: Maintain, Prune, Check, and the function Adopt;
@@ -113,7 +113,7 @@ import (
 
 // Options adjust a [Store]. The zero value is a good default.
 type Options struct {
-	// Schema is the database schema that the migrations made. Default: "stint".
+	// Schema is the database schema that the migrations made, up to 63 bytes. Default: "stint".
 	Schema string
 
 	// Retention says how long finished tasks stay.
@@ -143,8 +143,8 @@ type Options struct {
 	// transaction ([Store.WithTx]) the caller decides. Default: [Strict].
 	Durability Durability
 
-	// Grace is how long the session of the store may be lost before the tasks of its registered
-	// actors are handed on: see [Store.RegisterActor]. Default: 500 ms.
+	// Grace is how long the session of the store may be lost, up to ten years, before the tasks of
+	// its registered actors are handed on: see [Store.RegisterActor]. Default: 500 ms.
 	Grace time.Duration
 
 	// PollOnly makes the store work without a session, the connection on which it listens for
@@ -155,10 +155,10 @@ type Options struct {
 	// A store that polls only hears nothing of the others, so it does all maintenance itself.
 	PollOnly bool
 
-	// PollInterval is how often waiting calls poll. It and a quarter of it are the most that a lost
-	// notification costs (R19) and, with PollOnly, how long a wait may take to notice. Calls that
-	// wait to own tasks share a poll, and need none while another store looks for all. It is a
-	// second by default.
+	// PollInterval is how often waiting calls poll, at least 1 ms. It and a quarter of it are the
+	// most that a lost notification costs (R19) and, with PollOnly, how long a wait may take to
+	// notice. Calls that wait to own tasks share a poll, and need none while another store looks
+	// for all. It is a second by default.
 	PollInterval time.Duration
 
 	// Environment is where the store works, such as "staging", in up to 255 bytes. The first store

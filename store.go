@@ -203,8 +203,8 @@ type quietTx struct{ pgx.Tx }
 //
 // So tx can be prepared for two-phase commit, its commit does not take its turn among all that
 // notify on the server, and it does not fail if the server's queue of notifications is full. Others
-// notice what tx did when they poll next, within [Options.PollInterval]. If tx is nil, verbs are
-// refused as with tx itself.
+// notice what tx did when they poll next, within 1.25 [Options.PollInterval]. If tx is nil, verbs
+// are refused as with tx itself.
 func Quiet(tx pgx.Tx) pgx.Tx { return quietTx{tx} }
 
 // Schema returns the name of the database schema that the store works on.

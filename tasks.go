@@ -66,9 +66,9 @@ type Task struct {
 	// Priority puts the task ahead of all tasks with a lower one. Default: 0.
 	Priority int16
 
-	// MaxTries is the most times that the task is fetched. A task that is given back, or whose
-	// lease expires, on its last try is aborted with [CauseTries]. [UnlimitedTries] means no limit.
-	// Default: 25, which takes about four days with the pauses of package worker.
+	// MaxTries is the most times that the task is fetched. A task that is returned as pending
+	// without [Return.Release], or whose lease expires, on its last try is aborted with
+	// [CauseTries]. [UnlimitedTries]: no limit. Default: 25, about four days with package worker.
 	MaxTries int
 
 	// NotBefore is the earliest time to hand the task out, on the database's clock. Default: at
@@ -257,14 +257,14 @@ type TaskInfo struct {
 	OwnedAt    time.Time
 	LeaseUntil time.Time
 
-	// Status is the owner's latest text for people to read; Progress is how far the task is, from 0
-	// to 1, as the owner reported it.
+	// Status is the latest text for people: of the owner, of who aborted the task, or the store's,
+	// of an expired lease. Progress is how far the task is, from 0 to 1, as the owner reported it.
 	Status   string
 	Progress float64
 
 	// TotalDependencies is how many tasks this one waits or waited for, counted up to 100,000, but
 	// for those that left the store after this one had ended. Signals is how many of them it waits
-	// for no longer: all, unless it is blocked. Only GetTasks and Explain tell them.
+	// for no longer: all, unless it is blocked. Only GetTasks, Explain and waits tell them.
 	TotalDependencies, Signals int
 
 	// Result is what the owner returned for dependents and waiters. ListTasks leaves it out.

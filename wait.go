@@ -252,8 +252,8 @@ func (e ending) outcome(info TaskInfo) waitOutcome {
 	if e.cause == nil || e.tries == nil {
 		return waitOutcome{err: &TaskError{IDs: []TaskID{info.ID}, Err: ErrTaskNotFound}}
 	}
-	info.NotBefore, info.LeaseUntil, info.Progress = time.Time{}, time.Time{}, 0
-	info.Actor, info.Status = "", ""
+	info.NotBefore, info.LeaseUntil, info.OwnedAt = time.Time{}, time.Time{}, time.Time{}
+	info.Actor, info.Status, info.Progress, info.Signals = "", "", 0, info.TotalDependencies
 	info.Tries, info.Result = *e.tries, e.result
 	if e.actor != nil {
 		info.Actor = ActorID(*e.actor)
@@ -292,10 +292,10 @@ type EndPage struct {
 
 // Ends returns the tasks of some actions, of all if none is named, that have ended since a cursor,
 // in the order of their ends: completed, aborted or skipped, with results and causes. If there are
-// none, it waits for at most wait. The caller keeps [EndPage.Next] when it has done with a page,
-// and passes it to the next call, in the same process or another one: so it gets each end at least
-// once, and none before it is committed. The empty cursor is before all ends that are still in the
-// store, [EndsNow] behind them: a call with it returns at once.
+// none, it waits for at most wait, or a second if there are some that cannot be told yet. The
+// caller keeps [EndPage.Next] when it has done with a page, and passes it to the next call, in any
+// process: so it gets each end at least once, and none before it is committed. The empty cursor is
+// before all ends that are still in the store, [EndsNow] behind them: a call with it returns soon.
 //
 // A page has 1,000 tasks at most, and about 4 MiB of results and texts. An end is told when no
 // transaction can commit an earlier one any more. So while a transaction is open that has ended a

@@ -77,6 +77,20 @@ func TestCalls_ThatAreNoUTF8AreRefusedAtOnce(t *testing.T) {
 	wantErr(t, "ReplaceTasks", err, stint.ErrInvalidArgument)
 }
 
+// A caller learns the IDs of tasks that it has given none, as from a store.
+func TestReplaceTasks_TellsTheIDsItGives(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	r := newRemote(t, stint.Options{})
+	tasks := []stint.Task{{Action: "act"}}
+	wantErr(t, "ReplaceTasks", r.ReplaceTasks(t.Context(), tasks), nil)
+	call := client.Transaction{Replace: []stint.Task{{Action: "act"}}}
+	_, err := r.Transact(t.Context(), call)
+	wantErr(t, "Transact", err, nil)
+	_, err = r.GetTasks(t.Context(), []stint.TaskID{tasks[0].ID, call.Replace[0].ID})
+	wantErr(t, "GetTasks", err, nil)
+}
+
 // seen returns tasks as they are now.
 func (r *remote) seen(t *testing.T) []stint.TaskInfo {
 	t.Helper()

@@ -65,6 +65,9 @@ func (c *Client) fromTasks(ctx context.Context, tasks []stint.Task) []*stintv1.T
 // ReplaceTasks is [stint.Store.ReplaceTasks]. It is not repeated, since a repetition would replace
 // the tasks once more: if its answer is lost, the error is [ErrUnavailable].
 func (c *Client) ReplaceTasks(ctx context.Context, tasks []stint.Task) error {
+	if err := nameAll(tasks); err != nil {
+		return said("replace tasks", err)
+	}
 	request := &stintv1.ReplaceTasksRequest{Tasks: c.fromTasks(ctx, tasks)}
 	return said("replace tasks", c.once(ctx, timeFor(request),
 		func(ctx context.Context, _ bool) error {
@@ -120,7 +123,7 @@ func (c *Client) AnswerTasks(
 	return verdicts, nil
 }
 
-// GetTasks is [stint.Store.GetTasks].
+// GetTasks is [stint.Store.GetTasks]. Several tasks with over 72 MiB are [stint.ErrTooLarge].
 func (c *Client) GetTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) (found []stint.TaskInfo, err error) {
@@ -322,7 +325,7 @@ func (c *Client) WaitForTask(ctx context.Context, id stint.TaskID) (stint.TaskIn
 	return infos[0], nil
 }
 
-// WaitForTasks is [stint.Store.WaitForTasks], with the same exception as [Client.WaitForTask].
+// WaitForTasks is [stint.Store.WaitForTasks] as [Client.WaitForTask], with the limit of GetTasks.
 func (c *Client) WaitForTasks(
 	ctx context.Context, ids []stint.TaskID,
 ) ([]stint.TaskInfo, error) {

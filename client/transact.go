@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -60,7 +61,7 @@ type Transacted struct {
 // A transaction that returns a task, or inserts one, is repeated after a lost answer, and so is one
 // with Seen that replaces and debounces nothing. Others are not, and fail with [ErrUnavailable].
 func (c *Client) Transact(ctx context.Context, t Transaction) (done Transacted, err error) {
-	if err := nameAll(t.Insert); err != nil {
+	if err := errors.Join(nameAll(t.Insert), nameAll(t.Replace)); err != nil {
 		return done, said("transact", err)
 	}
 	request := &stintv1.TransactRequest{

@@ -28,12 +28,12 @@ const (
 //
 // A request is a POST with a form, as a page in a browser sends it, or with a JSON object. Both
 // have id, key, code ("completed", "aborted" or "skipped"), status (a text for people) and result.
-// All may be in the query of the URL instead. A request with other fields, or with one of them
-// twice, is refused with 400. The answer is a JSON object: empty with status 200 if
-// this answer took effect, and otherwise with an error. 404 says that the key does not fit, or that
-// there is no such task; 409 that the task was answered before, or aborted, or that its deadline
-// has passed; 425 that it waits for other tasks, and can be answered later; 503 to try again. Each
-// task is answered once; a request that is repeated because its answer was lost gets 409.
+// All may be in the query of the URL instead. 400 refuses other fields, one that comes twice, and a
+// bad value, such as a key of less than 16 bytes. The answer is a JSON object: empty with status
+// 200 if this answer took effect, and otherwise with an error. 404 says that the key does not fit,
+// or that there is no such task; 409 that the task was answered before, or aborted, or that its
+// deadline has passed; 425 that it waits for other tasks, and can be answered later; 503 to try
+// again. Each task is answered once; a request repeated because its answer was lost gets 409.
 //
 // A hundred requests may be under way, each of 1 MiB, and take ten seconds to arrive.
 //

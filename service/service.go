@@ -42,8 +42,8 @@ const (
 	answerBytes = 8 << 20
 )
 
-// A Service is a handler of requests. It answers below /stint.v1.TaskService/ and
-// /stint.v1.WorkerService/.
+// A Service is a handler of requests. It answers below /stint.v1.TaskService/,
+// /stint.v1.WorkerService/ and /stint.v1.ClusterService/.
 type Service struct {
 	pool    *pgxpool.Pool
 	store   *stint.Store

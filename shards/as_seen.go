@@ -20,10 +20,10 @@ type asSeen struct {
 }
 
 // AsSeen returns the verbs for tasks that somebody has seen: each leaves out those of its tasks
-// that are in none of the states any more, or were inserted or have finished at other times than
-// seen has, and checks that in the transaction of the change, of which there is one on each shard.
-// The verbs take tasks that are in seen. With dryRun they change nothing, and count what is
-// affected on the shards of the tasks themselves.
+// that are in none of the states any more, were inserted or have finished at other times than seen
+// has, or have begun since if seen has their state. That is checked in the transaction of the
+// change, of which there is one on each shard. The verbs take tasks that are in seen. With dryRun
+// they change nothing, and count what is affected on the shards of the tasks themselves.
 func (m *Merged) AsSeen(
 	states []stint.State, seen []stint.TaskInfo, dryRun bool,
 ) verbs.Changer {

@@ -248,6 +248,27 @@ func TestInsertTasks_RefusesWhatCannotBe(t *testing.T) {
 	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), nil), nil)
 }
 
+// An insert over several shards that fails takes no stored task with it.
+//
+// Proves G139.
+func TestInsertTasks_LeavesStoredTasksAlone(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{task("1/stored")})
+	wantErr(t, "InsertTasks", err, nil)
+	err = c.InsertTasks(t.Context(), []shards.Task{task("2/taken")})
+	wantErr(t, "InsertTasks", err, nil)
+	signals := task("1/a")
+	signals.Task.ToSignalAfter = []stint.TaskID{"stored"}
+	err = c.InsertTasks(t.Context(), []shards.Task{signals, task("2/taken"), task("2/b")})
+	wantErr(t, "InsertTasks", err, stint.ErrInvalidArgument)
+	if got := d.state(t, "1/stored"); got != "ready" {
+		t.Errorf("the stored task is %s", got)
+	}
+}
+
 // faulty is a store whose inserts of some tasks fail for now.
 type faulty struct {
 	shards.Store

@@ -32,10 +32,11 @@ var ErrTooLate = errors.New("the insert took too long, and was undone")
 //
 // The error is that of the store, in a [*ShardError]; [ErrUnknownShard]; a [*stint.CycleError]
 // whose path has the IDs as [ID.String] writes them; [ErrTooLate]; or [ErrUndecided]. After any but
-// the last, nothing was inserted. If the shard that decides cannot be reached, or ctx ends, the
-// call tries for some seconds more to find out. A repetition of a call with IDs of the caller's
-// fails with [stint.ErrTaskExists] if the first one took place, and with [ErrUndecided] as long as
-// that is open.
+// the last, nothing was inserted, except that all tasks of one shard may be if ctx ended or the
+// connection broke. If the shard that decides cannot be reached, or ctx ends, the call tries for
+// some seconds more to find out. A repetition of a call with IDs of the caller's fails with
+// [stint.ErrTaskExists] if the first one took place, and with [ErrUndecided] as long as that is
+// open.
 func (c *Cluster) InsertTasks(ctx context.Context, tasks []Task) error {
 	p, err := newPlan(c.topology, tasks)
 	if err == nil {

@@ -22,11 +22,12 @@ type Task struct {
 	// Shard is where the task is performed.
 	Shard string
 
-	// Task is the task there. Its After, ToSignalAfter, When and WhenAny name tasks of the same
-	// shard.
+	// Task is the task there. Its After, ToSignalAfter, When and WhenAny name tasks of its shard;
+	// in an insert over several shards, ToSignalAfter only such of the call.
 	Task stint.Task
 
-	// After are further tasks that this one waits for, on any shard.
+	// After are further tasks that this one waits for, on any shard; those of others have IDs of
+	// up to 398 bytes.
 	After []ID
 
 	// When and WhenAny are further conditions, about tasks of any shard. In an insert over several
@@ -53,7 +54,6 @@ type plan struct {
 	insert   string // a random UUID
 	parts    map[string]*part
 	decides  string
-	crosses  bool
 	reported map[reporting]bool
 	reports  []plannedReport
 }
@@ -135,16 +135,16 @@ func newPlan(topology Topology, tasks []Task) (*plan, error) {
 			return nil, at(err, i, task.Task.ID)
 		}
 	}
-	if p.crosses {
+	for _, last := range p.reports { // no task is younger than the one that reports it (isYounger)
+		p.put(last.shard, last.from, last.task)
+	}
+	if len(p.parts) > 1 {
 		if err := refuseSignals(tasks); err != nil {
 			return nil, err
 		}
 		if err := refuseFirsts(tasks); err != nil {
 			return nil, err
 		}
-	}
-	for _, last := range p.reports { // no task is younger than the one that reports it (isYounger)
-		p.put(last.shard, last.from, last.task)
 	}
 	p.decides = p.largest()
 	return p, nil
@@ -259,7 +259,7 @@ func (p *plan) waitFor(i int, r reporting) (stint.TaskID, error) {
 		return "", err
 	}
 	name := stint.TaskID(fmt.Sprintf("%s%s/%d", reportPrefix, p.insert, len(p.reported)))
-	p.reported[r], p.crosses = true, true
+	p.reported[r] = true
 	here, there, err := edge(r, stands, name)
 	if err != nil {
 		return "", err

@@ -122,7 +122,9 @@ func When(task stint.Task, e Expression) ([]stint.Task, error) {
 }
 
 func refusal(argument, problem string) error {
-	return &stint.ArgumentError{Argument: argument, Index: -1, Problem: problem}
+	return &stint.ArgumentError{
+		Argument: argument, Index: -1, Problem: problem, Err: stint.ErrInvalidArgument,
+	}
 }
 
 // A conditionBuilder turns an expression into conditions of a task, and of spontaneous tasks.

@@ -140,8 +140,9 @@ func TestWhen_RefusesWhatCannotBeSaid(t *testing.T) {
 		{conditional, structures.Ended("c")},
 	} {
 		var refused *stint.ArgumentError
-		if _, err := structures.When(c.task, c.expression); !errors.As(err, &refused) {
-			t.Errorf("When = %v, want an *ArgumentError", err)
+		_, err := structures.When(c.task, c.expression)
+		if !errors.As(err, &refused) || !errors.Is(err, stint.ErrInvalidArgument) {
+			t.Errorf("When = %v, want an *ArgumentError that is ErrInvalidArgument", err)
 		}
 	}
 }

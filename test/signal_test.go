@@ -236,6 +236,25 @@ func wantSignals(t *testing.T, store *stint.Store, id stint.TaskID, signals, of 
 	}
 }
 
+// A waiter is told of a task as it is, not as it was when the wait began.
+//
+// Proves G350.
+func TestWaitForTask_TellsTheSignalsOfTheEnd(t *testing.T) {
+	t.Parallel()
+	h := newHeardStore(t, stint.Options{})
+	last := after("last", "first")
+	last.PostResult = true
+	insert(t, h.Store, after("first"), last)
+	waiting := h.waitFor(t, "last")
+	finish(t, h.Store, "first", stint.StatusCompleted)
+	finish(t, h.Store, "last", stint.StatusCompleted)
+	got, err := ends(t, "WaitForTask", waiting)
+	wantErr(t, "WaitForTask", err, nil)
+	if got.Signals != 1 || got.TotalDependencies != 1 || !got.OwnedAt.IsZero() {
+		t.Errorf("WaitForTask = %+v", got)
+	}
+}
+
 // Proves G350.
 func TestTaskInfo_TellsTheSignalsSoFarAndHowManyThereWillBe(t *testing.T) {
 	t.Parallel()

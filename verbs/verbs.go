@@ -1,7 +1,7 @@
 // Package verbs names the verbs of a store by their use. [*stint.Store] has them all, and so has
-// the client of a service; Merged of package shards has those of [Reader], [Changer], [Auditor],
-// [Waiter] and [Follower]. Take one of them where any of these will do, or where tests have their
-// own.
+// the client of a service; Merged of package shards has those of [Reader], [Changer], [Answerer],
+// [Auditor], [Waiter] and [Follower]. Take one of them where any of these will do, or where tests
+// have their own.
 //
 // The methods of stint.Store say what each verb does, its limits and its errors. Elsewhere a verb
 // means the same, with these differences:
@@ -110,7 +110,8 @@ type Scheduler interface {
 	TriggerSchedule(ctx context.Context, name string) (stint.TaskID, error)
 }
 
-// All are the verbs for everybody but owners, who have the verbs of Queue of package worker.
+// All are most verbs for everybody but owners, who have the verbs of Queue of package worker; it
+// lacks Ends, Minutes, and those of no interface here.
 type All interface {
 	Inserter
 	Reader

@@ -13,7 +13,8 @@ type Metrics interface {
 	// Begin is called when a performance of a task begins.
 	Begin(task *stint.OwnedTask)
 	// End is called with how a performance ended, and how long it took until the task was returned.
-	// The return has been committed then, unless the outcome is [OutcomeLost].
+	// The return has been committed then, unless the outcome is [OutcomeLost], or the handler has
+	// called [Task.ReturnIn]: then only its transaction can tell.
 	End(task *stint.OwnedTask, outcome Outcome, took time.Duration)
 }
 

@@ -10,7 +10,7 @@ import (
 // than Max. (This is exponential back-off with equal jitter: it spreads tasks that failed together,
 // and no try follows at once.)
 type Retry struct {
-	// Base is the longest pause after the first try. Default: 1 s.
+	// Base is the longest pause after the first try. Default: 1 s, or Max if less.
 	Base time.Duration
 	// Max is the longest pause, at most ten years. Default: 12 hours, or Base if that is longer.
 	Max time.Duration

@@ -68,8 +68,13 @@ func (t *Task) Fence(ctx context.Context) (int64, error) {
 }
 
 // SetSpent says what the try has really cost, in the place of what it said before:
-// [stint.Return.Spent]. It counts however the try ends, but for a task that is lost.
-func (t *Task) SetSpent(cost int) { t.spent.Store(&cost) }
+// [stint.Return.Spent], 0 to 10⁹; another value counts as the nearest of these. It counts however
+// the try ends, but for a task that is lost.
+func (t *Task) SetSpent(cost int) {
+	const most = 1_000_000_000
+	cost = min(max(cost, 0), most)
+	t.spent.Store(&cost)
+}
 
 // ReturnIn completes the task in a transaction of the handler. The handler's other changes in tx
 // are committed if and only if this performance completes the task. The package stintsql makes a

@@ -71,6 +71,8 @@ func (w *Worker) register(r Registration) error {
 	switch {
 	case r.action == stint.Spontaneous:
 		return argumentError("action", "spontaneous tasks are never fetched")
+	case r.action == stint.External:
+		return argumentError("action", "external tasks are answered, never fetched")
 	case r.handler == nil:
 		return argumentError("handler", "must not be nil")
 	case w.actions[r.action] != nil:

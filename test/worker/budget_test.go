@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -35,5 +36,25 @@ func TestTask_SaysWhatItHasSpent(t *testing.T) {
 	list, err := store.ListLimits(t.Context(), "a")
 	if err != nil || len(list) != 1 || math.Abs(list[0].Tokens-10) > 1 {
 		t.Errorf("ListLimits = %+v, %v, want 10 tokens", list, err)
+	}
+}
+
+// A cost that cannot be counts as the nearest that can be, and the task is returned.
+func TestTask_SaysItHasSpentWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	store, _ := newStoreAndPool(t)
+	for i, spent := range []int{-1, math.MaxInt} {
+		insert(t, store, stint.Task{ID: stint.TaskID(fmt.Sprint(i)), Action: "a"})
+		performs(t, store, func(_ context.Context, task *worker.Task) error {
+			task.SetSpent(spent)
+			return nil
+		})
+	}
+	infos, err := store.GetTasks(t.Context(), []stint.TaskID{"0", "1"})
+	wantErr(t, "GetTasks", err, nil)
+	for _, info := range infos {
+		if info.State != stint.StateCompleted {
+			t.Errorf("task %s is %s", info.ID, info.State)
+		}
 	}
 }

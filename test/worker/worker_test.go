@@ -49,6 +49,7 @@ func TestNew_RefusesHandlersThatCannotBe(t *testing.T) {
 		"action with NUL":   worker.Handle("a\x00", done),
 		"action not UTF-8":  worker.Handle("\xff", done),
 		"spontaneous":       worker.Handle(stint.Spontaneous, done),
+		"external":          worker.Handle(stint.External, done),
 		"no handler":        worker.Handle("a", nil),
 		"no JSON handler":   worker.HandleJSON[int, int]("a", nil),
 		"second handler":    worker.Handle("taken", done),
