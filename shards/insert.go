@@ -28,7 +28,8 @@ var ErrTooLate = errors.New("the insert took too long, and was undone")
 // Tasks for a single shard are inserted as [stint.Store.InsertTasks] does. In an insert over
 // several shards, each part but the largest is inserted behind a gate, a task that it waits for.
 // The insert of the largest part decides: then the gates open. If it fails, or never takes place,
-// the parts behind the gates are deleted, by this call or by a relay ([Cluster.Run]).
+// the parts behind the gates are deleted, by this call or by a relay ([Cluster.Run]), and with them
+// tasks that others have made to wait for nothing else: wait for an insert before you refer to it.
 //
 // The error is that of the store, in a [*ShardError]; [ErrUnknownShard]; a [*stint.CycleError]
 // whose path has the IDs as [ID.String] writes them; [ErrTooLate]; or [ErrUndecided]. After any but
