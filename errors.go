@@ -199,8 +199,7 @@ const pathMax = 10
 // Unwrap returns [ErrCycle].
 func (e *CycleError) Unwrap() error { return ErrCycle }
 
-// A DependencyError lists the dependencies that [Store.AddDependencies] refused. The call may be
-// repeated without these.
+// A DependencyError lists the dependencies that AddDependencies refused: repeat it without these.
 type DependencyError struct {
 	Refused []RefusedDependency
 }

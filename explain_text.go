@@ -23,7 +23,7 @@ func (e Explanation) String() string {
 		return text.String()
 	case StateAborted:
 		fmt.Fprintf(&text, "was aborted at %s: %s", stamp(e.Task.FinishedAt),
-			e.Task.AbortCause.sentence())
+			e.Task.AbortCause.sentence(e.Task.Action))
 		if said, _, _ := strings.Cut(e.Task.Status, "\n"); said != "" {
 			fmt.Fprintf(&text, ": %.*s", explainedWordsMax, said)
 		}
@@ -129,12 +129,12 @@ func (e Explanation) describePresence(text *strings.Builder) {
 	case e.Presence == PresenceLives, !until.IsZero() && !until.After(e.Now):
 	case e.Presence == PresenceGone:
 		text.WriteString("\nthe process of its owner is gone: a store that maintains hands it on")
-	case until.IsZero():
-		text.WriteString("\nnobody watches the process of its owner: if that is gone, " +
-			"the task stays with it")
 	default:
 		text.WriteString("\nnobody watches the process of its owner: if that is gone, " +
-			"the task stays with it until the lease expires")
+			"the task stays with it")
+		if !until.IsZero() {
+			text.WriteString(" until the lease expires")
+		}
 	}
 }
 
@@ -157,16 +157,19 @@ func (e Explanation) describeCauses(text *strings.Builder) {
 	for _, before := range e.BecauseOf {
 		fmt.Fprintf(text, "\n  %q (%s", string(before.ID), before.State)
 		if before.State == StateAborted {
-			fmt.Fprintf(text, ": %s", before.AbortCause.sentence())
+			fmt.Fprintf(text, ": %s", before.AbortCause.sentence(before.Action))
 		}
 		text.WriteString(")")
 	}
 }
 
-// sentence says the cause in words.
-func (c AbortCause) sentence() string {
+// sentence says in words why a task with the action was aborted.
+func (c AbortCause) sentence(action string) string {
 	switch c {
 	case CauseReturned:
+		if action == External {
+			return "an answer said so"
+		}
 		return "its owner aborted it"
 	case CauseTries:
 		return "it ran out of tries"
@@ -228,7 +231,7 @@ func (e Explanation) describeChances(text *strings.Builder) {
 	e.describeSilence(text)
 }
 
-// describeSilence says that nobody asks for the action, if so.
+// describeSilence says that nobody asks for the action, if so. In a copy who asks is refused.
 func (e Explanation) describeSilence(text *strings.Builder) {
 	since := ""
 	if !e.AskedAt.IsZero() {
@@ -236,7 +239,7 @@ func (e Explanation) describeSilence(text *strings.Builder) {
 	}
 	switch {
 	case e.Task.Action == Spontaneous, e.Task.Action == External: // nobody is given these
-	case e.IsAsked(), e.Actors > 0 && e.Task.State != StateReady:
+	case e.Copy != "", e.IsAsked(), e.Actors > 0 && e.Task.State != StateReady:
 	case e.Actors > 0:
 		fmt.Fprintf(text, "\nactors that are registered for %q: %d, but none has asked for more"+
 			"%s: no slot is free, such as if all their handlers wait for other tasks",

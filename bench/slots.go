@@ -49,11 +49,11 @@ const (
 	slotWarm = 5
 
 	// slotTold is after how long a session that does nothing has told of all its transactions: the
-	// server has it wait for 10 s, and the start lasts a while. What idle workers and few tasks cost
-	// is measured after that, so that the start does not count.
+	// server has it wait for 10 s, and the start lasts a while. What idle workers and few tasks
+	// cost is measured after that, so that the start does not count.
 	slotTold = 15 * time.Second
 
-	// slotIdle is how long idle workers are measured at least: what sessions tell late counts little.
+	// slotIdle is how long idle workers are measured at least: what is told late counts little.
 	slotIdle = time.Minute
 
 	// slotBeat is the time between two inserts at a fixed rate, as in the public harness.

@@ -112,14 +112,15 @@ func TestChange_DoesWhatWasSaid(t *testing.T) {
 		}
 		step(all("abort"), "3 tasks, 2 of them in progress, and 3 that depend on them")
 		wantStates(t, store, stint.StateAborted, id("a"), id("b"), id("c"), id("a+"), id("b++"))
-		step(one("retry", "a"), "1 task, and 1 that were aborted because of it")
-		step(selected("retry", "b", "c"), "2 tasks, and 2 that were aborted because of them")
+		step(one("retry", "a"), "1 task, and 1 that were aborted or skipped because of it")
+		step(selected("retry", "b", "c"),
+			"2 tasks, and 2 that were aborted or skipped because of them")
 		wantStates(t, store, stint.StateReady, id("a"), id("b"))
 		wantStates(t, store, stint.StateBlocked, id("a+"), id("b+"), id("b++"))
 		step(selected("abort", "b"), "1 task, and 2 that depend on it")
-		step(all("retry"), "1 task, and 2 that were aborted because of it")
+		step(all("retry"), "1 task, and 2 that were aborted or skipped because of it")
 		step(one("delete", "b++"), "1 task")
-		step(all("delete"), "3 tasks, and 2 that would have nothing left to wait for")
+		step(all("delete"), "3 tasks, and 2 of which all predecessors are deleted with them")
 		wantStates(t, store, "gone", id("a"), id("b"), id("c"), id("a+"), id("b+"))
 	}
 }
@@ -461,7 +462,9 @@ func TestChange_IsForNobodyByDefault(t *testing.T) {
 	}
 	for name, form := range forms {
 		for _, action := range []string{"preview", "change"} {
-			if form.action = action; send(t, h, form).StatusCode != http.StatusForbidden {
+			form.action = action
+			if r := send(t, h, form); r.StatusCode != http.StatusForbidden ||
+				!strings.Contains(body(t, r), "You may not do this. Nothing was changed.") {
 				t.Errorf("by default, %s is not refused at %s", name, action)
 			}
 		}

@@ -31,7 +31,7 @@ func (h *Handler) serveError(w http.ResponseWriter, r *request, err error) {
 		return
 	}
 	why := refuse.Of(err)
-	if why.Code >= http.StatusInternalServerError {
+	if why.Code >= http.StatusInternalServerError || errors.Is(err, stint.ErrSchemaVersion) {
 		h.options.Logger.LogAttrs(r.Context(), slog.LevelWarn,
 			"a page of the web interface failed", slog.String("page", r.page.name),
 			slog.Any("error", err))

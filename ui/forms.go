@@ -50,7 +50,7 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 	case !ok || !h.can(&k):
 		return kind{}, refuse.ErrBadForm
 	case !r.may(k.needs):
-		return kind{}, refuse.ErrForbidden
+		return kind{}, refuse.ErrNotAllowed
 	}
 	fields := askedFields(&k, r.PostForm)
 	if r.page.name == "change" {

@@ -70,8 +70,8 @@ func (h *Handler) previewInsert(r *request) (data previewData, err error) {
 	return data, nil
 }
 
-const notCopied = "A deadline, conditions, a key of the answer, what the task waits for and what " +
-	"waits for it are not copied."
+const notCopied = "A deadline, fail-fast, conditions, a key of the answer, what the task waits " +
+	"for and what waits for it are not copied."
 
 // sourceOf is the task that is copied, as it was seen, with its body if whoever copies it may read
 // that; nil if none is.
@@ -241,14 +241,16 @@ func (h *Handler) previewTask(
 		Details: h.unknownNow(r, task.Action, task.Key),
 	}
 	say := func(pieces ...any) { data.Details = append(data.Details, show.Say(pieces...)) }
-	when := "It may begin at once."
+	when := " It may begin at once."
 	switch {
 	case len(task.After) > 0:
-		when = "It begins after the end of " + display.Count(int64(len(task.After)), "task") + "."
+		when = " It begins after the end of " + display.Count(int64(len(task.After)), "task") + "."
 	case task.Action == stint.External:
-		when = "It waits for an answer."
+		when = " It waits for an answer."
+	case !task.NotBefore.IsZero():
+		when = ""
 	}
-	data.Sentence = show.Say("Inserts a task of the action "+display.Text(task.Action)+". ", when)
+	data.Sentence = show.Say("Inserts a task of the action "+display.Text(task.Action)+".", when)
 	if !task.NotBefore.IsZero() {
 		say("It begins ", show.NewMoment(task.NotBefore, r.now), " at the earliest.")
 	}

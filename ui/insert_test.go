@@ -47,6 +47,11 @@ func TestInsert_DoesWhatTheFormSays(t *testing.T) {
 		wantParts(t, preview, "Inserts a task of the action mail. It begins ",
 			"after the end of 1 task.",
 			"Its body has 10 bytes.", "It has 1 header.")
+		later := sentenceOf(t, previewOf(t, h, fillIn(t, form), append(slices.Clone(said),
+			"new-after", "")...))
+		if later != "Inserts a task of the action mail." {
+			t.Errorf("%s: of a task that begins later, the page says %q", name, later)
+		}
 		wantParts(t, agree(t, h, preview), "Inserted <a")
 		task := get(id("new"))
 		if task.Action != "mail" || task.Key != "shop 1" || string(task.Body) != "{\n \"a\": 1}" ||

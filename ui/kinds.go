@@ -38,13 +38,13 @@ func kinds() []kind {
 		},
 		{
 			name: "retry", needs: Retry, text: "Retry", will: "Retries", done: "Retried",
-			states: bulk.Retryable(), others: "that were aborted because of them",
+			states: bulk.Retryable(), others: "that were aborted or skipped because of them",
 			change: func(wanted) bulk.Change { return verbs.Changer.RetryTasks },
 		},
 		{
 			name: "delete", needs: Delete, text: "Delete", will: "Deletes", done: "Deleted",
 			states: bulk.Deletable(), removes: true,
-			others: "that would have nothing left to wait for",
+			others: "of which all predecessors are deleted with them",
 			change: func(wanted) bulk.Change { return verbs.Changer.DeleteTasks },
 		},
 		{

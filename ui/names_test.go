@@ -201,10 +201,15 @@ func TestForms_TellWhatIsNotPausedOrNotKnown(t *testing.T) {
 	insert(t, store, stint.Task{ID: "mail/1", Action: "mail"})
 	wantNil(t, store.Pause(t.Context(), "mail"))
 	form := formWith(t, text(t, h, "/action?name=mail"), "resume")
-	if page := previewOf(t, h, form); strings.Contains(page, "nothing to resume") {
+	page := previewOf(t, h, form)
+	if strings.Contains(page, "nothing to resume") {
 		t.Errorf("mail is paused:\n%s", page)
 	}
+	wantParts(t, page, "Paused keys stay paused.")
+	wantNil(t, store.PauseKeys(t.Context(), "mail", "k"))
 	wantNil(t, store.Resume(t.Context(), "mail"))
+	wantParts(t, previewOf(t, h, formWith(t, text(t, ui.New(store, open()), "/limits"), "resume")),
+		"Its tasks are fetched again, but not while its action is paused.")
 	wantParts(t, previewOf(t, h, form), "It is not paused now: there is nothing to resume.")
 	wantParts(t, text(t, h, "/action?name=mial"), "Nothing is known of this action",
 		`Did you mean <a href="action?name=mail">mail</a>?`)

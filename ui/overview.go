@@ -108,7 +108,7 @@ func (h *Handler) glimpses(
 	if h.asked.Limits != nil {
 		add("Limits", "limits", inShort(none,
 			some{limited, "limited"}, some{full, "full"}, some{paused, "paused"},
-			some{parked, "ready tasks parked"}))
+			some{parked, plural(int(parked), "ready task parked", "ready tasks parked")}))
 	}
 	if h.asked.Schedules == nil {
 		return all

@@ -33,8 +33,10 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 	case k.name == "pause":
 		data.Sentence = show.Say("Its tasks are no longer fetched, until it is resumed. Those in " +
 			"progress go on.")
+	case t.key != "":
+		data.Sentence = show.Say("Its tasks are fetched again, but not while its action is paused.")
 	default:
-		data.Sentence = show.Say("Its tasks are fetched again.")
+		data.Sentence = show.Say("Its tasks are fetched again. Paused keys stay paused.")
 	}
 	since, err := h.pausedSince(r.Context(), t)
 	if err != nil {

@@ -92,7 +92,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		Tasks:    affected.Tasks[:min(len(affected.Tasks), namedMax)],
 		More:     max(len(affected.Tasks)-namedMax, 0),
 		Asks:     "Reason, for those who ask later", Button: k.text + " " + number,
-		Command: commandTo(k, with.to, filter, found.Tasks),
+		Command: commandTo(k, with.to, filter, inStates, found.Tasks),
 	}
 	data.Details = detailsOf(k, with.to, r.now)
 	if k.name == "abort" {
@@ -206,8 +206,11 @@ func joinStates(states []stint.State) string {
 	return strings.Join(names, ",")
 }
 
-// commandTo is the command line that does the same; empty where nobody can type it.
-func commandTo(k *kind, to stint.TaskChanges, filter url.Values, tasks []bulk.Task) string {
+// commandTo is the command line that does the same to tasks, or to those in some states that pass a
+// filter; empty where nobody can type it.
+func commandTo(
+	k *kind, to stint.TaskChanges, filter url.Values, inStates []stint.State, tasks []bulk.Task,
+) string {
 	does, flags := "stint "+k.name, ""
 	if k.needs == Change {
 		var ok bool
@@ -228,6 +231,9 @@ func commandTo(k *kind, to stint.TaskChanges, filter url.Values, tasks []bulk.Ta
 	}
 	f, asked := filters.New(filter)
 	asked.NewestFirst = false
+	if len(asked.States) > 0 || k.name == "run" { // the command takes what else may be changed
+		asked.States = inStates
+	}
 	line := filters.Command(f, asked)
 	if line == "" || !f.Present {
 		return ""

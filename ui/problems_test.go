@@ -95,6 +95,19 @@ func wantHiddenNamed(t *testing.T) {
 	wantParts(t, text(t, h, groupLink(t, page, "pay")), "2 tasks", "pay/1", "the bank")
 }
 
+// Tasks may have failed though nobody said why.
+func TestProblems_OfFailuresWithoutAWordAreNotDenied(t *testing.T) {
+	t.Parallel()
+	h := ui.New(aFake{problems: func(context.Context, int) (stint.Problems, error) {
+		return stint.Problems{Failed: []stint.TaskInfo{{ID: "a", State: stint.StateAborted}}}, nil
+	}}, ui.Options{})
+	page := text(t, h, "/problems")
+	wantParts(t, page, "Nobody said why tasks failed.", "Failed last")
+	if strings.Contains(page, "No task has failed.") {
+		t.Errorf("no task has failed, says\n%s", page)
+	}
+}
+
 // failMails has so many tasks fail with one of two errors.
 func failMails(t *testing.T, store *stint.Store, name string, n int) {
 	t.Helper()
@@ -194,7 +207,7 @@ func TestRetry_BeginsWhereItBegan(t *testing.T) {
 		wantParts(t, page, "Retry where it began",
 			">stint retry "+string(id("a"))+" "+string(id("b"))+"<")
 		would := previewOf(t, h, formWith(t, page, "retry"))
-		wantParts(t, would, "Retries 2 tasks, and 2 that were aborted because of them.")
+		wantParts(t, would, "Retries 2 tasks, and 2 that were aborted or skipped because of them.")
 		agree(t, h, would)
 		wantStates(t, store, stint.StateReady, id("a"), id("b"))
 		wantStates(t, store, stint.StateBlocked, id("c"), id("d"))

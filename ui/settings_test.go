@@ -188,7 +188,7 @@ func TestChange_Answers(t *testing.T) {
 		form := agreement(t, page)
 		for _, test := range []struct{ name, code, key, says string }{
 			{"no code", "", secret, "Choose whether"},
-			{"another key", "completed", "guess", "with its key only"},
+			{"another key", "completed", "guess", "not the key of the task"},
 		} {
 			response := send(t, h, form, "code", test.code, "answer-key", test.key)
 			if content := body(t, response); response.StatusCode < http.StatusBadRequest ||

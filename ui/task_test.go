@@ -137,6 +137,12 @@ func explanationsOfOthers() map[string]stint.Explanation {
 				State: stint.StateCompleted, Actor: "worker-1", FinishedAt: ago(3 * time.Second),
 			},
 		},
+		"Aborted 3s ago: an answer said so.": {
+			Task: stint.TaskInfo{
+				State: stint.StateAborted, Action: stint.External,
+				AbortCause: stint.CauseReturned, FinishedAt: ago(3 * time.Second),
+			},
+		},
 		"Aborted 3s ago: it ran out of tries.": {
 			Task: stint.TaskInfo{
 				State: stint.StateAborted, AbortCause: stint.CauseTries,
@@ -159,6 +165,31 @@ func TestTask_SaysWhyItDoesNotRun(t *testing.T) {
 		headline, _, _ := strings.Cut(rest, "</p>")
 		if got := strings.TrimSpace(parse(t, headline).text); got != want {
 			t.Errorf("the first sentence is %q, want %q", got, want)
+		}
+		_, cause, _ := strings.Cut(strings.TrimSuffix(want, "."), " ago: ")
+		if said := e.String(); !strings.Contains(said, cause) { // which the command prints
+			t.Errorf("explain says %q, want %q in it", said, cause)
+		}
+	}
+}
+
+// In a copy who asks is refused, so nothing is said of workers and their slots.
+func TestTask_BlamesNoWorkerInACopy(t *testing.T) {
+	t.Parallel()
+	for _, actors := range []int{0, 2} {
+		e := stint.Explanation{
+			Task: stint.TaskInfo{ID: "a", State: stint.StateReady, Action: "mail"}, Now: noon,
+			Copy: "it was restored", Actors: actors, AskedAt: ago(time.Hour), TriesLeft: -1,
+		}
+		h := ui.New(aFake{explain: func(context.Context, stint.TaskID) (stint.Explanation, error) {
+			return e, nil
+		}}, ui.Options{})
+		page := text(t, h, "/task?id=a")
+		wantParts(t, page, "Ready: it waits for an actor.", "until somebody runs stint adopt")
+		for _, said := range []string{page, e.String()} {
+			if strings.Contains(said, "slot") || strings.Contains(said, "obody has asked") {
+				t.Errorf("with %d actors of a copy:\n%s", actors, said)
+			}
 		}
 	}
 }

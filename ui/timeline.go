@@ -52,7 +52,7 @@ func timeline(e *stint.Explanation, found *ask.TaskAnswer) ([]event, bool) {
 		if !ended {
 			all = append(all, event{
 				At: show.NewMoment(task.FinishedAt, now), Icon: string(stint.StateAborted),
-				What: show.Say("Aborted: ", why.Cause(task.AbortCause)), Key: "ended",
+				What: show.Say("Aborted: ", why.Cause(task.Action, task.AbortCause)), Key: "ended",
 			})
 		}
 	case stint.StateCompleted:

@@ -189,7 +189,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request, name string)
 	case !ok:
 		err = refuse.ErrNoPage
 	case found.post && !found.free && !mayChange(asked):
-		err = refuse.ErrForbidden
+		err = refuse.ErrNotAllowed
 	case found.post && r.Method != http.MethodPost:
 		w.Header().Set("Allow", "POST")
 		err = refuse.ErrOnlyForm

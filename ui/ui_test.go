@@ -288,6 +288,17 @@ func TestHandler_TellsTheLogWhy(t *testing.T) {
 	}
 }
 
+// It has many causes that a schema does not match. The log has the one.
+func TestHandler_SaysThatTheSchemaDoesNotMatch(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	h := ui.New(aFake{stats: func(context.Context) (stint.Stats, error) {
+		return stint.Stats{}, fmt.Errorf("%w: it is at version 7", stint.ErrSchemaVersion)
+	}}, ui.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	wantParts(t, body(t, get(t, h, "/")), "The schema does not match this release", "the log says")
+	wantParts(t, log.String(), "it is at version 7")
+}
+
 func TestHandler_DoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	h := ui.New(aFake{

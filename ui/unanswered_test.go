@@ -70,7 +70,11 @@ func TestWaiting_OffersAnswersToThoseWhoMay(t *testing.T) {
 			return verb == ui.Read || may && verb == ui.Answer
 		}})
 		if !may {
-			wantParts(t, text(t, h, "/waiting"), "Nothing waits for an answer")
+			insert(t, store, stint.Task{
+				ID: "later", Action: stint.External, NotBefore: time.Now().Add(time.Hour),
+			})
+			wantParts(t, text(t, h, "/waiting"), "Nothing waits for an answer",
+				"1 such task</a> waits for other tasks first, or for its time.")
 			insert(t, store, stint.Task{ID: "a", Action: stint.External})
 			h = ui.New(store, ui.Options{})
 		}

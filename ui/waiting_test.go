@@ -38,9 +38,12 @@ func TestChange_RunsTasksNow(t *testing.T) {
 		wantStates(t, store, stint.StateBlocked, id("a+"))
 		response := send(t, h, form) // a second click
 		wantParts(t, text(t, h, response.Header.Get("Location")[1:]), "Nothing was changed")
-		list := text(t, h, "/tasks?action="+name)
-		page = previewOf(t, h, formWith(t, list, "run"), "of", "all")
-		wantParts(t, page, "Starts 2 tasks.")
+		for _, states := range []string{"&state=completed&state=scheduled&state=ready", ""} {
+			list := text(t, h, "/tasks?action="+name+states)
+			page = previewOf(t, h, formWith(t, list, "run"), "of", "all")
+			wantParts(t, page, "Starts 2 tasks.",
+				">stint change --state=scheduled --action="+name+" --start-now<")
+		}
 		wantParts(t, agree(t, h, page), "Started 2 tasks.")
 		wantStates(t, store, stint.StateReady, id("b"), id("c"), id("d"))
 		if page := text(t, h, "/"+address("task", id("d"))); strings.Contains(page, `"run"`) {

@@ -60,7 +60,9 @@ func TestDemo_EndsAsItShould(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	db := databaseOn(t, testdb.NewEmpty(t))
-	r := db.run(t, "", "demo", "--json").wantExit(t, 0)
+	elsewhere := []string{"STINT_TOPOLOGY=static:a=" + nowhere} // the flag wins, in both processes
+	r := run(t, elsewhere, "", "demo", "--json", "--database-url", testdb.URL(db.pool)).
+		wantExit(t, 0)
 	if r.stderr != "" {
 		t.Errorf("beside its story, the demo says\n%.500s", r.stderr)
 	}

@@ -56,6 +56,7 @@ func TestInsert_TakesOneTaskByFlags(t *testing.T) {
 			wantExit(t, 2, "invalid --header")
 	}
 	db.run(t, "", "insert", "--header", "a=b").wantExit(t, 2, "needs --action")
+	db.run(t, "", "insert", "--cost", "5").wantExit(t, 2, "--cost needs --action")
 	db.run(t, "", "insert", "--key", "ann").wantExit(t, 2, "needs --action")
 	db.run(t, "", "insert", "--action", "a", "--key", "").wantExit(t, 2, "invalid --key")
 	db.run(t, "", "insert", "--id", "c").wantExit(t, 2, "needs --action")

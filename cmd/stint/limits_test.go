@@ -242,8 +242,8 @@ func TestLimits_ListsAHundredKeys(t *testing.T) {
 	}
 	r := db.run(t, "", "limits", "mail").wantExit(t, 0)
 	r.wantOutput(t,
-		"key k099: paused", "mail: 2 more are paused: --json",
-		"key k099: weight 2", "mail: 2 more have a weight: --json")
+		"key k099: paused", "mail: and 2 more paused: --json",
+		"key k099: weight 2", "mail: and 2 more with a weight: --json")
 	if strings.Contains(r.stdout, "k100") {
 		t.Errorf("more than a hundred keys in\n%s", r.stdout)
 	}

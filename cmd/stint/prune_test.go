@@ -67,7 +67,7 @@ func TestPrune_IsInterruptedWhileItPrunes(t *testing.T) {
 	db.run(t, "y\n", "prune", "--completed-after", "1h").wantExit(t, 2, "no terminal", "--yes")
 	db.run(t, "", "show", "done").wantExit(t, 0)
 	said := typed(t, db.env, "y\n", "prune", "--completed-after", "100d", "--aborted-after", "1d")
-	const want = "of 1 completed tasks those that ended 100d ago or earlier, and of 0 aborted"
+	const want = "of 1 completed task those that ended 100d ago or earlier, and of 0 aborted"
 	if !strings.Contains(said, want) || !strings.Contains(said, "pruned 0 tasks") {
 		t.Errorf("on a terminal prune says %q", said)
 	}

@@ -55,6 +55,10 @@ func TestServer_FlagsThatContradictEachOtherAreRefused(t *testing.T) {
 			"STINT_SERVER=" + silence + " STINT_DATABASE_URL=" + nowhere, "ls",
 			"STINT_SERVER and STINT_DATABASE_URL are both set: unset one of them, or give",
 		},
+		{
+			"STINT_SERVER=" + silence + " STINT_DATABASE_URL_FILE=" + writeFile(t, nowhere), "ls",
+			"STINT_SERVER and STINT_DATABASE_URL_FILE are both set",
+		},
 		{"STINT_SERVER=localhost", "ls", "invalid STINT_SERVER 'localhost': must have the form"},
 		{
 			"STINT_SERVER=https://a STINT_TOKEN=a STINT_TOKEN_FILE=b", "ls",

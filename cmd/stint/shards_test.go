@@ -292,7 +292,7 @@ func TestShards_AreWatchedTogether(t *testing.T) {
 func TestTopology_IsRefusedWhereItMakesNoSense(t *testing.T) {
 	t.Parallel()
 	const some = "static:eu=postgres://127.0.0.1:1/a,us=postgres://127.0.0.1:1/b"
-	const one = "use --database-url with the URL of a shard"
+	const one = "use --database-url or --server with the URL of a shard"
 	for _, test := range []struct {
 		args []string
 		want string
@@ -316,5 +316,7 @@ func TestTopology_IsRefusedWhereItMakesNoSense(t *testing.T) {
 	run(t, nil, "", "ls", "--topology", "pattern:"+nowhere+"{shard}").wantExit(t, 2, "pattern")
 	both := []string{"STINT_TOPOLOGY=" + some, "STINT_DATABASE_URL=" + nowhere}
 	run(t, both, "", "ls").wantExit(t, 2, "STINT_TOPOLOGY and STINT_DATABASE_URL are both set")
+	both[1] = "STINT_DATABASE_URL_FILE=" + writeFile(t, nowhere)
+	run(t, both, "", "ls").wantExit(t, 2, "_TOPOLOGY and STINT_DATABASE_URL_FILE are both set")
 	run(t, both[:1], "", "actors", "--database-url", nowhere).wantExit(t, 4)
 }

@@ -218,7 +218,7 @@ func TestTop_RetriesATaskThatFailed(t *testing.T) {
 	x.press(t, "\t")
 	x.waitFor(t, "no voice")
 	x.press(t, "r")
-	x.waitFor(t, "retry greet/world and what was aborted because of it? y/n")
+	x.waitFor(t, "retry greet/world and what was aborted or skipped because of it? y/n")
 	x.press(t, "y")
 	x.waitFor(t, "retried greet/world")
 	x.press(t, "q")
@@ -277,7 +277,7 @@ func TestTop_GoesOnWhenTheDatabaseIsBack(t *testing.T) {
 	x := startOnTerminal(t, env, "top", "--interval", "100ms")
 	x.waitFor(t, "greet")
 	db.goAway(t, proxy)
-	x.waitFor(t, "database away")
+	x.waitFor(t, "no answer")
 	x.waitFor(t, "greet") // as it was
 	db.insert(t, stint.Task{ID: "hail/moon", Action: "hail"})
 	proxy.Refuse(false)

@@ -193,7 +193,8 @@ func (w *truth) isEndedBy(task *taskTruth, words string) bool {
 	bySkipped := isSkipped && skipped > 0 && (skipped == unmet || w.viewer != nil)
 	byDependency := task.cause == 3
 	return map[string]bool{
-		"its owner aborted it":                  task.cause == 1,
+		"its owner aborted it":                  task.cause == 1 && task.action != stint.External,
+		"an answer said so":                     task.cause == 1 && task.action == stint.External,
 		"it ran out of tries":                   task.cause == 2,
 		"a predecessor was aborted":             byDependency,
 		"a task that it waited for was aborted": byDependency,

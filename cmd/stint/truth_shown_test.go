@@ -71,8 +71,11 @@ func shownOwned() []claim {
 			in(stint.StateInProgress), itsTime(1), isPast),
 		claimOf("for ever", "Its lease does not expire\\.", in(stint.StateInProgress),
 			func(_ *truth, task *taskTruth, _ []string) bool { return task.forEver }),
-		claimOf("unwatched", "Nobody watches the process of its owner: .*",
-			isPresent(false, false)),
+		claimOf("unwatched", "Nobody watches the process of its owner: if that is gone, the task "+
+			"stays with it( until the lease expires)?\\.", isPresent(false, false),
+			func(_ *truth, task *taskTruth, said []string) bool {
+				return (said[1] == "") == task.forEver
+			}),
 		claimOf("gone", "The process of its owner is gone: .*", isPresent(false, true)),
 	}
 }

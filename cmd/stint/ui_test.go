@@ -238,7 +238,8 @@ func TestUI_ShowsNobodyElse(t *testing.T) {
 	db.run(t, "", "ui", "--listen", ":0").wantExit(t, 2, "beyond this machine", "--insecure")
 	db.run(t, "", "ui", "--listen", "nonsense").wantExit(t, 2, "host:port")
 	db.run(t, "", "ui", "--json").wantExit(t, 2, "stint stats --json")
-	db.run(t, "", "demo", "--ui", "--listen", ":0").wantExit(t, 2, "beyond this machine")
+	db.run(t, "", "demo", "--ui", "--listen", ":0").wantExit(t, 2, "beyond this machine, which",
+		"name an address of this machine")
 }
 
 // The demo waits for somebody who looks, and then shows how the tasks of a killed worker go on.

@@ -42,7 +42,7 @@ func When(task *stint.TaskInfo, now time.Time) string {
 		return "begins " + Relative(task.NotBefore, now)
 	case stint.StateInProgress:
 		if task.LeaseUntil.IsZero() {
-			return "no deadline"
+			return "no expiry"
 		}
 		return "expires " + Relative(task.LeaseUntil, now)
 	case stint.StateCompleted, stint.StateAborted, stint.StateSkipped:

@@ -57,6 +57,9 @@ func Examine(
 		stats, err := store.Stats(ctx)
 		c.find(pruningFindings(stats.PruningBehind)...)
 		c.find(copyFindings(stats.Copy)...)
+		if stats.Copy != "" { // where nobody maintains before it is adopted
+			c.findings = slices.DeleteFunc(c.findings, isOfMaintenance)
+		}
 		return err
 	}); err != nil {
 		return nil, err

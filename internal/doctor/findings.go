@@ -473,9 +473,13 @@ func pruningFindings(behind time.Duration) []Finding {
 	}
 	return []Finding{found(SeverityWarning, "retention", "finished tasks stay for up to %s longer "+
 		"than their retention: no store prunes, or not fast enough. See what the stores log, "+
-		"start a worker, or a store with MaintainAlways, or prune now: stint prune",
+		"start a worker, or a store with MaintainAlways, or prune now, such as: "+
+		"stint prune --completed-after 24h",
 		display.Span(behind))}
 }
+
+// isOfMaintenance reports whether a finding is about what a store would do that maintains.
+func isOfMaintenance(f Finding) bool { return f.Topic == "maintenance" || f.Topic == "schedules" }
 
 // copyFindings are about a copy, in which nothing is handed out.
 func copyFindings(why string) []Finding {

@@ -339,7 +339,9 @@ func TestLimitFindings_TellWhatMayBeForgotten(t *testing.T) {
 		{limited{Action: "act", ParkedKey: &key, Parked: 99_999}, nil},
 		{
 			limited{Action: "act", ParkedKey: &key, Parked: 100_000},
-			[]string{`note: 100,000 tasks are parked under the key "k" of the action "act"`},
+			[]string{
+				`note: 100,000 tasks are parked under the key "k" of the action "act": its key is`,
+			},
 		},
 	} {
 		wantFindings(t, "limits", limitFindings(test.limited), test.want...)

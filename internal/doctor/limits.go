@@ -53,8 +53,8 @@ func limitFindings(l limited) []Finding {
 			display.Span(l.Set), display.Word(l.Action))
 	}
 	if l.ParkedKey != nil && l.Parked >= parkedMany {
-		note("%s parked under the key %q of the action %q: more come than its limits, or its "+
-			"turns, let through", countAre(l.Parked), *l.ParkedKey, l.Action)
+		note("%s parked under the key %q of the action %q: its key is paused, or more come than "+
+			"its limits or turns let through", countAre(l.Parked), *l.ParkedKey, l.Action)
 	}
 	return findings
 }

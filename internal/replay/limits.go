@@ -15,6 +15,9 @@ type limits struct {
 	rate, keyRate       rate
 	keysSince           uint64 // the transaction as of which slots count the tasks of keys
 
+	// since is when that was committed. Fetches that had begun by then know nothing of the limits.
+	since time.Time
+
 	bucket  bucket
 	buckets map[string]*bucket // of keys
 	holders map[string]int64   // of keys: the task that was fetched last
@@ -53,13 +56,13 @@ func (s *state) applyLimits(t *txn, c change, old values) error {
 		return err
 	}
 	if was == nil {
-		now.keysSince = t.number
+		now.keysSince, now.since = t.number, t.stamp
 		now.buckets, now.holders = map[string]*bucket{}, map[string]int64{}
 	} else {
-		now.keysSince, now.bucket = was.keysSince, was.bucket
+		now.keysSince, now.since, now.bucket = was.keysSince, was.since, was.bucket
 		now.buckets, now.holders = was.buckets, was.holders
 		if was.perKey != now.perKey || was.ordered != now.ordered {
-			now.keysSince, now.holders = t.number, map[string]int64{}
+			now.keysSince, now.since, now.holders = t.number, t.stamp, map[string]int64{}
 		}
 		if was.rate != now.rate || was.byCost != now.byCost {
 			now.bucket = bucket{}
@@ -176,7 +179,8 @@ func (h *History) checkLimits(t *txn, fetches []fetch) {
 			continue
 		}
 		l := h.state.limits[of.action]
-		if l == nil {
+		begun, found := h.state.leaseOf(t, f.row)
+		if l == nil || found && begun.owned.Before(l.since) {
 			continue
 		}
 		h.counts.Limited++

@@ -4,12 +4,14 @@ package replay_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
@@ -129,6 +131,34 @@ func TestHistory_GoesOnBehindACrash(t *testing.T) {
 	if c := h.Counts(); h.Tasks() != 3 || c.Moves != 3 {
 		t.Errorf("%d tasks and %d moves, want 3 of each", h.Tasks(), c.Moves)
 	}
+}
+
+// A fetch that has begun when limits are set knows nothing of them, and breaks none (L6).
+// Proves G325.
+func TestHistory_KnowsOfFetchesThatBeganBeforeTheLimits(t *testing.T) {
+	t.Parallel()
+	_, pool, h := follow(t)
+	store := newStore(t, pool)
+	err := store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "act", Key: "one"}, {ID: "b", Action: "act", Key: "one"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owned []stint.OwnedTask
+	set := make(chan error, 1)
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
+		owned, err = store.WithTx(tx).OwnTasks(t.Context(), "x", 2, []string{"act"}, time.Hour)
+		go func() { set <- store.SetLimits(t.Context(), "act", stint.Limits{Ordered: true}) }()
+		for limits := 0; limits == 0 && err == nil; {
+			err = pool.QueryRow(t.Context(), "SELECT count(*) FROM stint.limits").Scan(&limits)
+		}
+		return err
+	})
+	if err := errors.Join(err, <-set); err != nil || len(owned) != 2 {
+		t.Fatalf("%v owned, %v", owned, err)
+	}
+	wantClean(t, h)
 }
 
 // A play is calls of a store by several callers at once, as a seed has it.

@@ -121,13 +121,14 @@ func actors() []cause {
 	return []cause{{
 		name:   "nobody performs an action",
 		make:   func(s *trouble) { s.insert(1, stint.Task{}); s.exec("age", long) },
-		notice: "No registered actor performs mail: 1 task ready, the oldest for 20m",
+		notice: "No registered actor performs mail: 1 task ready, the oldest inserted 20m ago",
 		follow: "Look", says: "none registered for it", told: "stint worker --action=mail",
 		done: work, mended: performed,
 	}, {
-		name:   "an actor hangs in all its slots",
-		make:   hang,
-		notice: "mail is behind: 1 task ready, the oldest for 20m; 1 is in progress, for 20m",
+		name: "an actor hangs in all its slots",
+		make: hang,
+		notice: "mail is behind: 1 task ready, the oldest inserted 20m ago; 1 is in progress, " +
+			"for 20m",
 		mend:   append([]press{{text: "1 is in progress, for 20m"}}, abortAll...),
 		mended: performed,
 	}, {
@@ -214,7 +215,7 @@ func limits() []cause {
 	none := map[string]string{"concurrency": "", "per-key": "", "rate": ""}
 	return []cause{{
 		name: "a limit of concurrency is full", make: set(stint.Limits{Concurrency: 1}),
-		notice: "mail is behind: 2 tasks ready, the oldest for 20m; its limit is full",
+		notice: "mail is behind: 2 tasks ready, the oldest inserted 20m ago; its limit is full",
 		mend: []press{
 			{text: "Set the limits of…"}, {text: "Set the limits", fill: none},
 		},
@@ -222,7 +223,7 @@ func limits() []cause {
 	}, {
 		name:   "a rate is too low",
 		make:   set(stint.Limits{Rate: stint.Rate{Tasks: 1, Per: time.Hour}}),
-		notice: "mail is behind: 2 tasks ready, the oldest for 20m",
+		notice: "mail is behind: 2 tasks ready, the oldest inserted 20m ago",
 		follow: "mail/2", says: "the rate of mail is used up: the next task may begin in ",
 		mend:   []press{{text: "Set the limits…"}, {text: "Set the limits", fill: none}},
 		mended: back(2),
@@ -269,7 +270,7 @@ func keys() []cause {
 			s.insert(1, stint.Task{After: []stint.TaskID{"approve"}})
 			s.exec("age", long)
 		},
-		notice: "1 task waits for an answer from outside, the oldest for 20m.",
+		notice: "1 task waits for an answer from outside, the oldest inserted 20m ago.",
 		mend: []press{
 			{text: "Look"},
 			{text: "Answer…"},

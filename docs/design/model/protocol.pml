@@ -207,9 +207,6 @@ ltl every_task_ends { <> (inserted == TASKS && OVER(0) && OVER(1)) }
 
 /* Moves of the table that are not here:
  *
- * not modelled: completed -> aborted (replaced): only its row goes, its end stays as it was told
- * not modelled: skipped -> aborted (replaced): the same
- * not modelled: aborted -> aborted (replaced): the same
  * not modelled: in progress -> aborted (lost): as aborted (tries), by the number of expiries
  * not modelled: in progress -> gone: with KeepNone a task goes as it ends, and nothing else differs
  */

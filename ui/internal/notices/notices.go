@@ -72,14 +72,13 @@ func Of(
 				Bad: a.Ready > a.Parked, Where: page, Key: "stuck " + a.Action, Of: a.Action,
 				age: a.OldestReady,
 				What: show.Say("No registered actor"+show.Seen(partly)+" performs ",
-					show.Action(a.Action), ": "+waits+" ready, the oldest for "+
-						display.Span(a.OldestReady)+heldUp(a)+"."),
+					show.Action(a.Action), ": "+waits+" ready"+oldest(a)+heldUp(a)+"."),
 			})
 		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
 			stuck = append(stuck, Notice{
 				Where: page, Key: "late " + a.Action, Of: a.Action, age: a.OldestReady,
 				What: show.Say(append(append([]any{show.Action(a.Action), " is behind: " + waits +
-					" ready, the oldest for " + display.Span(a.OldestReady) + heldUp(a)},
+					" ready" + oldest(a) + heldUp(a)},
 					slowOf(found, a, now)...), ".")...),
 				Mend: mendOf(a),
 			})
@@ -106,6 +105,11 @@ func Of(
 	return WorstFirst(all)
 }
 
+// oldest says how long ago the first of the ready tasks of an action was inserted.
+func oldest(a *stint.ActionStats) string {
+	return ", the oldest inserted " + display.Span(a.OldestReady) + " ago"
+}
+
 // ofAnswers says how many tasks wait for answers.
 func ofAnswers(a *stint.ActionStats, answersFrom string) Notice {
 	verb := " wait"
@@ -114,7 +118,7 @@ func ofAnswers(a *stint.ActionStats, answersFrom string) Notice {
 	}
 	return Notice{
 		What: show.Say(display.Count(a.Ready, "task") + verb + " for an answer " + answersFrom +
-			", the oldest for " + display.Span(a.OldestReady) + "."),
+			oldest(a) + "."),
 		Where: "waiting", Key: "answers",
 	}
 }
@@ -193,14 +197,15 @@ func atMost(all []Notice, kind, where string) []Notice {
 // OfHidden are the actions whose failures no group of errors counts.
 func OfHidden(hidden []ask.HiddenAction) (all []Notice) {
 	for _, one := range hidden {
-		verb := " are"
+		verb, were := " are", "they were"
 		if one.Aborted == 1 {
-			verb = " is"
+			verb, were = " is", "it was"
 		}
 		all = append(all, Notice{
 			Bad: true, Where: one.Link, Key: "hidden " + one.Action,
 			What: show.Say(show.Action(one.Action), ": "+display.Count(one.Aborted, "task")+verb+
-				" aborted, of which no group of errors tells: others failed too often since."),
+				" aborted, of which no group of errors tells: too many others failed, nobody said "+
+				"why, or "+were+" cancelled."),
 		})
 	}
 	return atMost(all, "actions have aborted tasks of which no group tells", "actions")

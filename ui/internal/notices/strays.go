@@ -32,10 +32,10 @@ func OfUntold(untold []ask.Untold) (all []Notice) {
 		case isOne && isCascade:
 			said = ": " + number + " was aborted since a task that it depends on was."
 		case isOne:
-			said = ": " + number + " was aborted: " + why.Cause(c.Cause) + "."
+			said = ": " + number + " was aborted: " + why.Cause(c.Action, c.Cause) + "."
 		case !isCascade:
 			said = ": " + number + " were aborted, such as " + display.Text(string(c.Example)) +
-				": " + why.Cause(c.Cause) + "."
+				": " + why.Cause(c.Action, c.Cause) + "."
 		}
 		all = append(all, Notice{
 			Bad: true, Where: show.Link("task", "id", string(c.Example)),

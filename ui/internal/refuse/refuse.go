@@ -60,6 +60,9 @@ var (
 	ErrOnlyForm = &PageError{
 		http.StatusMethodNotAllowed, "Not possible", "Forms of other pages lead here.",
 	}
+	ErrNotAllowed = &PageError{
+		http.StatusForbidden, "Not allowed", "You may not do this. Nothing was changed.",
+	}
 	ErrOtherSite = &PageError{
 		http.StatusForbidden, "Not allowed", "The form was sent by another site, or by way of a " +
 			"proxy that hides under which name the pages were opened. Nothing was changed.",
@@ -138,12 +141,13 @@ var (
 		http.StatusConflict, "Not possible", "The task takes no answers from outside.",
 	}
 	ErrWrongKey = &PageError{
-		http.StatusConflict, "Not answered", "The task takes answers with its key only, " +
-			"and this is not the one.",
+		http.StatusConflict, "Not answered", "This is not the key of the task; if it was " +
+			"inserted without one, leave the key empty.",
 	}
-	errOldStores = &PageError{
-		http.StatusConflict, "Not possible", "Programs with a release are connected that does " +
-			"not know of limits and pauses. Nothing was changed.",
+	errSchema = &PageError{
+		http.StatusConflict, "Not possible", "The schema does not match this release, or " +
+			"programs of an older release are connected: the log says which. Nothing was changed. The " +
+			"command tells the version of the schema: stint migrate status",
 	}
 	errServiceRefuses = &PageError{
 		http.StatusForbidden, "Not allowed", "You may not do that to all of these tasks, actions " +
@@ -175,7 +179,7 @@ func Of(err error) *PageError {
 	case errors.Is(err, stint.ErrScheduleNotFound):
 		return ErrNoSchedule
 	case errors.Is(err, stint.ErrSchemaVersion):
-		return errOldStores
+		return errSchema
 	case errors.As(err, &wrong):
 		return NotUnderstood(wrong.Argument + " " + wrong.Problem + ".")
 	case errors.Is(err, stint.ErrRefused):

@@ -40,7 +40,7 @@ func (r *Reason) ready(e *stint.Explanation) {
 	case e.Limits != nil && e.Limits.Parked:
 		r.Headline = show.Say("Ready, but parked, though nothing holds it up any more.")
 		r.Add("A store that maintains puts it back into the queue.")
-	case !e.IsAsked():
+	case !e.IsAsked() && e.Copy == "":
 		r.Headline = show.Say("Ready: it waits for a free slot.")
 		r.Add(show.Capital(silence(e))...)
 	default:
@@ -56,10 +56,11 @@ func waitsForTurnOnly(l *stint.TaskLimits) bool {
 	return len(heldBy(&stint.Explanation{Limits: &alone})) == 0
 }
 
-// nobodyAsks reports whether no actor seems to be there for the task's action.
+// nobodyAsks reports whether no actor seems to be there for the task's action. In a copy, where who
+// asks is refused, one cannot tell.
 func nobodyAsks(e *stint.Explanation) bool {
 	return e.Task.Action != stint.Spontaneous && e.Task.Action != stint.External &&
-		!e.IsAsked() && e.Actors == 0
+		!e.IsAsked() && e.Actors == 0 && e.Copy == ""
 }
 
 // silence says that nobody asks for the action of a task.

@@ -20,10 +20,13 @@ type Reason struct {
 // Add adds a sentence to the details.
 func (r *Reason) Add(pieces ...any) { r.Details = append(r.Details, show.Say(pieces...)) }
 
-// Cause says the cause of an abort in words.
-func Cause(cause stint.AbortCause) string {
+// Cause says the cause of an abort of a task with the action in words.
+func Cause(action string, cause stint.AbortCause) string {
 	switch cause {
 	case stint.CauseReturned:
+		if action == stint.External {
+			return "an answer said so"
+		}
 		return "its owner aborted it"
 	case stint.CauseTries:
 		return "it ran out of tries"
@@ -45,7 +48,7 @@ func Cause(cause stint.AbortCause) string {
 func Origin(task stint.TaskInfo) string {
 	text := show.FirstWords(task.Status)
 	if task.State == stint.StateAborted {
-		said := Cause(task.AbortCause)
+		said := Cause(task.Action, task.AbortCause)
 		if text == "" {
 			return said
 		}

@@ -20,7 +20,7 @@ func Of(e *stint.Explanation) Reason {
 		r.Headline = show.Say("Completed ", show.NewMoment(task.FinishedAt, e.Now), by(task), ".")
 	case stint.StateAborted:
 		r.Headline = show.Say("Aborted ", show.NewMoment(task.FinishedAt, e.Now), ": ",
-			Cause(task.AbortCause), ".")
+			Cause(task.Action, task.AbortCause), ".")
 		r.Bad = task.AbortCause != stint.CauseCancelled && task.AbortCause != stint.CauseReplaced
 		r.Others, r.OthersAre = e.BecauseOf, "Because of"
 	case stint.StateSkipped:
@@ -108,7 +108,12 @@ func (r *Reason) lease(e *stint.Explanation) {
 		r.Add("The process of its owner is gone: a store that maintains hands it on.")
 	case stint.PresenceLives:
 	case stint.PresenceUnknown:
-		r.Add("Nobody watches the process of its owner: if that is gone, the task stays with it.")
+		forHow := "."
+		if !until.IsZero() {
+			forHow = " until the lease expires."
+		}
+		r.Add("Nobody watches the process of its owner: if that is gone, the task stays with it",
+			forHow)
 	}
 }
 

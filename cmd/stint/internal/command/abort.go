@@ -41,7 +41,9 @@ they are, and the command says how many.
 
 With --json: aborted, the IDs of the tasks; in_progress, how many of them were in
 progress; others, how many dependents were aborted with them; and unchanged, the IDs given
-whose tasks had finished. With --dry-run it is would_abort instead of aborted.`,
+whose tasks had finished, or with filters found, how many tasks passed them. With --dry-run
+it is would_abort instead of aborted; and started, skipped and later say how many others
+would begin, be skipped, or be aborted a second later.`,
 		Example: `  stint abort export/main/end
   stint abort greet/world greet/moon --status "nobody is at home"
   stint abort --action mail --older-than 7d --dry-run

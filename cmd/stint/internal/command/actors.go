@@ -22,7 +22,8 @@ stores is listed once for each. A process that dies is gone from the list within
 Others that own tasks are named on stderr: if one of these is gone, nobody notices before its
 leases expire.
 
-With --json, an actor to a line: actor, actions, tasks (how many it owns), since.`,
+With --json, an actor to a line: actor, actions, tasks (how many it owns; 0 if a service does
+not tell you), since.`,
 		Example: "  stint actors",
 		GroupID: groupTasks,
 		Args:    noArguments,

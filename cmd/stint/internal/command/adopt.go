@@ -27,8 +27,8 @@ backup, for workers that name another environment.
 
 First abort or delete what is not to be performed here, too. The command says what will happen
 and asks for confirmation, unless --yes is given. Where the database is no copy, it only gives
-it the name of --environment, or takes its name from it: then the next worker that has one
-names it.
+it the name of --environment; without one there is nothing to do, and it is refused. A copy
+that is adopted without one is named by the next worker that has one.
 
 With --json: copy, why the database was a copy (left out if it was none), environment, ready,
 scheduled, in_progress (the numbers of tasks) and schedules, the number of those that are not

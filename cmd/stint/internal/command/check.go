@@ -37,8 +37,9 @@ func (p *program) checkCommand() *cobra.Command {
     it is from the clock of this machine
 
 An error is a fault, a warning calls for action, a note is for information. The exit code
-is 9 if there are errors or warnings. The command changes nothing, and reads all tables
-from end to end: a second per hundred thousand tasks.
+is 9 if there are errors or warnings; with --follow, 130 after Ctrl-C, also if something was
+found: use --for in scripts. The command changes nothing, and reads all tables from end to
+end: a second per hundred thousand tasks.
 
 With --topology it looks only for tables that are not consistent, and for tasks that wait for
 others of other shards in vain; check each database by itself for the rest.

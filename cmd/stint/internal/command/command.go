@@ -74,9 +74,9 @@ With --server or STINT_SERVER it works over the network, on a service of that ad
 What needs the database itself, such as migrate, refuses that.
 
 With --topology or STINT_TOPOLOGY it works across shards, and tasks are named SHARD/ID:
-ls, show, explain, graph, stats, top, check, wait, abort, change, retry, delete and submit
-do. If a shard is away, they show the rest, name the shard on standard error, and exit with
-code 4.`,
+ls, show, explain, graph, stats, errors, top, ui, check, wait, ends, changes (of a task),
+abort, change, retry, delete and submit do. If a shard is away, they show the rest, name the
+shard on standard error, and exit with code 4.`,
 		Example: `  echo '{"id": "greet/world", "action": "greet", "body": "world"}' | stint insert
   stint ls --state ready
   stint show greet/world

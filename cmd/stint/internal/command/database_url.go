@@ -10,6 +10,14 @@ import (
 	"github.com/stint-tasks/stint/internal/display"
 )
 
+// variableOfURL is the variable of the environment that named the URL.
+func variableOfURL() string {
+	if os.Getenv(urlVariable) == "" {
+		return urlFileVariable
+	}
+	return urlVariable
+}
+
 // environmentURL returns the URL that the environment names, empty if it names none.
 func environmentURL() (string, error) {
 	url, path := os.Getenv(urlVariable), os.Getenv(urlFileVariable)

@@ -17,9 +17,9 @@ func (p *program) deleteCommand() *cobra.Command {
 		SuggestFor: []string{"rm", "remove"},
 		Short:      "Delete tasks",
 		Long: `Remove tasks from the store, including finished ones, which frees their IDs. The
-dependents of an unfinished task no longer wait for it; a dependent that then has nothing
-left to wait for is deleted too. If one of the tasks is in progress, or one of the IDs has
-no task, nothing is deleted.
+dependents of an unfinished task no longer wait for it; a dependent of which all predecessors
+are deleted before they finished is deleted too; others go on. If one of the tasks is in
+progress, or one of the IDs has no task, nothing is deleted.
 
 Instead of IDs, filters can choose the tasks, as in ls: those not in progress. The
 command says how many they are and asks for confirmation, unless --yes is given. It deletes
@@ -32,8 +32,10 @@ up to 10,000 tasks, to say how many go with them, and what follows: which others
 skipped, or are aborted a second later. Tasks that begin or end before you answer stay as
 they are, and the command says how many.
 
-With --json: deleted, the IDs of the tasks; and others, how many dependents were deleted
-with them. With --dry-run it is would_delete instead of deleted.`,
+With --json: deleted, the IDs of the tasks; others, how many dependents were deleted with
+them; and with filters found, how many tasks passed them. With --dry-run it is would_delete
+instead of deleted; and started, skipped and later say how many others would begin, be
+skipped, or be aborted a second later.`,
 		Example: `  stint delete greet/world
   stint delete --prefix export/main/ --state aborted`,
 	})

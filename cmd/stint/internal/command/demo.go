@@ -8,7 +8,7 @@ import (
 
 func (p *program) demoCommand() *cobra.Command {
 	var keep bool
-	pages := uiSetup{listen: uiListenDefault}
+	pages := uiSetup{listen: uiListenDefault, demo: true}
 	var shown bool
 	cmd := &cobra.Command{
 		Use:   "demo",

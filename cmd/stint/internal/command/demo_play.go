@@ -70,7 +70,7 @@ func (p *program) demoProcess(db *database, tries int) (*exec.Cmd, error) {
 	cmd := exec.Command(executable, demoWorkerName, "--schema", p.schema,
 		"--keep-tries", strconv.Itoa(tries))
 	cmd.Env = append(os.Environ(), urlVariable+"="+url, urlFileVariable+"=",
-		serverVariable+"=")
+		serverVariable+"=", topologyVariable+"=")
 	return cmd, nil
 }
 

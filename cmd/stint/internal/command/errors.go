@@ -58,7 +58,8 @@ func (p *program) listErrors(ctx context.Context) error {
 			}
 		}
 		if len(problems.Errors) == 0 {
-			p.printNone(ctx, db, "no errors")
+			p.printNone(ctx, db, "no errors were said")
+			fmt.Fprintf(p.stderr, "aborted tasks: stint ls --state aborted%s\n", p.flagsLine())
 			return nil
 		}
 		rows := [][]string{{"TASKS", "ACTION", "ERROR", "EXAMPLE"}}

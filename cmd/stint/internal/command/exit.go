@@ -48,14 +48,16 @@ func exitCodesTopic() *cobra.Command {
 		Long: `The exit codes of stint:
 
     0  done; of wait and submit --wait: completed or skipped; of worker: stopped when told to
-    1  any other error; of abort, retry and delete with filters: tasks were left out
+    1  any other error; of abort, change, retry and delete with filters: tasks were refused,
+       or it stopped on the way (those that begin or change meanwhile do not count)
     2  the command line or the input is wrong, or a question was not answered by yes;
        nothing was changed
     3  there is no such task or schedule; nothing was changed
     4  the database or the service cannot be reached, or the database does not let you in;
        with --topology: or one of the shards, and what it has is missing from the output
     5  the schema is missing, older than this release or too new for it (see: stint help
-       migrate)
+       migrate); or programs of an older release are connected (of limit and pause); or the
+       database is not in UTF8, or distributed by Citus
     6  refused because of the state of tasks: an ID is taken, a task is in progress or has
        started, tasks would wait for each other, a predecessor was aborted; of demo: the
        schema is somebody else's; nothing was changed
@@ -121,7 +123,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case is(stint.ErrTaskNotFound, stint.ErrScheduleNotFound):
 		return exitNotFound
-	case is(stint.ErrSchemaVersion, migrations.ErrNewerSchema, migrations.ErrDistributed):
+	case is(stint.ErrSchemaVersion, migrations.ErrNewerSchema, migrations.ErrDistributed,
+		migrations.ErrEncoding):
 		return exitSchema
 	case is(stint.ErrTaskExists, stint.ErrTaskInProgress, stint.ErrTaskStarted, stint.ErrCycle,
 		stint.ErrNoPostResult, stint.ErrPredecessorAborted, stint.ErrTaskFinished,

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-tasks/stint/migrations"
 )
 
 func TestExitCode_TellsABrokenConnectionFromAReaderThatHasGone(t *testing.T) {
@@ -22,6 +24,7 @@ func TestExitCode_TellsABrokenConnectionFromAReaderThatHasGone(t *testing.T) {
 		},
 		exitReaderGone: {&os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}},
 		exitFailed:     {errors.New("other"), &pgconn.PgError{Code: "42501"}},
+		exitSchema:     {migrations.ErrEncoding, migrations.ErrDistributed},
 		exitUsage:      {fmt.Errorf("%w: line 1: %w", errInput, io.ErrUnexpectedEOF)},
 	} {
 		for _, err := range errs {

@@ -153,7 +153,7 @@ func (p *program) insertCommand() *cobra.Command {
 				return p.insertByFlags(cmd, &given)
 			}
 			for _, flag := range []string{
-				"id", "key", "body", "header", "priority", "max-tries", "once-per",
+				"id", "key", "body", "header", "priority", "cost", "max-tries", "once-per",
 			} {
 				if cmd.Flags().Changed(flag) {
 					return said(errInput, "--%s needs --action", flag)

@@ -82,13 +82,13 @@ func (p *program) limits(ctx context.Context, db *database, actions []string) er
 // printKeys lists the paused keys and the weights of an action.
 func (p *program) printKeys(l *stint.ActionLimits, now time.Time) error {
 	const most = 100
-	paused := firstOf(slices.Sorted(maps.Keys(l.PausedKeys)), most, "%s more are paused: --json",
+	paused := firstOf(slices.Sorted(maps.Keys(l.PausedKeys)), most, "and %s more paused: --json",
 		func(key string) string {
 			return fmt.Sprintf("key %s: paused %s", display.Text(key),
 				display.Relative(l.PausedKeys[key], now))
 		})
-	weights := firstOf(slices.Sorted(maps.Keys(l.Weights)), most, "%s more have a weight: --json",
-		func(key string) string {
+	weights := firstOf(slices.Sorted(maps.Keys(l.Weights)), most,
+		"and %s more with a weight: --json", func(key string) string {
 			return fmt.Sprintf("key %s: weight %d", display.Text(key), l.Weights[key])
 		})
 	for _, line := range append(paused, weights...) {

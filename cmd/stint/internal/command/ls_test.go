@@ -36,7 +36,7 @@ a            act         ready        0       inserted 1m30s ago
 c            "\x1b[31m"  aborted      0       ended 2d ago                ` +
 		strings.Repeat("é", 59) + `…
 d            x           scheduled    0       begins in 3h00m
-e            x           in-progress  0       no deadline
+e            x           in-progress  0       no expiry
 `
 	if got := stdout.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -124,7 +124,8 @@ func dropped(to int32) string {
 		return "all tasks"
 	}
 	return "limits, pauses, weights, schedules, recorded steps, histories, answer keys, " +
-		"conditions, and the keys and headers of tasks"
+		"conditions, the log of changes, the minutes of the last day, the name of the " +
+		"environment, and the keys, headers and costs of tasks"
 }
 
 func (p *program) printMigration(from, to int32, down bool) error {

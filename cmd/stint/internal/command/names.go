@@ -159,6 +159,6 @@ func (p *program) warnTasks(ctx context.Context, db *database, tasks []stint.Tas
 		typed = append(typed, task.Action)
 		note("action", task.Action)
 	}
-	p.warn(firstOf(lines, namedMax, "%s more names may be slips", strings.Clone))
+	p.warn(firstOf(lines, namedMax, "and %s more", strings.Clone))
 	p.warn(unknownActions(ctx, db, true, typed...))
 }

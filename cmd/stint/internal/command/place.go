@@ -36,7 +36,7 @@ func (p *program) onService() (bool, error) {
 		return false, p.refuseTopology()
 	case r.address != "" && p.databaseURL != "": // one flag alone would have won
 		return false, said(errInput, "%s and %s are both set: unset one of them, or give --server "+
-			"or --database-url", serverVariable, urlVariable)
+			"or --database-url", serverVariable, variableOfURL())
 	case r.address == "" && len(r.given) > 0:
 		return false, said(errInput, "--%s needs --server or %s", r.given[0], serverVariable)
 	case r.address == "":
@@ -70,7 +70,8 @@ func (p *program) refuseTopology() error {
 		return err
 	}
 	return said(errInput, "this works on one database or service, not across shards: instead of "+
-		"--topology or %s, use --database-url with the URL of a shard", topologyVariable)
+		"--topology or %s, use --database-url or --server with the URL of a shard",
+		topologyVariable)
 }
 
 // checkPlace refuses an environment that names two places to work on, of which one is a topology.
@@ -78,7 +79,7 @@ func (p *program) checkPlace() error {
 	other := ""
 	switch {
 	case p.databaseURL != "": // one flag alone would have won
-		other = urlVariable
+		other = variableOfURL()
 	case p.remote.address != "":
 		other = serverVariable
 	default:

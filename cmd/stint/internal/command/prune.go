@@ -89,8 +89,8 @@ func (p *program) confirmPrune(ctx context.Context, db *database, completed, abo
 		name string
 	}{{completed, done, "completed"}, {aborted, off, "aborted"}} {
 		if kind.age.given {
-			which = append(which, fmt.Sprintf("of %s%s %s tasks those that ended %s ago or earlier",
-				about, display.Number(kind.n), kind.name, display.Span(kind.age.ago)))
+			which = append(which, fmt.Sprintf("of %s%s those that ended %s ago or earlier",
+				about, display.Count(kind.n, kind.name+" task"), display.Span(kind.age.ago)))
 		}
 	}
 	return p.confirm(ctx, "delete "+strings.Join(which, ", and ")+", "+p.where(db))

@@ -44,8 +44,9 @@ skipped, or are aborted a second later. Tasks that begin or end before you answe
 they are, and the command says how many.
 
 With --json: retried, the IDs of the tasks; others, how many tasks were opened with them;
-and unchanged, the IDs given whose tasks had not finished. With --dry-run it is would_retry
-instead of retried.`,
+and unchanged, the IDs given whose tasks had not finished, or with filters found, how many
+tasks passed them. With --dry-run it is would_retry instead of retried; and started, skipped
+and later say how many others would begin, be skipped, or be aborted a second later.`,
 		Example: `  stint retry export/main/0042
   stint retry --action mail --aborted --since 1h`,
 	})

@@ -19,10 +19,11 @@ func jsonTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "json",
 		Short: "What --json prints",
-		Long: `Under --json, ls, ends, actors, errors, changes, schedule ls and demo print JSON
-lines, an object for each task, actor, group, change, schedule or event; export always
-does; worker logs JSON lines on standard error; top refuses; all others print one JSON
-document, described by their help.
+		Long: `Under --json, ls, ends, actors, errors, changes, limits, schedule ls, token ls,
+check --follow and demo print JSON lines, an object for each task, actor, group, change,
+action, schedule, token, violation or event; export always does; worker and serve log JSON
+lines on standard error; top and ui refuse; statements and completion print text; all others
+print one JSON document, described by their help.
 
 A task has these fields. Times are in RFC 3339 format, in UTC. Fields that do not apply
 to a task are left out.
@@ -48,7 +49,7 @@ to a task are left out.
   total_dependencies
                    how many tasks this one waits or waited for; from show, wait and explain
   signals          for how many of them it does not wait any longer
-  body, result     strings; not from ls, explain and graph
+  body, result     strings; not from ls, explain and graph; of ends the result only
   body_base64, result_base64
                    the same as bytes in base64, if they are not UTF-8
   hidden           body and result are left out, if there are any: you may not read them`,

@@ -25,8 +25,8 @@ func (p *program) topCommand() *cobra.Command {
            with it
   actors   the live actors
 
-Enter opens a task and shows what show and explain print. a aborts it with everything that
-depends on it, r retries it once it has finished; both ask first. / filters, s changes the
+Enter opens a task and shows its fields and what explain prints. a aborts it with everything
+that depends on it, r retries it once it has finished; both ask first. / filters, s changes the
 order, p pauses, ? names all keys, q quits with exit code 0, Ctrl-C with 130.
 
 The lists refresh --interval after the previous refresh finished. While the database cannot

@@ -22,6 +22,7 @@ type uiSetup struct {
 	listen       string
 	insecure     bool
 	allowChanges bool
+	demo         bool // it is for the demo, which serves this machine only
 }
 
 const uiListenDefault = "127.0.0.1:7331"
@@ -34,9 +35,10 @@ func (p *program) uiCommand() *cobra.Command {
 		Short:      "Look at tasks in a browser",
 		Long: `Serve pages that show tasks, their networks and the actors that perform them, and
 that say why a task does not run. The pages only show, unless --allow-changes is given: then
-they offer to abort, retry and delete tasks, to pause and resume, to set limits, to trigger
-schedules and to answer tasks, and say before what that would do. Each change is logged, and
-a task that was aborted says by whom: your user name.
+they offer to insert, abort, retry and delete tasks, to change how they wait, to pause and
+resume, to set limits, to trigger and edit schedules and to answer tasks, and say before what
+that would do. Each change is logged, and a task that was aborted says by whom: your user
+name.
 
 With --topology they show the tasks of all shards together, and each shard on pages of its
 own.
@@ -67,18 +69,22 @@ It stops on Ctrl-C, with exit code 0.`,
 	flags.BoolVar(&s.insecure, "insecure", false,
 		"ask nobody who he is, also beyond this machine")
 	flags.BoolVar(&s.allowChanges, "allow-changes", false,
-		"let everybody who reaches the pages change tasks, limits and schedules")
+		"let everybody who reaches the pages insert and change tasks, limits and schedules")
 	return cmd
 }
 
 // check refuses what would show tasks to everybody.
 func (s *uiSetup) check() error {
 	host, err := hostOfFlag("listen", s.listen)
-	if err == nil && !s.insecure && !isLoopback(host) {
-		err = said(errInput, "--listen %s reaches beyond this machine, and nobody is asked who he "+
-			"is: give --insecure to show all tasks to everybody", s.listen)
+	switch {
+	case err != nil, s.insecure, isLoopback(host):
+		return err
+	case s.demo:
+		return said(errInput, "--listen %s reaches beyond this machine, which the demo does not "+
+			"serve: name an address of this machine", s.listen)
 	}
-	return err
+	return said(errInput, "--listen %s reaches beyond this machine, and nobody is asked who he "+
+		"is: give --insecure to show all tasks to everybody", s.listen)
 }
 
 // ui serves the pages until ctx ends.
@@ -164,7 +170,11 @@ func (p *program) uiOptions(title string, db *database, changes bool) (ui.Option
 func (s *uiSetup) serve(ctx context.Context, listening net.Listener, pages http.Handler) error {
 	const headerMax, stopMax, idleMax = 10 * time.Second, 2 * time.Second, 3 * time.Minute
 	if !s.insecure {
-		pages = fromThisMachine(pages, "stint ui --insecure answers others, too")
+		advice := "stint ui --insecure answers others, too"
+		if s.demo {
+			advice = "the demo answers no others"
+		}
+		pages = fromThisMachine(pages, advice)
 	}
 	server := &http.Server{
 		Handler: pages, ReadHeaderTimeout: headerMax, IdleTimeout: idleMax,

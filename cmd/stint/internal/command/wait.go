@@ -56,8 +56,7 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		if errors.Is(err, errTimedOut) { // perhaps before the first look
 			task, err = lookOnce(ctx, db, id)
 			if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
-				return said(errTimedOut, "timed out after %v: %q has not finished", timeout,
-					string(id))
+				return timedOut(timeout, id, err)
 			}
 		}
 		if err != nil {
@@ -71,6 +70,15 @@ func (p *program) wait(ctx context.Context, id stint.TaskID, timeout time.Durati
 		}
 		return nil
 	})
+}
+
+// timedOut says that a task has not finished, or that nobody knows, as the last look has ended.
+func timedOut(timeout time.Duration, id stint.TaskID, last error) error {
+	if errors.Is(last, errTimedOut) {
+		return said(errTimedOut, "timed out after %v: %q has not finished", timeout, string(id))
+	}
+	return said(errTimedOut, "timed out after %v; whether %q has finished is not known: %v",
+		timeout, string(id), last)
 }
 
 // lookOnce returns a task that has finished.

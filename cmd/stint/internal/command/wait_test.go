@@ -11,6 +11,20 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
+// A last look that fails tells nothing of the task.
+func TestWait_DoesNotSayWhatItCouldNotSee(t *testing.T) {
+	t.Parallel()
+	for want, last := range map[string]error{
+		`timed out after 1m0s: "a" has not finished`:                       errTimedOut,
+		`timed out after 1m0s; whether "a" has finished is not known: EOF`: io.EOF,
+	} {
+		err := timedOut(time.Minute, "a", last)
+		if err.Error() != want || exitCode(err) != exitTimedOut {
+			t.Errorf("after %v: %v, exit code %d", last, err, exitCode(err))
+		}
+	}
+}
+
 func TestPoll_GoesOnUntilTheTaskHasFinished(t *testing.T) {
 	t.Parallel()
 	gone := stint.ErrTaskNotFound

@@ -74,9 +74,9 @@ A program is given the task's body on standard input, the worker's environment, 
 In a body that is JSON, {"$result": ID} stands for the result of the task with that ID,
 if this one waited for it; the program reads the result in its place.
 
-What the program writes to standard output is the task's result, up to 64 MiB. The last
-64 KiB of what it writes to standard error are the task's status, its log (see: stint
-show). The exit status says how the task is returned:
+What the program writes to standard output is the task's result, up to 64 MiB; a task with
+more is aborted. The last 64 KiB of what it writes to standard error are the task's status,
+its log (see: stint show). The exit status says how the task is returned:
 
    0  completed
   65  aborted, and so are the tasks that depend on it (EX_DATAERR)

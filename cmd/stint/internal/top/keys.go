@@ -219,7 +219,7 @@ func (m *model) proposeRetry() {
 	default:
 		m.proposed = &change{
 			verb: "retry", done: "retried", id: task.ID,
-			note: " and what was aborted because of it", do: m.source.Retry,
+			note: " and what was aborted or skipped because of it", do: m.source.Retry,
 		}
 	}
 }

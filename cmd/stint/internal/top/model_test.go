@@ -97,14 +97,20 @@ func TestRead_ThatFailedIsForgottenWhenTheNextIsGood(t *testing.T) {
 	s := newScreen(80, 24, fixture())
 	s.source.err = errors.New("connection refused")
 	s.later(s.source.snapshot)
-	if frame := s.content(); !strings.Contains(frame, "database away: connection refused") ||
+	if frame := s.content(); !strings.Contains(frame, "no answer: connection refused") ||
 		!strings.Contains(frame, "copy") {
 		t.Errorf("while it is away the frame is\n%s", frame)
 	}
 	s.source.err = nil
 	s.later(s.source.snapshot)
-	if frame := s.content(); strings.Contains(frame, "away") {
+	if frame := s.content(); strings.Contains(frame, "no answer") {
 		t.Errorf("when it is back the frame is\n%s", frame)
+	}
+	s.source.err = fmt.Errorf("%w: no grant", stint.ErrRefused)
+	s.later(s.source.snapshot)
+	if frame := s.content(); strings.Contains(frame, "no answer") ||
+		!strings.Contains(frame, "no grant") {
+		t.Errorf("whoever is refused sees\n%s", frame)
 	}
 }
 
@@ -114,7 +120,7 @@ func TestRead_OfAPartNamesWhatIsAway(t *testing.T) {
 	snapshot.Away = errors.New("shard us is away")
 	s := newScreen(80, 24, snapshot)
 	if frame := s.content(); !strings.Contains(frame, "shard us is away") ||
-		strings.Contains(frame, "database away") || !strings.Contains(frame, "copy") {
+		strings.Contains(frame, "no answer") || !strings.Contains(frame, "copy") {
 		t.Errorf("while a shard is away the frame is\n%s", frame)
 	}
 }
@@ -137,6 +143,13 @@ func TestFrame_SaysThatSomethingMayBeHidden(t *testing.T) {
 			if said := strings.Contains(frame, "you may not see all tasks"); said != partly {
 				t.Errorf("partly %t, after %q:\n%s", partly, keys, frame)
 			}
+		}
+		s := newScreen(100, 30, Snapshot{
+			Now: fixtureNow, Partly: partly, Actors: []stint.ActorInfo{{Actor: "a", Tasks: 7}},
+		})
+		tasks := map[bool]string{false: "7", true: "-"}[partly] // a service does not tell
+		if got := s.press("tab", "tab").rows()[0].cells()[1]; got != tasks {
+			t.Errorf("partly %t, an actor with 7 tasks has %q", partly, got)
 		}
 	}
 }

@@ -282,9 +282,13 @@ func (m *model) actorRows() []row {
 	rows := make([]row, len(actors))
 	for i, a := range actors {
 		key := string(a.Actor) + "\x00" + a.Since.Format(time.RFC3339Nano)
+		tasks := strconv.Itoa(a.Tasks)
+		if m.snapshot.Partly { // a service does not tell
+			tasks = "-"
+		}
 		rows[i] = row{key: key, filter: string(a.Actor), cells: func() []string {
 			return []string{
-				display.Text(string(a.Actor)), strconv.Itoa(a.Tasks),
+				display.Text(string(a.Actor)), tasks,
 				display.Relative(a.Since, m.snapshot.Now),
 				display.Text(strings.Join(a.Actions, ", ")),
 			}

@@ -308,13 +308,14 @@ const helpText = `
   ~ is an estimate; tries are fetches, per second in the last ten seconds
   tasks are those in progress for longest, failing ones, and those that failed lately`
 
-// away is why the last read failed: most often because the database does not answer.
+// away is why the last read failed: most often because nobody answers.
 func away(err error) string {
 	refusal := (*pgconn.PgError)(nil)
-	if errors.As(err, &refusal) && refusal.SeverityUnlocalized == "ERROR" {
+	if errors.As(err, &refusal) && refusal.SeverityUnlocalized == "ERROR" ||
+		errors.Is(err, stint.ErrRefused) {
 		return oneLine(err)
 	}
-	return "database away: " + oneLine(err)
+	return "no answer: " + oneLine(err)
 }
 
 // oneLine is the text of an error.
