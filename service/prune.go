@@ -26,6 +26,7 @@ func (t *taskService) PruneTasks(
 		Logger: t.logger,
 		Retention: stint.Retention{
 			Completed: retention(r.GetCompleted()), Aborted: retention(r.GetAborted()),
+			Changes: stint.KeepForever, // which nobody has asked to prune
 		},
 	})
 	if err != nil {

@@ -282,6 +282,44 @@ func (f *faulty) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	return f.Store.InsertTasks(ctx, tasks)
 }
 
+// late is a store that inserts decisions only after somebody else has decided.
+type late struct{ shards.Store }
+
+func (l late) InsertTasks(ctx context.Context, tasks []stint.Task) error {
+	for _, task := range tasks {
+		for strings.HasPrefix(string(task.ID), "stint.decision/") && ctx.Err() == nil {
+			_, err := l.GetTasks(ctx, []stint.TaskID{task.ID})
+			if !errors.Is(err, stint.ErrTaskNotFound) {
+				break
+			}
+			time.Sleep(time.Millisecond) // until it is there
+		}
+	}
+	return l.Store.InsertTasks(ctx, tasks)
+}
+
+// An insert that is too late has not taken place, and its error does not say that it has.
+//
+// Proves G139, G147.
+func TestInsertTasks_TooLateIsNotTaken(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	d.relay(t, shards.Options{DecideWithin: time.Nanosecond})
+	c := d.cluster(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := shards.Connect(ctx, shard, url)
+		return late{store}, err
+	}})
+	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b"), task("2/c")})
+	wantErr(t, "InsertTasks", err, shards.ErrTooLate)
+	if errors.Is(err, stint.ErrTaskExists) {
+		t.Errorf("InsertTasks = %v, which is also ErrTaskExists", err)
+	}
+	d.awaitState(t, "1/a", "none")
+}
+
 // A retry is not overlooked, whatever fails while the abort before is reported.
 func TestAborts_ARetryWhileTheyAreReportedIsNotLost(t *testing.T) {
 	t.Parallel()

@@ -56,6 +56,9 @@ func (c *Cluster) AddDependencies(ctx context.Context, dependencies []Dependency
 		between = append(between, d)
 	}
 	for shard, some := range local {
+		if err := c.refuseCycles(ctx, shard, some); err != nil {
+			return said("add dependencies", err)
+		}
 		err := c.ask(ctx, shard, func(ctx context.Context, store Store) error {
 			return store.AddDependencies(ctx, some)
 		})
@@ -69,6 +72,33 @@ func (c *Cluster) AddDependencies(ctx context.Context, dependencies []Dependency
 		}
 	}
 	return nil
+}
+
+// refuseCycles refuses dependencies within a shard that would close cycles through others, of which
+// the shard knows nothing.
+func (c *Cluster) refuseCycles(
+	ctx context.Context, shard string, dependencies []stint.Dependency,
+) error {
+	starts := make([]ID, len(dependencies))
+	for i, d := range dependencies {
+		starts[i] = ID{shard, d.Dependent}
+	}
+	w := walkFrom(c, starts...)
+	err := w.all(ctx)
+	for _, d := range dependencies {
+		before, after := ID{shard, d.Predecessor}, ID{shard, d.Dependent}
+		if _, reached := w.from[before]; err != nil || !reached {
+			continue // not from any of the dependents
+		}
+		var cycle []stint.TaskID
+		if cycle, err = path(ctx, c, after, before); cycle != nil {
+			return &stint.CycleError{Path: append(cycle, cycle[0])}
+		}
+	}
+	if errors.Is(err, stint.ErrTooLarge) { // the shard itself looks further, but at its own tasks
+		return nil
+	}
+	return err
 }
 
 // newLink plans an edge. Its names follow from its ends, so that it is there once; after each

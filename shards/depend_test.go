@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -98,6 +99,28 @@ func TestAddDependencies_RefusesCyclesAcrossShards(t *testing.T) {
 	for _, id := range []string{"1/a", "2/b", "2/b2", "3/c"} {
 		d.perform(t, id, stint.Return{})
 	}
+}
+
+// A dependency within a shard is refused if it closes a cycle through others.
+//
+// Proves R4.
+func TestAddDependencies_WithinAShardRefusesCyclesThroughOthers(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{
+		task("1/a"), task("2/b", "1/a"), task("1/c", "2/b"), task("1/d"),
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	closing := []shards.Dependency{on("1/d", "1/c"), on("1/c", "1/a")}
+	err = c.AddDependencies(t.Context(), closing)
+	wantErr(t, "AddDependencies", err, stint.ErrCycle)
+	var cycle *stint.CycleError
+	if !errors.As(err, &cycle) || !slices.Contains(cycle.Path, "2/b") {
+		t.Errorf("AddDependencies = %v, want a path with 2/b", err)
+	}
+	wantErr(t, "AddDependencies", c.AddDependencies(t.Context(), closing[:1]), nil)
 }
 
 // What was refused may be added when it closes no cycle any more.

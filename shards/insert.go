@@ -154,6 +154,8 @@ func (c *Cluster) decideFor(ctx context.Context, p *plan, tasks []stint.Task) er
 	case failed == nil, changedNothing(failed):
 		return failed
 	}
+	// If a decision has its ID, none of the tasks may be taken, and the error must not say so.
+	taken := errors.Is(failed, stint.ErrTaskExists)
 	// The insert took place, or was decided against, or is still on its way: only another decision
 	// can keep it from taking place.
 	settle, cancel := settling(ctx)
@@ -161,12 +163,14 @@ func (c *Cluster) decideFor(ctx context.Context, p *plan, tasks []stint.Task) er
 	for {
 		against, err := decideAgainst(settle, store, p.decision())
 		switch {
-		case err == nil && against && errors.Is(failed, stint.ErrTaskExists):
-			return fmt.Errorf("%w: %w", ErrTooLate, failed)
+		case err == nil && against && taken:
+			return fmt.Errorf("%w: %v", ErrTooLate, failed)
 		case err == nil && against:
 			return failed
 		case err == nil:
 			return nil
+		case taken && settle.Err() != nil:
+			return fmt.Errorf("%w: %v", ErrUndecided, failed)
 		case settle.Err() != nil || errors.Is(err, stint.ErrClosed):
 			return fmt.Errorf("%w: %w", ErrUndecided, failed)
 		}

@@ -77,6 +77,24 @@ func TestMaxLosses_AbortTaskWithCauseOfItsOwn(t *testing.T) {
 	}
 }
 
+// Tasks that a cluster of shards inserts for itself are never given up: others wait for them.
+//
+// Proves G143, G330.
+func TestMaxLosses_LeaveTasksOfClustersAlone(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, stint.Task{ID: "stint.report/1", Action: "stint.Report/2"})
+	for range 4 {
+		owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"stint.Report/2"}, time.Hour)
+		if wantErr(t, "OwnTasks", err, nil); len(owned) != 1 {
+			t.Fatalf("OwnTasks = %v", owned)
+		}
+		expireLeases(t, pool)
+		maintain(t, store)
+		wantState(t, store, stint.StateReady, "stint.report/1")
+	}
+}
+
 // Only losses in a row count: a try that was returned ends the row, one that was given back does
 // not count, and an owner that comes back has lost nothing. A retry begins the count anew.
 //

@@ -29,7 +29,8 @@ func main() {
 		stop() // So that a second Ctrl-C ends the program on the spot.
 	})
 	// If the reader goes away (stint ls | head), writing fails with an error. The signal would end
-	// the program before it has stopped its server.
-	signal.Ignore(syscall.SIGPIPE)
+	// the program before it has stopped its server. It is not ignored, since the programs of a
+	// worker would then ignore it, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(command.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -43,6 +43,18 @@ func TestPrune_DeletesWhatFinishedLongAgo(t *testing.T) {
 	}
 }
 
+// Only what the flags name is pruned: the log of changes stays, whose retention is the workers'.
+func TestPrune_LeavesTheLogOfChangesAlone(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "off", Action: "act"})
+	db.run(t, "", "abort", "off", "--by", "ann").wantExit(t, 0)
+	db.exec(t, "UPDATE stint.changes SET changed_at = changed_at - interval '100 days'")
+	db.run(t, "", "prune", "--yes", "--completed-after", "1000d").wantExit(t, 0)
+	db.run(t, "", "changes", "off").wantExit(t, 0).wantOutput(t, "ann")
+}
+
 func TestPrune_RefusesWhatIsNoAge(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)

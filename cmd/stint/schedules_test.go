@@ -3,6 +3,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,4 +189,38 @@ func TestCheck_FindsSchedulesThatAreLate(t *testing.T) {
 	if r := db.run(t, "", "check"); strings.Contains(r.stdout, "schedules are due") {
 		t.Errorf("paused schedules are found late: %s", r.stdout)
 	}
+}
+
+// A paused schedule that is put elsewhere as it was printed does not occur there either.
+func TestSchedules_ArePutPausedIfTheyWere(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db, other := newDatabase(t), newDatabase(t)
+	for _, name := range []string{"paused", "goes on"} {
+		db.run(t, "", "schedule", "put", "--name", name, "--spec", "@daily", "--action", "act").
+			wantExit(t, 0)
+	}
+	db.run(t, "", "schedule", "pause", "paused").wantExit(t, 0)
+	printed := db.run(t, "", "schedule", "ls", "--json").wantExit(t, 0).stdout
+	other.run(t, printed, "schedule", "put").wantExit(t, 0, "1 new schedule paused")
+	wantPaused := func(want ...string) {
+		t.Helper()
+		list, err := other.store.ListSchedules(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var paused []string
+		for i := range list {
+			if !list[i].PausedSince.IsZero() {
+				paused = append(paused, list[i].Name)
+			}
+		}
+		if !slices.Equal(paused, want) {
+			t.Errorf("paused are %q, want %q", paused, want)
+		}
+	}
+	wantPaused("paused")
+	other.run(t, "", "schedule", "resume", "paused").wantExit(t, 0)
+	other.run(t, printed, "schedule", "put").wantExit(t, 0)
+	wantPaused() // one that is there stays as it is
 }

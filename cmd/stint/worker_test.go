@@ -154,6 +154,23 @@ func TestWorker_DoesWhatTheExitStatusSays(t *testing.T) {
 	db.run(t, "", "actors").wantExit(t, 0, "no actors")
 }
 
+// A program ends by SIGPIPE when nobody reads on, as from a shell: the worker ignores it alone.
+func TestWorker_LeavesSIGPIPEToItsPrograms(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	dir := processes.Write(t, map[string]string{
+		"endless": "while :; do echo x; done | head -n 1",
+	})
+	working := work(t, db.env, dir, "--timeout", "20s")
+	db.insert(t, stint.Task{ID: "a", Action: "endless", MaxTries: 1, PostResult: true})
+	if got := db.wait(t, "a"); got.StatusCode != stint.StatusCompleted ||
+		string(got.Result) != "x\n" || got.Status != "" {
+		t.Errorf("the task is %+v", got)
+	}
+	working.end(t)
+}
+
 var (
 	metricNamed = regexp.MustCompile(`\bstint_[a-z_]+`)
 	served      = regexp.MustCompile(`http://[0-9.:]+/metrics`)

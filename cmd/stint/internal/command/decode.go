@@ -36,6 +36,8 @@ type decoder struct {
 	lines []taskLine
 	// named are the IDs given to tasks that had none.
 	named []stint.TaskID
+	// paused are the names of schedules that were paused when they were printed.
+	paused []string
 }
 
 type taskLine struct{ task, line int }

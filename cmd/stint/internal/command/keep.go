@@ -13,27 +13,31 @@ import (
 // keepFlags say for how long finished tasks are kept, and which ended tries of tasks; and how many
 // owners in a row may lose a task.
 type keepFlags struct {
-	completed, aborted keeping
-	tries              int
-	triesFor           keeping
-	losses             int
+	completed, aborted, changes keeping
+
+	tries    int
+	triesFor keeping
+	losses   int
 }
 
 // keepNames are the names of the flags.
 func keepNames() []string {
 	return []string{
-		"keep-completed", "keep-aborted", "keep-tries", "keep-tries-for", "max-losses",
+		"keep-completed", "keep-aborted", "keep-changes", "keep-tries", "keep-tries-for",
+		"max-losses",
 	}
 }
 
 func (k *keepFlags) add(cmd *cobra.Command) {
 	const day = 24 * time.Hour
 	k.completed, k.aborted = keeping{"24h", day}, keeping{"7d", 7 * day}
-	k.triesFor = keeping{forever, stint.KeepForever}
+	k.changes, k.triesFor = keeping{"90d", 90 * day}, keeping{forever, stint.KeepForever}
 	flags := cmd.Flags()
 	flags.Var(&k.completed, "keep-completed",
 		"keep completed tasks for this `age`, such as 90m, 36h, 7d, or "+forever)
 	flags.Var(&k.aborted, "keep-aborted", "keep aborted tasks for this `age`, or "+forever)
+	flags.Var(&k.changes, "keep-changes",
+		"keep the log of changes for this `age`, or "+forever)
 	flags.IntVar(&k.tries, "keep-tries", 0,
 		"keep the last `n` tries of each task, with their errors and logs, at most 1000")
 	flags.Var(&k.triesFor, "keep-tries-for",
@@ -61,6 +65,7 @@ func (k *keepFlags) options() (stint.Options, error) {
 	options := stint.Options{
 		Retention: stint.Retention{
 			Completed: k.completed.retention, Aborted: k.aborted.retention,
+			Changes: k.changes.retention,
 		},
 		History:   stint.HistoryOptions{Tries: k.tries},
 		MaxLosses: k.losses,

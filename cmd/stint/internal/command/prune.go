@@ -50,6 +50,7 @@ stay, the skipped ones among the aborted; with --dry-run would_prune alone.`,
 			}
 			keep := stint.Retention{
 				Completed: completed.retention(), Aborted: aborted.retention(),
+				Changes: stint.KeepForever, // which nobody has asked to prune
 			}
 			options := p.storeOptions()
 			options.Retention = keep

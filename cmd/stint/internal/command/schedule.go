@@ -102,7 +102,8 @@ The file has a JSON object for each schedule, starting on a new line, with these
   expire    true makes the next occurrence the deadline of the tasks
 
 What stint schedule ls --json prints may be put again, wherever. A schedule that is added,
-or gets other times, occurs from now on, never for the past. A paused one stays paused.
+or gets other times, occurs from now on, never for the past. A paused one stays paused, and
+one that is added is paused if it was when it was printed.
 
 With --json: put, the names; with --ensure ensured.`,
 		Example: `  stint schedule put --name report --spec '0 8 * * *' --action report
@@ -127,8 +128,9 @@ With --json: put, the names; with --ensure ensured.`,
 func (p *program) putSchedules(cmd *cobra.Command, args []string, flags *putFlags) error {
 	ctx := cmd.Context()
 	schedules, refused, err := p.scheduleOfFlags(cmd, args, flags)
+	var paused []string
 	if err == nil && schedules == nil {
-		schedules, refused, err = p.readSchedules(ctx, append(args, "-")[0])
+		schedules, paused, refused, err = p.readSchedules(ctx, append(args, "-")[0])
 	}
 	if err != nil {
 		return err
@@ -143,8 +145,20 @@ func (p *program) putSchedules(cmd *cobra.Command, args []string, flags *putFlag
 			tasks = append(tasks, schedules[i].Tasks...)
 		}
 		p.warnTasks(ctx, db, tasks)
+		paused, err := newOf(ctx, db, paused)
+		if err != nil {
+			return err
+		}
 		if err := put(ctx, schedules); err != nil {
 			return refused(err)
+		}
+		if len(paused) > 0 {
+			if err := db.store.PauseSchedules(ctx, paused...); err != nil {
+				return fmt.Errorf("%q were put, but are not paused as in the input: %w", paused, err)
+			}
+			p.warn([]string{
+				display.Count(int64(len(paused)), "new schedule") + " paused, as in the input",
+			})
 		}
 		names := make([]string, len(schedules))
 		for i := range schedules {
@@ -152,6 +166,17 @@ func (p *program) putSchedules(cmd *cobra.Command, args []string, flags *putFlag
 		}
 		return p.printSchedules(done, names)
 	})
+}
+
+// newOf returns which of some schedules are not there yet.
+func newOf(ctx context.Context, db *database, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	there, err := db.store.ListSchedules(ctx)
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.ContainsFunc(there, func(s stint.ScheduleInfo) bool { return s.Name == name })
+	}), err
 }
 
 // scheduleOfFlags returns the schedule that flags describe, nil if there are none, and what makes a
@@ -189,16 +214,16 @@ func (p *program) scheduleOfFlags(
 	return []stint.Schedule{schedule}, refused, nil
 }
 
-// readSchedules reads the schedules of a file, and returns what makes a refusal name their lines.
+// readSchedules reads the schedules of a file, and returns the names of those that are paused there,
+// and what makes a refusal name their lines.
 func (p *program) readSchedules(
 	ctx context.Context, file string,
-) ([]stint.Schedule, func(error) error, error) {
+) (schedules []stint.Schedule, paused []string, refused func(error) error, err error) {
 	text, err := p.read(ctx, file, "schedules, each a JSON object that begins on its own line")
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	within := func(err error) error { return fmt.Errorf("%s: %w", sourceOf(file), err) }
-	var schedules []stint.Schedule
 	lines := map[string]int{}
 	input := newDecoder(bytes.NewReader(text))
 	for {
@@ -207,19 +232,19 @@ func (p *program) readSchedules(
 			break
 		}
 		if err != nil {
-			return nil, nil, within(err)
+			return nil, nil, nil, within(err)
 		}
 		if first, twice := lines[schedule.Name]; twice {
-			return nil, nil, within(fmt.Errorf("%w: line %d: schedule %q is on line %d, too",
+			return nil, nil, nil, within(fmt.Errorf("%w: line %d: schedule %q is on line %d, too",
 				errInput, line, schedule.Name, first))
 		}
 		lines[schedule.Name] = line
 		schedules = append(schedules, schedule)
 	}
 	if len(schedules) == 0 {
-		return nil, nil, within(fmt.Errorf("%w: there is no schedule", errInput))
+		return nil, nil, nil, within(fmt.Errorf("%w: there is no schedule", errInput))
 	}
-	return schedules, func(err error) error {
+	return schedules, input.paused, func(err error) error {
 		return refusedSchedule(err, sourceOf(file), lines)
 	}, nil
 }

@@ -19,11 +19,15 @@ func (d *decoder) nextSchedule() (schedule stint.Schedule, line int, err error) 
 	if err := d.object("schedule"); err != nil {
 		return schedule, 0, err
 	}
-	start := d.start()
+	start, paused := d.start(), false
 	_, err = d.members(start, len(d.text), func(name string, value json.RawMessage, at int) error {
-		if name == "tasks" && string(value) != "null" {
+		switch {
+		case string(value) == "null":
+		case name == "tasks":
 			schedule.Tasks, err = d.tasksOf(value, at)
 			return err
+		case name == "paused_since":
+			paused = true
 		}
 		return setScheduleField(&schedule, name, value)
 	})
@@ -40,6 +44,9 @@ func (d *decoder) nextSchedule() (schedule stint.Schedule, line int, err error) 
 	line = d.line + newlines(d.text[:start])
 	d.tasks++
 	d.pass()
+	if paused {
+		d.paused = append(d.paused, schedule.Name)
+	}
 	return schedule, line, nil
 }
 

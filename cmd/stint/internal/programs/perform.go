@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -34,13 +33,11 @@ func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Resu
 	if err != nil {
 		return worker.Result{}, err
 	}
-	var inputs []stint.Input
-	if task.Completed+task.Aborted > 0 {
-		if inputs, err = task.Inputs(ctx); err != nil {
-			return worker.Result{}, err
-		}
-		inputs = fromShards(inputs)
+	inputs, err := task.Inputs(ctx) // also of skipped predecessors, which the task does not count
+	if err != nil {
+		return worker.Result{}, err
 	}
+	inputs = fromShards(inputs)
 	body, err := resolve(task.Body, inputs)
 	switch {
 	case errors.Is(err, errLargeBody):

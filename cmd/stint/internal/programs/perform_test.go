@@ -240,6 +240,32 @@ func TestPerform_OffersTheInputs(t *testing.T) {
 	}
 }
 
+// A task whose predecessors were all skipped is told of them, too.
+func TestPerform_OffersSkippedInputs(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store := newStore(t)
+	insert(t, store,
+		stint.Task{ID: "review", Action: "review"},
+		stint.Task{ID: "publish", Action: "end", When: []stint.Condition{
+			{After: "review", Results: []string{"yes"}},
+		}},
+		stint.Task{
+			ID: "tell", Action: "end", Body: []byte(`[{"$result": "publish"}]`),
+			When: []stint.Condition{
+				{After: "publish", States: []stint.State{stint.StateSkipped}},
+			},
+		})
+	start(t, store, newDirectory(t, map[string]string{
+		"review": "printf no", "end": `cat; cat "$STINT_INPUTS"`,
+	}))
+	result := string(finish(t, store, "tell").Result)
+	if !strings.HasPrefix(result, "[null]") ||
+		!strings.Contains(result, `"id":"publish","status_code":"skipped"`) {
+		t.Errorf("the program got %s", result)
+	}
+}
+
 func TestResolve_LeavesOtherBodiesAlone(t *testing.T) {
 	t.Parallel()
 	inputs := []stint.Input{{ID: "a", Result: []byte("1")}}
