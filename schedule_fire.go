@@ -117,13 +117,13 @@ func (s *Store) fire(ctx context.Context, row *schedule.Row, now time.Time) erro
 	return row.Advance(ctx, s.db, next)
 }
 
-// fireAt inserts the tasks of one occurrence, unless the one before is in the way.
+// fireAt inserts the tasks of an occurrence, unless the one before is in the way, not it itself.
 func (s *Store) fireAt(
 	ctx context.Context, due *dueSchedule, at, following time.Time,
 ) error {
 	id := due.occurrenceID(at)
 	tasks := due.tasksOf(id)
-	if due.Overlap != OverlapAllow {
+	if due.Overlap != OverlapAllow && !slices.Equal(namesOf(tasks), due.lastIDs) {
 		skip, err := s.overlap(ctx, due, tasks)
 		if skip || err != nil {
 			return err

@@ -213,7 +213,7 @@ BEGIN
                            array_agg(ARRAY[late.key, late.key] ORDER BY late.key) AS spans,
                            coalesce((SELECT max(lease.part) + 1
                                      FROM stint.leases AS lease
-                                     WHERE lease.claim = late.claim), 0) AS part
+                                     WHERE lease.claim = late.claim AND lease.part >= 0), 0) AS part
                     FROM late
                     GROUP BY late.claim, late.actor
                 ), lease AS (

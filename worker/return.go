@@ -125,10 +125,10 @@ func (e *execution) outlast(p *performance, err error) {
 func (e *execution) conclusions(
 	performances []*performance, verdicts []error, err error,
 ) ([]error, error) {
+	for _, p := range performances {
+		p.unsure = p.unsure || err != nil // some may have been made in a transaction before
+	}
 	if unanswered(err) {
-		for _, p := range performances {
-			p.unsure = true
-		}
 		return nil, err
 	}
 	if err != nil { // all failed with it

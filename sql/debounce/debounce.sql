@@ -41,6 +41,8 @@ WITH slow AS (
     DELETE FROM stint.fail_fast WHERE fail_fast.key = $1::bigint
 ), forgotten AS (
     DELETE FROM stint.tries WHERE tries.key = $1::bigint
+), forgiven AS (
+    DELETE FROM stint.losses WHERE losses.key = $1::bigint
 )
 UPDATE stint.blocked
 SET not_before = $2::timestamptz, claim = NULL, tries = 0, status = NULL

@@ -65,9 +65,10 @@ WITH named AS MATERIALIZED (
 ), owner AS MATERIALIZED (
     SELECT late.claim, late.actor, count(*) AS size,
            array_agg(ARRAY[late.key, late.key] ORDER BY late.key) AS spans,
+           -- Parts below 0 say that a claim is remembered.
            coalesce((SELECT max(lease.part) + 1
                      FROM stint.leases AS lease
-                     WHERE lease.claim = late.claim), 0) AS part
+                     WHERE lease.claim = late.claim AND lease.part >= 0), 0) AS part
     FROM late
     GROUP BY late.claim, late.actor
 ), lease AS (
