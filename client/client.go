@@ -34,6 +34,7 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/safely"
+	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/verbs"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -173,7 +174,7 @@ func parseAddress(address string) (*url.URL, error) {
 
 // httpClient returns what sends the requests. It follows no redirects: they would lead the token to
 // somebody else.
-func httpClient(at *url.URL, options Options) (*http.Client, error) {
+func httpClient(at *url.URL, options Options) (connect.HTTPClient, error) {
 	switch {
 	case options.TLS != nil && options.HTTPClient != nil:
 		return nil, optionError("Options.TLS", "must not be set together with HTTPClient, whose "+
@@ -189,7 +190,18 @@ func httpClient(at *url.URL, options Options) (*http.Client, error) {
 	sends.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
-	return sends, nil
+	return attempting{sends}, nil
+}
+
+// An attempting client sends each request of a call that has a key once. Of HTTP/1.1, Go's
+// transport would make it again by itself, and not say so.
+type attempting struct{ client *http.Client }
+
+func (a attempting) Do(r *http.Request) (*http.Response, error) {
+	if r.Header.Get(wire.KeyHeader) != "" {
+		r.GetBody = nil
+	}
+	return a.client.Do(r) //nolint:gosec // to the address that New was given
 }
 
 // newHTTPClient returns a client that notices within two seconds that the other end of a connection

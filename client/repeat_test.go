@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,7 +17,9 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/internal/wire"
+	"github.com/stint-tasks/stint/service"
 )
 
 // A busyService is a service that has no time for the first request, and answers the next ones with
@@ -133,5 +136,37 @@ func TestInsertTasks_RefusedAfterALostAnswerMayHaveTakenPlace(t *testing.T) {
 	wantErr(t, "InsertTasks", err, client.ErrUnavailable)
 	if errors.Is(err, client.ErrRefused) || !strings.Contains(err.Error(), "who are you?") {
 		t.Errorf("InsertTasks = %v", err)
+	}
+}
+
+// Over HTTP/1.1, the service is told of a repetition, too: Go's transport makes none by itself when
+// it loses a connection that it has used before.
+func TestInsertTasks_OfHTTP1IsRepeatedByTheClientAlone(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	of, err := service.New(r.pool, r.store, service.Options{})
+	wantErr(t, "New", err, nil)
+	var inserts []string // whether each is a repetition
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/InsertTasks") {
+			of.ServeHTTP(w, r)
+			return
+		}
+		if inserts = append(inserts, r.Header.Get(wire.RepeatedHeader)); len(inserts) > 1 {
+			of.ServeHTTP(w, r)
+			return
+		}
+		of.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler) // the connection is closed without an answer
+	}))
+	t.Cleanup(server.Close)
+	c := testservice.Client(t, server.URL, client.Options{HTTPClient: server.Client()})
+	_, err = c.Stats(t.Context()) // so that there is a connection
+	wantErr(t, "Stats", err, nil)
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "act"},
+	}), nil)
+	if want := []string{"false", "true"}; !slices.Equal(inserts, want) {
+		t.Errorf("the service is asked with %q, want %q", inserts, want)
 	}
 }

@@ -39,7 +39,11 @@ const (
 //
 // The actor of the task is then "answer".
 func (s *Service) Answers() http.Handler {
-	held, underWay := make(chan struct{}, answersHeldMax), make(chan struct{}, answersMax)
+	return s.answers(make(chan struct{}, answersHeldMax), make(chan struct{}, answersMax))
+}
+
+// answers is [Service.Answers] with channels for those that are there, and that are under way.
+func (s *Service) answers(held, underWay chan struct{}) http.Handler {
 	return posted(s.timed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case held <- struct{}{}:
@@ -48,13 +52,16 @@ func (s *Service) Answers() http.Handler {
 			s.writeAnswered(w, errManyAnswers)
 			return
 		}
-		// Servers without deadlines do without.
-		_ = http.NewResponseController(w).SetReadDeadline(now().Add(answerSentMax))
+		if r.Body != http.NoBody { // else the deadline would end the request itself
+			// Servers without deadlines do without.
+			_ = http.NewResponseController(w).SetReadDeadline(now().Add(answerSentMax))
+		}
 		answer, err := readAnswer(w, r)
 		select {
 		case underWay <- struct{}{}:
 			defer func() { <-underWay }()
-		case <-r.Context().Done():
+		case <-r.Context().Done(): // the sender may still read, and silence would be a success
+			s.writeAnswered(w, errManyAnswers)
 			return
 		}
 		if err == nil && answer.Key == "" {

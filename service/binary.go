@@ -15,6 +15,10 @@ import (
 // little. No verb takes more than 100,000 items.
 const itemsMax = 200_000
 
+// longBytes is the size from which on texts in lists within lists, and entries of maps, are not
+// counted: they take a few times as many bytes here, so the size of a request bounds them.
+const longBytes = 16
+
 // boundedBinary is the binary form of messages, whose lists are counted before they are read. A
 // field that a message does not have is refused: without it, the filter of a newer client would
 // pick other tasks.
@@ -57,9 +61,9 @@ func (boundedBinary) Unmarshal(data []byte, message any) error {
 	return proto.Unmarshal(data, m)
 }
 
-// nestedItems adds to a number of items those of the lists of messages within the fields of a
-// message, such as the conditions of tasks, of which an empty one takes two bytes as well. Those of
-// the outermost lists are counted already.
+// nestedItems adds to a number of items those of the lists and maps within the fields of a message,
+// such as the names of predecessors and the conditions of tasks, of which an empty one takes two
+// bytes as well, but no long texts. Those of the outermost lists are counted already.
 func nestedItems(
 	data []byte, of protoreflect.MessageDescriptor, items int, outermost bool,
 ) (int, error) {
@@ -78,14 +82,16 @@ func nestedItems(
 			return items, fmt.Errorf("%s has no field %d here: upgrade the service before its "+
 				"clients", of.FullName(), number)
 		}
-		if field.Message() == nil || kind != protowire.BytesType {
-			continue
-		}
-		if field.IsList() && !outermost {
+		isMessage := field.IsList() && field.Message() != nil
+		isItem := isMessage || field.Cardinality() == protoreflect.Repeated && n < longBytes
+		if isItem && !outermost {
 			items++
 		}
 		if items > itemsMax {
 			return items, errItems()
+		}
+		if field.Message() == nil || kind != protowire.BytesType {
+			continue
 		}
 		inside, _ := protowire.ConsumeBytes(value[:n])
 		var err error

@@ -2,6 +2,8 @@ package service
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,8 +14,8 @@ import (
 	"github.com/stint-tasks/stint/api/stintv1"
 )
 
-// Lists within lists are counted before they are read, too: those of conditions, and of tasks of
-// schedules.
+// Lists and maps within lists are counted before they are read, too: those of names, of conditions,
+// of what these are about, and of tasks of schedules.
 func TestBoundedBinary_CountsListsWithinLists(t *testing.T) {
 	t.Parallel()
 	empty := func(n int) []*stintv1.Condition {
@@ -23,6 +25,11 @@ func TestBoundedBinary_CountsListsWithinLists(t *testing.T) {
 		}
 		return conditions
 	}
+	headers := map[string]string{}
+	for i := range itemsMax + 1 {
+		headers[strconv.Itoa(i)] = ""
+	}
+	texts := make([]string, itemsMax+1)
 	const half = itemsMax / 2
 	for name, c := range map[string]struct {
 		message proto.Message
@@ -37,6 +44,24 @@ func TestBoundedBinary_CountsListsWithinLists(t *testing.T) {
 		"of tasks of schedules": {&stintv1.PutSchedulesRequest{Schedules: []*stintv1.Schedule{{
 			Tasks: []*stintv1.Task{{When: empty(itemsMax)}},
 		}}}, stint.ErrTooLarge},
+		"many names": {&stintv1.InsertTasksRequest{Tasks: []*stintv1.Task{
+			{After: texts[:half]}, {ToSignalAfter: texts[:half]},
+		}}, nil},
+		"more names": {&stintv1.InsertTasksRequest{Tasks: []*stintv1.Task{
+			{After: texts[:half]}, {ToSignalAfter: texts[:half+1]},
+		}}, stint.ErrTooLarge},
+		"all of one task": {
+			&stintv1.InsertTasksRequest{Tasks: []*stintv1.Task{{After: texts}}}, stint.ErrTooLarge,
+		},
+		"of conditions": {&stintv1.InsertTasksRequest{Tasks: []*stintv1.Task{{
+			When: []*stintv1.Condition{{States: texts[:half], Results: texts[:half]}},
+		}}}, stint.ErrTooLarge},
+		"many long names": {&stintv1.InsertTasksRequest{Tasks: []*stintv1.Task{
+			{After: slices.Repeat([]string{"00000000-0000-0000-0000-000000000000"}, itemsMax+1)},
+		}}, nil},
+		"headers": {&stintv1.InsertTasksRequest{Tasks: []*stintv1.Task{
+			{Headers: headers},
+		}}, stint.ErrTooLarge},
 	} {
 		data, err := proto.Marshal(c.message)
 		if err != nil {

@@ -2,12 +2,16 @@ package service_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
@@ -15,6 +19,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/pgcut"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service"
 )
 
@@ -37,6 +42,47 @@ func TestOwnTasks_AWaitThatIsOverLeavesNothingOwned(t *testing.T) {
 		t.Errorf("WaitToOwnTasks = %v, %v", owned, err)
 	}
 	trap.Release()
+}
+
+// A repetition that may wait asks at once what its claim has, also where others have just found
+// nothing: a wait is for tasks that are not fetched yet.
+func TestOwnTasks_RepeatedDoesNotWaitForWhatItHas(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	wantErr(t, "InsertTasks", r.store.InsertTasks(t.Context(), []stint.Task{
+		{ID: "a", Action: "mail"},
+	}), nil)
+	c := stintv1connect.NewWorkerServiceClient(http.DefaultClient, r.address)
+	own := func(
+		ctx context.Context, claim uint64, repeated bool, wait time.Duration,
+	) ([]*stintv1.OwnedTask, error) {
+		answer, err := c.OwnTasks(ctx, &stintv1.OwnTasksRequest{
+			Actor: "actor", Session: 1, Claim: claim, Repeated: repeated, MaxTasks: 1,
+			Actions: []string{"mail"}, Lease: durationpb.New(time.Hour), Wait: durationpb.New(wait),
+		})
+		return answer.GetTasks(), err
+	}
+	if lost, err := own(t.Context(), 1, false, 0); err != nil || len(lost) != 1 {
+		t.Fatalf("OwnTasks = %v, %v", lost, err)
+	}
+	others := sync.WaitGroup{}
+	ctx, end := context.WithCancel(t.Context())
+	others.Go(func() {
+		for claim := uint64(2); ctx.Err() == nil; claim++ {
+			others.Go(func() { _, _ = own(ctx, claim, false, time.Minute) })
+			<-time.After(20 * time.Millisecond)
+		}
+	})
+	<-time.After(time.Second) // they have found nothing for a while by then
+	began := time.Now()
+	again, err := own(t.Context(), 1, true, 20*time.Second)
+	if took := time.Since(began); err != nil || len(again) != 1 || took > 5*time.Second {
+		t.Errorf("OwnTasks repeated = %v, %v after %v, want the task at once", again, err, took)
+	}
+	end()
+	others.Wait()
+	_, err = own(t.Context(), 999, true, 20*time.Second)
+	wantErr(t, "OwnTasks for nothing", wire.ToError(wire.DetailOf(err)), stint.ErrClaimSpent)
 }
 
 // If what does not fit into an answer cannot be given back, the call is made again.

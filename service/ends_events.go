@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -87,14 +88,15 @@ type endStream struct {
 
 // next asks for a page, and writes it. It reports whether there may be more.
 func (e *endStream) next(r *http.Request) (more bool) {
-	answer := e.call(r)
+	answer, name := e.call(r)
 	if r.Context().Err() != nil {
 		return false
 	}
-	place := &room{budget: e.service.budget, name: "events"}
+	place := &room{budget: e.service.budget, name: name}
 	defer place.leave()
 	if place.hold(r.Context(), int64(answer.body.Len())) != nil {
-		return false // the client connects anew
+		e.begin() // else the client would not connect anew
+		return false
 	}
 	// Servers without deadlines, such as those of tests, do without.
 	_ = e.control.SetWriteDeadline(now().Add(e.service.limits.TransferTime))
@@ -158,18 +160,19 @@ func (e *endStream) refuse(answer *heldAnswer, isAnew bool) {
 	_, _ = e.w.Write(answer.body.Bytes()) // nobody is there to be told
 }
 
-// call calls GetEnds as whoever sent the request.
-func (e *endStream) call(r *http.Request) *heldAnswer {
+// call calls GetEnds as whoever sent the request, and returns the name of the principal, too.
+func (e *endStream) call(r *http.Request) (answer *heldAnswer, name string) {
 	body, _ := json.Marshal(e.ask) // texts
-	inner := r.Clone(r.Context())
+	of := &call{}
+	inner := r.Clone(context.WithValue(r.Context(), callKey{}, of))
 	inner.Method = http.MethodPost
 	inner.URL = &url.URL{Path: stintv1connect.TaskServiceGetEndsProcedure}
 	inner.Body, inner.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	inner.Header.Set("Content-Type", "application/json")
 	inner.Header.Del("Accept-Encoding")
-	answer := &heldAnswer{header: http.Header{}, code: http.StatusOK}
+	answer = &heldAnswer{header: http.Header{}, code: http.StatusOK}
 	e.service.ServeHTTP(answer, inner)
-	return answer
+	return answer, of.principal
 }
 
 // A heldAnswer is kept instead of being sent.

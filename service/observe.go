@@ -24,7 +24,8 @@ func (s *Service) observed(next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		of, began := &call{}, time.Now() //nolint:forbidigo // how long it takes this process
+		of := callOf(r.Context()) // of [Service.EndEvents], which wants to know it, too
+		began := time.Now()       //nolint:forbidigo // how long it takes this process
 		procedure := r.URL.Path
 		if _, known := s.policies[procedure]; !known {
 			procedure = otherProcedure

@@ -42,7 +42,7 @@ func (o *workerService) OwnTasks(
 		verdicts, owned, err = remote.ReturnAndClaimTasks(ctx, returns, claim, stint.Want{
 			Actor: actor, MaxTasks: maxTasks, Actions: r.GetActions(), Lease: lease,
 		})
-	case wait < briefWait:
+	case wait < briefWait || claim.Repeated: // what a claim has is not waited for
 		owned, err = remote.ClaimTasks(ctx, claim, actor, maxTasks, r.GetActions(), lease)
 	}
 	if wait > 0 && len(owned) == 0 && err == nil {

@@ -24,7 +24,9 @@ func (s *Service) weighed(next http.Handler) http.Handler {
 		switch {
 		case streams[r.URL.Path]: // their messages are weighed one by one
 		case r.ContentLength >= 0:
-			if err := by.room.hold(r.Context(), r.ContentLength); err != nil {
+			// Anybody announces what he likes: no more than this is read.
+			size := min(r.ContentLength, int64(s.limits.RequestBytes))
+			if err := by.room.hold(r.Context(), size); err != nil {
 				s.refuse(w, r, err)
 				return
 			}

@@ -15,8 +15,8 @@ import urllib.parse
 import uuid
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, TypeVar
 
-from .errors import InvalidArgument, Limited, StintError, Unauthenticated, Unavailable
-from .errors import error_of_answer, is_error, new_error
+from .errors import InvalidArgument, Limited, Refused, SchemaVersion, StintError
+from .errors import Unauthenticated, Unavailable, error_of_answer, is_error, new_error
 from .fields import Message
 
 # For how long a call is repeated after its first failure: longer than a service takes to be
@@ -353,6 +353,13 @@ def repeat(
                 give_up = now + repeat_for
             if now + pause > give_up:
                 raise
+        except (Refused, SchemaVersion) as error:
+            # It was turned away before the service looked at it. If an attempt before that may have
+            # taken effect, that is what the caller must know.
+            if not ambiguous:
+                raise
+            raise _unavailable("an attempt that may have taken effect got no answer, and the next "
+                               f"one failed: {error}", True) from error
         pause_most = min(2 * pause_most, _PAUSE_MAX)
         if cancel:
             cancel.pause(pause)

@@ -1,6 +1,7 @@
 """Answers that are lost, refusals and limits: whatever happens on the way, a call is made once."""
 
 import gc
+import json
 import os
 import socket
 import ssl
@@ -15,7 +16,7 @@ import stint
 from stint import Return
 from stint.connection import Cancel, Cancelled
 
-from .services import PATIENCE, Invented, Proxy, ServiceTest
+from .services import PATIENCE, Invented, Proxy, Server, ServiceTest
 
 
 class LostTest(ServiceTest):
@@ -219,6 +220,23 @@ class RefusedTest(unittest.TestCase):
             with self.assertRaises(known):
                 stint.Client(service.url, token="t").stats()
             self.assertEqual(service.calls[0][0]["Authorization"], "Bearer t")
+
+    def test_a_refusal_after_a_lost_answer_says_that_the_call_may_have_taken_effect(self):
+        version = [{"type": "stint.v1.ErrorDetail", "value": "Cg5zY2hlbWEtdmVyc2lvbg"}]
+        for code, status, details, known in (
+            ("permission_denied", 403, [], stint.Refused),
+            ("unauthenticated", 401, [], stint.Unauthenticated),
+            ("unimplemented", 501, version, stint.SchemaVersion),
+        ):
+            text = json.dumps({"code": code, "details": details}).encode()
+            answers = [None, (status, {}, text)]  # without one it hangs up
+            service = Server(lambda *_, answers=answers: answers.pop(0))
+            self.addCleanup(service.close)
+            with self.assertRaises(stint.Unavailable) as caught:
+                stint.Client(service.url).insert(stint.Task("act"))
+            self.assertTrue(caught.exception.ambiguous)
+            self.assertIsInstance(caught.exception.__cause__, known)
+            self.assertEqual(answers, [])
 
     def test_the_file_of_a_token_is_read_again_once(self):
         refused = (401, {}, {"code": "unauthenticated", "message": "who"})

@@ -481,16 +481,17 @@ export class Client {
     };
     for (;;) {
       request.claim = String(randomBits(64));
+      let owned: t.OwnedTask[] = [];
       try {
         const answer = await repeat(attempt, signal);
-        return (answer.tasks ?? []).map(m.toOwnedTask);
+        owned = (answer.tasks ?? []).map(m.toOwnedTask);
+        return owned;
       } catch (error) {
-        if (!(error instanceof ClaimSpent)) {
-          // An attempt that was given up may still fetch.
-          if (unseen) this.#releaseLater(actor, request.claim);
-          throw error;
-        }
+        if (!(error instanceof ClaimSpent)) throw error;
         unseen = false; // what was fetched was given back
+      } finally {
+        // An attempt that was given up may still fetch.
+        if (unseen && owned.length === 0) this.#releaseLater(actor, request.claim);
       }
     }
   }

@@ -93,6 +93,17 @@ test("a refusal is not repeated", async (t) => {
   }
 });
 
+test("a claim whose answer was lost is released if the next one has no tasks", async (t) => {
+  const service = await Invented.answering(t, [503, {}, page], [200, {}, {}], [200, {}, {}]);
+  const client = new Client(service.url);
+  assert.deepEqual(await client.own("actor", "act"), []);
+  await client.close();
+  const [lost, repeated, released] = service.calls;
+  assert.equal(repeated!.body.repeated, true);
+  assert.equal(released?.path, "/stint.v1.WorkerService/ReleaseClaim");
+  assert.deepEqual(released.body, { actor: "actor", claim: lost!.body.claim });
+});
+
 test("a refusal after a lost answer says that the call may have taken effect", async (t) => {
   const service = await Invented.answering(t,
     [503, {}, page], [401, {}, { code: "unauthenticated" }]);
