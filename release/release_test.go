@@ -106,6 +106,36 @@ func TestUnits_ExposeLittle(t *testing.T) {
 	}
 }
 
+// A start without the database fails. However often one does, systemd tries again.
+func TestUnits_NeverGiveUp(t *testing.T) {
+	t.Parallel()
+	found, err := filepath.Glob("package/*.service")
+	if err != nil || len(found) == 0 {
+		t.Fatalf("there are the units %q, %v", found, err)
+	}
+	for _, path := range append(found, "../docs/operations/deploys.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		section, restarts, unlimited := "", false, false
+		for line := range strings.Lines(string(text)) {
+			switch line = strings.TrimSpace(line); {
+			case strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]"):
+				section = line
+			case section == "[Service]" && strings.HasPrefix(line, "Restart="):
+				restarts = true
+			case section == "[Unit]" && line == "StartLimitIntervalSec=0":
+				unlimited = true
+			}
+		}
+		if !restarts || !unlimited {
+			t.Errorf("%s: it has Restart=: %t, and StartLimitIntervalSec=0 in [Unit]: %t", path,
+				restarts, unlimited)
+		}
+	}
+}
+
 // Whoever downloads a file can check it, and whoever builds it again gets the same.
 func TestRelease_HasTheSameBytesTwice(t *testing.T) {
 	t.Parallel()

@@ -156,6 +156,7 @@ func (c *Cluster) decideFor(ctx context.Context, p *plan, tasks []stint.Task) er
 	}
 	// If a decision has its ID, none of the tasks may be taken, and the error must not say so.
 	taken := errors.Is(failed, stint.ErrTaskExists)
+	text := failed.Error()
 	// The insert took place, or was decided against, or is still on its way: only another decision
 	// can keep it from taking place.
 	settle, cancel := settling(ctx)
@@ -164,13 +165,13 @@ func (c *Cluster) decideFor(ctx context.Context, p *plan, tasks []stint.Task) er
 		against, err := decideAgainst(settle, store, p.decision())
 		switch {
 		case err == nil && against && taken:
-			return fmt.Errorf("%w: %v", ErrTooLate, failed)
+			return fmt.Errorf("%w: %s", ErrTooLate, text)
 		case err == nil && against:
 			return failed
 		case err == nil:
 			return nil
 		case taken && settle.Err() != nil:
-			return fmt.Errorf("%w: %v", ErrUndecided, failed)
+			return fmt.Errorf("%w: %s", ErrUndecided, text)
 		case settle.Err() != nil || errors.Is(err, stint.ErrClosed):
 			return fmt.Errorf("%w: %w", ErrUndecided, failed)
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ func TestAnswer_EndsAnExternalTask(t *testing.T) {
 	key := stint.NewAnswerKey()
 	db.insert(t, stint.Task{ID: "ask", Action: stint.External},
 		stint.Task{ID: "keyed", Action: stint.External, AnswerKey: key},
+		stint.Task{ID: "secret", Action: stint.External, AnswerKey: key},
 		stint.Task{ID: "no", Action: stint.External},
 		stint.Task{ID: "ship", Action: "ship", After: []stint.TaskID{"ask", "keyed"}})
 	asked := db.run(t, "", "explain", "ask").wantExit(t, 0)
@@ -30,12 +32,18 @@ func TestAnswer_EndsAnExternalTask(t *testing.T) {
 	db.run(t, "", "answer", "keyed", "--completed").wantExit(t, 6, "keyed")
 	db.run(t, "", "answer", "keyed", "--completed", "--key", string(key), "--json").
 		wantExit(t, 0).wantOutput(t, `{"code":"completed","id":"keyed"}`)
+	secret := append(slices.Clone(db.env), "STINT_ANSWER_KEY="+string(key))
+	run(t, secret, "", "answer", "secret", "--completed", "--key", string(stint.NewAnswerKey())).
+		wantExit(t, 6, "secret") // the flag wins
+	run(t, secret, "", "answer", "secret", "--completed").wantExit(t, 0).
+		wantOutput(t, "completed\n")
+	run(t, secret, "", "answer", "no", "--aborted").wantExit(t, 6, "no")
 	db.run(t, "", "answer", "no", "--aborted", "--status", "sorry").wantExit(t, 0)
 	db.run(t, "", "answer", "none", "--aborted").wantExit(t, 3)
 	db.run(t, "", "answer", "ship", "--completed").wantExit(t, 2, "stint.External")
 	for id, want := range map[string]string{
 		"ask": "completed|fine|42|ann", "keyed": "completed|||", "no": "aborted|sorry||",
-		"ship": "ready|||",
+		"secret": "completed|||", "ship": "ready|||",
 	} {
 		got := db.get(t, stint.TaskID(id))
 		actor := string(got.Actor)

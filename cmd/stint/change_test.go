@@ -49,6 +49,36 @@ func TestChange_MovesNamedTasks(t *testing.T) {
 	db.run(t, "", "change", "report", "--start-now").wantExit(t, 0, "had that already: report")
 }
 
+// What is so already was left so by nobody else.
+func TestChange_SaysWhatFiltersFindSoAlready(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	db.insert(t, stint.Task{ID: "a", Action: "mail"}, stint.Task{ID: "b", Action: "mail"},
+		stint.Task{ID: "c", Action: "mail", Priority: 5})
+	change := []string{"change", "--action", "mail", "--set-priority", "5", "--yes"}
+	for _, test := range []struct {
+		args      []string
+		out, said string
+	}{
+		{[]string{"--dry-run"}, "would change 2 tasks\n", "1 task had that already: c\n"},
+		{nil, "changed 2 tasks\n", "1 task had that already: c\n"},
+		{nil, "changed 0 tasks\n", "3 tasks had that already: a, b, c\n"},
+		{
+			[]string{"--newer-than", "1h"},
+			"changed 0 tasks\n",
+			"3 tasks had that already: a, b, c\n",
+		},
+		{[]string{"--json"}, `{"changed":[],"found":3,"others":0,"unchanged":["a","b","c"]}`, ""},
+	} {
+		r := db.run(t, "", append(change, test.args...)...).wantExit(t, 0)
+		r.wantOutput(t, test.out)
+		if r.stderr != test.said {
+			t.Errorf("stint %q says %q, want %q", r.args, r.stderr, test.said)
+		}
+	}
+}
+
 // Proves G219.
 func TestChange_TakesFilters(t *testing.T) {
 	t.Parallel()

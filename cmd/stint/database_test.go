@@ -63,7 +63,7 @@ func TestUsage_IsRefusedBeforeAnythingIsDone(t *testing.T) {
 		{"migrate --to new", "must be a whole number"},
 		{"migrate --from 1", "--from is for --print-sql"},
 		{"migrate --print-sql --from 9", "invalid --from 9: this release knows versions 0 to"},
-		{"migrate --print-sql --from 1 --to 0", "drops all tasks, and needs --down"},
+		{"migrate --print-sql --from 1 --to 0", "limits and the log of changes, and needs --down"},
 	} {
 		env := []string{"STINT_DATABASE_URL=" + nowhere}
 		r := run(t, env, "", strings.Fields(test.args)...).wantExit(t, 2, "stint: ", test.want)

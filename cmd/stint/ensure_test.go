@@ -57,8 +57,14 @@ func TestInsert_EnsuresLongInputInPieces(t *testing.T) {
 		fmt.Fprintf(&input, `{"id":"t%d","action":"act"}`+"\n", i)
 	}
 	wrong := input.String() + `{"id":"wrong","action":"` + strings.Repeat("x", 300) + `"}`
-	db.run(t, wrong, "insert", "--ensure").wantExit(t, 2, fmt.Sprintf("line %d: action", piece+3))
-	r := db.run(t, input.String(), "insert", "--ensure").wantExit(t, 0, "inserted 2 tasks",
+	db.run(t, wrong, "insert", "--ensure").wantExit(t, 1, "stopped after inserting 100,000 tasks: ",
+		fmt.Sprintf("line %d: action", piece+3))
+	unread := input.String() + `{"id":"unread"`
+	r := db.run(t, unread, "insert", "--ensure").wantExit(t, 2, fmt.Sprintf("line %d", piece+3))
+	if strings.Contains(r.stderr, "stopped") { // the first piece was there
+		t.Errorf("insert --ensure says %s", r.stderr)
+	}
+	r = db.run(t, input.String(), "insert", "--ensure").wantExit(t, 0, "inserted 2 tasks",
 		"99,990 other tasks")
 	if lines := strings.Count(r.stderr, "\n"); lines > 20 {
 		t.Errorf("insert --ensure printed %d lines", lines)

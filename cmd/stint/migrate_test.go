@@ -13,6 +13,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
+	"github.com/stint-tasks/stint/taskstore"
 )
 
 func TestMigrate_PrintsSQLAndTouchesNoDatabase(t *testing.T) {
@@ -70,7 +71,17 @@ func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
 	testrun.Long(t)
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "kept", Action: "act"})
-	db.run(t, "", "migrate", "--to", "0").wantExit(t, 2, "drops all tasks", "--down")
+	stored, err := taskstore.New(db.pool, taskstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stored.Update(t.Context(), taskstore.Request{
+		Client: 1, Adds: []taskstore.Add{{Group: "map", Data: []byte("a file")}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	db.run(t, "", "migrate", "--to", "0").wantExit(t, 2, "drops all tasks, those of the task store",
+		"--down")
 	db.run(t, "", "show", "kept").wantExit(t, 0)
 	// With a worker connected, too.
 	if err := db.store.RegisterActor(t.Context(), "worker", []string{"act"}); err != nil {
@@ -79,11 +90,13 @@ func TestMigrate_GoesBackOnlyIfToldSo(t *testing.T) {
 	for _, args := range [][]string{
 		{"migrate", "--to", "0", "--down"}, {"migrate", "--to", "0", "--down", "--json"},
 	} {
-		db.run(t, "y\n", args...).wantExit(t, 2, "drop all tasks", "1 task",
-			"1 store connected", "no terminal", "--yes")
+		db.run(t, "y\n", args...).wantExit(t, 2, "drop all tasks, those of the task store, "+
+			"schedules, limits and the log of changes in the schema", "with 1 task, "+
+			"1 task of the task store and 1 store connected", "no terminal", "--yes")
 		db.run(t, "", "show", "kept").wantExit(t, 0)
 	}
-	db.run(t, "y\n", "migrate", "--to", "1", "--down").wantExit(t, 2, "drop limits", "--yes")
+	db.run(t, "y\n", "migrate", "--to", "1", "--down").wantExit(t, 2, "drop limits", "fail fast",
+		"with 1 task and 1 store connected", "--yes")
 	said := typed(t, db.env, "y\n", "migrate", "--to", "1", "--down")
 	if !strings.Contains(said, "with 1 task and 1 store connected? [y/N]") {
 		t.Errorf("on a terminal migrate says %q", said)

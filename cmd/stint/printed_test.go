@@ -331,7 +331,7 @@ func (sh *shell) fill(t *testing.T, d *database, line string) {
 			t.Fatal(err)
 		}
 	}
-	if strings.Contains(line, "--key \"") {
+	if strings.Contains(line, "STINT_ANSWER_KEY=") {
 		tasks[len(tasks)-1].AnswerKey = "a secret of ours"
 	}
 	if strings.Contains(line, "stint insert") { // which inserts the first, or the last

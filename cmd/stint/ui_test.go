@@ -128,6 +128,39 @@ func TestUI_ShowsShards(t *testing.T) {
 	})
 }
 
+// Passwords of a topology are not on pages, wherever they came from.
+func TestUI_HidesPasswordsOfShards(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	s := newSharding(t)
+	s.insert(t)
+	const secret = "s3cret"
+	topology := strings.TrimPrefix(s.half[0], "STINT_TOPOLOGY=")
+	topology = strings.Replace(topology, nowhere, "postgres://app:"+secret+"@127.0.0.1:1/none", 1)
+	for _, test := range []struct {
+		env, args []string
+		flags     string
+	}{
+		{[]string{"STINT_TOPOLOGY=" + topology}, nil, ""},
+		{nil, []string{"--topology", topology}, " --topology ..."},
+	} {
+		args := append([]string{"ui", "--listen", "127.0.0.1:0"}, test.args...)
+		showing := start(t, newCommand(t, test.env, args...))
+		showing.says(t, "stop with Ctrl-C")
+		for _, name := range []string{"", "tasks", "task?id=eu%2Fsave", "shards"} {
+			code, text := webPage(t, addressIn(t, showing)+name, "")
+			if code != http.StatusOK || strings.Contains(text, secret) {
+				t.Errorf("stint %q shows the password on %q, or fails: %d\n%s", args, name, code,
+					text)
+			}
+			same := "stint ls --newest" + test.flags + "</code>"
+			if name == "tasks" && !strings.Contains(text, same) {
+				t.Errorf("stint %q does not show %s:\n%s", args, same, text)
+			}
+		}
+	}
+}
+
 // Changes are for those who ask for them.
 func TestUI_ChangesIfAllowed(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stint-tasks/stint"
@@ -16,8 +18,13 @@ func (p *program) printNamed(c *change, affected stint.Affected, unchanged []sti
 		}
 		return p.printJSON(document)
 	}
-	if err := p.printAffected(c, affected); err != nil || len(unchanged) == 0 {
-		return err
+	return errors.Join(p.printAffected(c, affected), p.printUnchanged(c, unchanged))
+}
+
+// printUnchanged says which tasks stay as they were.
+func (p *program) printUnchanged(c *change, unchanged []stint.TaskID) error {
+	if len(unchanged) == 0 {
+		return nil
 	}
 	names := firstOf(unchanged, namedMax, "and %s more", func(id stint.TaskID) string {
 		return display.Text(string(id))
@@ -27,13 +34,18 @@ func (p *program) printNamed(c *change, affected stint.Affected, unchanged []sti
 	return err
 }
 
-func (p *program) printFiltered(c *change, affected stint.Affected, found int) error {
+func (p *program) printFiltered(c *change, came *outcome, found int) error {
+	slices.Sort(came.Tasks)
+	slices.Sort(came.unchanged)
 	if p.json {
-		document := c.document(affected)
+		document := c.document(came.Affected)
 		document["found"] = found
+		if c.separate {
+			document["unchanged"] = orEmpty(came.unchanged)
+		}
 		return p.printJSON(document)
 	}
-	return p.printAffected(c, affected)
+	return errors.Join(p.printAffected(c, came.Affected), p.printUnchanged(c, came.unchanged))
 }
 
 func (p *program) printAffected(c *change, affected stint.Affected) error {

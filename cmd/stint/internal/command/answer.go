@@ -9,6 +9,10 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
+// answerKeyVariable names the variable of the environment that stands for --key, which others could
+// read in the list of processes.
+const answerKeyVariable = "STINT_ANSWER_KEY"
+
 // answerFlags are those of an answer.
 type answerFlags struct {
 	completed, aborted, skipped    bool
@@ -26,12 +30,13 @@ person or another system performs it. Its dependents are ready as soon as it is 
 and aborted with it if it is aborted; if it is skipped, which is no failure, so are they,
 unless they run anyway. A task is answered once.
 
-A task that was inserted with an answer_key takes only answers with that key. Those who have
-nothing but the key send their answer to a service (see: stint help serve, /answer).
+A task that was inserted with an answer_key takes only answers with that key. Give it in
+STINT_ANSWER_KEY: others can read --key in the list of processes. Those who have nothing but
+the key send their answer to a service (see: stint help serve, /answer).
 
 With --json: id and code.`,
 		Example: `  stint answer order/7/approve --completed --status "fine with me"
-  stint answer order/7/approve --aborted --key "$key"`,
+  STINT_ANSWER_KEY="$key" stint answer order/7/approve --aborted`,
 		GroupID: groupTasks,
 		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,7 +50,8 @@ With --json: id and code.`,
 	set.StringVar(&flags.status, "status", "", "a `text` for people")
 	set.StringVar(&flags.result, "result", "", "a `text` for dependents and waiters")
 	set.StringVar(&flags.resultFile, "result-file", "", "a `file` with the result")
-	set.StringVar(&flags.key, "key", "", "the `key` that the task was inserted with")
+	set.StringVar(&flags.key, "key", "",
+		"the `key` that the task was inserted with (default $"+answerKeyVariable+")")
 	set.StringVar(&flags.by, "by", "", "the `name` of who answers (default: your user name)")
 	return cmd
 }
@@ -63,7 +69,11 @@ func (p *program) answer(cmd *cobra.Command, id stint.TaskID, flags *answerFlags
 			answer.Code, ends = code, ends+1
 		}
 	}
-	switch given := cmd.Flags().Changed; {
+	given := cmd.Flags().Changed
+	if !given("key") {
+		answer.Key = stint.AnswerKey(os.Getenv(answerKeyVariable))
+	}
+	switch {
 	case ends != 1:
 		return said(errInput, "expected --completed, --aborted or --skipped")
 	case given("result") && flags.resultFile != "":

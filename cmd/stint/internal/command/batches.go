@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,16 +12,18 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // A change is what a sub-command does to the tasks whose IDs it is given, or that pass its filters.
 type change struct {
 	verb, done string // such as abort, aborted
-	// unchanged says why tasks that were named have stayed as they are; empty if none can.
+	// unchanged says why tasks have stayed as they are; empty if none that is named can.
 	unchanged string
 	// interrupts says that it may change tasks in progress.
 	interrupts bool
-	// separate says that tasks are changed each for itself, whatever depends on them.
+	// separate says that tasks are changed each for itself, whatever depends on them. Those that
+	// pass the filters may be so already.
 	separate bool
 	// states are those that a filter looks at without --state, also others that it may name.
 	states, also []stint.State
@@ -61,14 +64,28 @@ func (c *change) find(
 	return found.Tasks, skipped, err
 }
 
+// An outcome is what came of a change by filters.
+type outcome struct {
+	stint.Affected
+
+	// unchanged are the tasks that were still as they had been seen, and that the change has left
+	// so: they are so already.
+	unchanged []stint.TaskID
+	// refusal says why tasks were left out.
+	refusal error
+}
+
+// left is how many of the tasks found were refused, or were no longer as they had been seen.
+func (o *outcome) left(found int) int { return found - len(o.Tasks) - len(o.unchanged) }
+
 // inBatches changes tasks batch by batch, and tells between two how many it has changed. The tasks
-// because of which a batch is refused are left out of it. Refusal says why.
+// because of which a batch is refused are left out of it.
 func (c *change) inBatches(
 	ctx context.Context, db *database, filter stint.Filter, tasks []bulk.Task, tell func(done int),
-) (all stint.Affected, refusal, err error) {
+) (all outcome, err error) {
 	batches, err := c.cut(ctx, db, tasks)
 	if err != nil {
-		return all, nil, err
+		return all, err
 	}
 	for i, batch := range batches {
 		if i > 0 {
@@ -76,13 +93,17 @@ func (c *change) inBatches(
 		}
 		affected, refused, err := bulk.LeavingOut(ctx, db.store, batch,
 			func(ctx context.Context, batch []bulk.Task) (stint.Affected, error) {
-				return c.changeBatch(ctx, db, filter, batch)
+				affected, same, err := c.changeBatch(ctx, db, filter, batch)
+				if err == nil && c.separate {
+					all.unchanged = append(all.unchanged, without(same, affected.Tasks)...)
+				}
+				return affected, err
 			})
 		if err != nil {
-			return all, nil, err
+			return all, err
 		}
 		if len(refused) > 0 {
-			refusal = refused[len(refused)-1].Err
+			all.refusal = refused[len(refused)-1].Err
 		}
 		all.Tasks = append(all.Tasks, affected.Tasks...)
 		all.Others += affected.Others
@@ -91,7 +112,41 @@ func (c *change) inBatches(
 		all.Skipped += affected.Skipped
 		all.Later += affected.Later
 	}
-	return all, refusal, nil
+	if db.client != nil && len(all.unchanged) > 0 { // it has not told which were as seen
+		slices.Sort(all.unchanged)
+		all.unchanged, err = db.stillFound(ctx, filter, tasks, all.unchanged)
+	}
+	return all, err
+}
+
+// without returns the IDs that are not among others.
+func without(ids, others []stint.TaskID) []stint.TaskID {
+	others = slices.Sorted(slices.Values(others))
+	return slices.DeleteFunc(slices.Clone(ids), func(id stint.TaskID) bool {
+		_, found := slices.BinarySearch(others, id)
+		return found
+	})
+}
+
+// stillFound returns those of the IDs whose tasks pass the filter, and are as they were found.
+func (db *database) stillFound(
+	ctx context.Context, filter stint.Filter, found []bulk.Task, ids []stint.TaskID,
+) ([]stint.TaskID, error) {
+	were := make(map[stint.TaskID]bulk.Task, len(ids))
+	for _, task := range found {
+		if _, ok := slices.BinarySearch(ids, task.ID); ok {
+			were[task.ID] = task
+		}
+	}
+	filter.MinAge, filter.MaxAge = 0, 0 // they have grown older
+	now, err := bulk.Find(ctx, db.store, filter, 0, func(task *stint.TaskInfo) bool {
+		was, ok := were[task.ID]
+		return !ok || !task.InsertedAt.Equal(was.Inserted) || !task.FinishedAt.Equal(was.Finished)
+	}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("see which tasks were so already: %w", err)
+	}
+	return bulk.IDs(now.Tasks), nil
 }
 
 // cut cuts the tasks of a change into batches, each of which is one transaction. What a change does
@@ -147,32 +202,41 @@ func (db *database) checkRequest(ctx context.Context, c *change, tasks []bulk.Ta
 }
 
 // changeBatch changes those tasks that still are as they were when they passed the filters: the
-// user may have taken a while to answer.
+// user may have taken a while to answer. It returns also which these are; of a service all, since
+// it does not tell.
 func (c *change) changeBatch(
 	ctx context.Context, db *database, filter stint.Filter, batch []bulk.Task,
-) (affected stint.Affected, err error) {
+) (affected stint.Affected, still []stint.TaskID, err error) {
+	do := func(
+		by verbs.Changer, ctx context.Context, ids []stint.TaskID,
+	) (stint.Affected, error) {
+		still = ids
+		return c.do(by, ctx, ids)
+	}
 	if db.client != nil {
 		seen := db.client.AsSeen(filter.States, bulk.Infos(batch), c.dryRun)
-		return c.do(seen, ctx, bulk.IDs(batch))
+		affected, err = do(seen, ctx, bulk.IDs(batch))
+		return affected, still, err
 	}
 	if c.dryRun {
 		dry := db.direct.DryRun()
-		return bulk.Unchanged(ctx, db.direct, dry, filter.States, batch, c.do)
+		affected, err = bulk.Unchanged(ctx, db.direct, dry, filter.States, batch, do)
+		return affected, still, err
 	}
 	tx, err := db.pool.BeginTx(ctx, pgx.TxOptions{
 		IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
 	})
 	if err != nil {
-		return affected, err
+		return affected, nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	store := db.direct.WithTx(tx)
-	if affected, err = bulk.Unchanged(ctx, store, store, filter.States, batch, c.do); err != nil {
-		return affected, err
+	if affected, err = bulk.Unchanged(ctx, store, store, filter.States, batch, do); err != nil {
+		return affected, nil, err
 	}
 	// An interruption does not cut a commit off, so that the report tells all that has changed.
 	const commitMax = 10 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitMax)
 	defer cancel()
-	return affected, tx.Commit(ctx)
+	return affected, still, tx.Commit(ctx)
 }

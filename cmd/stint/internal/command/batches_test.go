@@ -239,16 +239,16 @@ func (b *bulkPlay) changeAll(
 	filter := stint.Filter{Actions: []string{"in"}, States: states}
 	tasks, _, err := c.find(b.Context(), b.db, filter)
 	b.ok(err)
-	affected, refusal, err := c.inBatches(ctx, b.db, filter, tasks, func(int) {})
+	came, err := c.inBatches(ctx, b.db, filter, tasks, func(int) {})
 	if ctx.Err() == nil {
 		b.ok(err)
 	}
-	left = len(tasks) - len(affected.Tasks)
-	if err == nil && refusal == nil && left > 0 {
+	left = came.left(len(tasks))
+	if err == nil && came.refusal == nil && left > 0 {
 		b.Errorf("seed %d: %d of %d tasks were left out, changed by nobody", b.seed, left,
 			len(tasks))
 	}
-	return affected, left
+	return came.Affected, left
 }
 
 // tables tells the states of all tasks, and the dependencies. Of several aborted tasks that needed
@@ -295,14 +295,45 @@ func TestChange_IsOneRequestToAService(t *testing.T) {
 	tasks, _, err := c.find(b.Context(), b.db, filter)
 	b.ok(err)
 	many := slices.Repeat(tasks[:1], bytesMax/800)
-	_, _, err = c.inBatches(b.Context(), b.db, filter, many, func(int) {})
+	_, err = c.inBatches(b.Context(), b.db, filter, many, func(int) {})
 	if err == nil || !strings.Contains(err.Error(), "narrower filters") {
 		t.Errorf("a plan beyond the limit of a request: %v", err)
 	}
-	affected, _, err := c.inBatches(b.Context(), b.db, filter, tasks, func(int) {})
+	affected, err := c.inBatches(b.Context(), b.db, filter, tasks, func(int) {})
 	b.ok(err)
 	if len(affected.Tasks) != len(tasks) || affected.Others != 0 {
 		t.Errorf("a change over a service affected %+v, want all %d", affected, len(tasks))
+	}
+}
+
+// A task that is so already is told from one that has begun since it was found.
+func TestChange_TellsWhatWasSoFromWhatHasBegun(t *testing.T) {
+	t.Parallel()
+	for _, remote := range []bool{false, true} {
+		b := newBulk(t, testdb.New(t), 0)
+		if remote {
+			at, _ := testservice.Start(t, b.db.pool, b.db.direct, service.Options{})
+			b.db.client = testservice.Client(t, at, client.Options{})
+			b.db.store = patient{b.db.client}
+		}
+		b.ok(b.db.direct.InsertTasks(b.Context(), []stint.Task{
+			{ID: "a", Action: "act"},
+			{ID: "begun", Action: "in"},
+			{ID: "so", Action: "act", Priority: 5},
+		}))
+		c := &change{separate: true, batchMax: 2, do: bulk.Changing(
+			stint.TaskChanges{Priority: new(int16(5))},
+		)}
+		filter := stint.Filter{States: bulk.Changeable()}
+		tasks, _, err := c.find(b.Context(), b.db, filter)
+		b.ok(err)
+		b.own()
+		came, err := c.inBatches(b.Context(), b.db, filter, tasks, func(int) {})
+		b.ok(err)
+		if !slices.Equal(came.Tasks, []stint.TaskID{"a"}) || came.left(len(tasks)) != 1 ||
+			!slices.Equal(came.unchanged, []stint.TaskID{"so"}) {
+			t.Errorf("over a service %t: it changed %+v of %d tasks", remote, came, len(tasks))
+		}
 	}
 }
 

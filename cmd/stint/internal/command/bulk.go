@@ -84,11 +84,7 @@ func (p *program) changeNamed(ctx context.Context, c *change, args []string) err
 			}
 			return err
 		}
-		unchanged := slices.DeleteFunc(ids, func(id stint.TaskID) bool {
-			_, found := slices.BinarySearch(affected.Tasks, id)
-			return found
-		})
-		return p.printNamed(c, affected, unchanged)
+		return p.printNamed(c, affected, without(ids, affected.Tasks))
 	})
 }
 
@@ -121,22 +117,22 @@ func (p *program) changeFiltered(ctx context.Context, c *change, filter stint.Fi
 				tasks[i].State = ""
 			}
 		}
-		affected, refusal, err := c.inBatches(ctx, db, filter, tasks, func(done int) {
+		came, err := c.inBatches(ctx, db, filter, tasks, func(done int) {
 			fmt.Fprintf(p.stderr, "%s %s of %s\n", c.done, display.Number(int64(done)),
 				display.Count(int64(len(tasks)), "task"))
 		})
-		slices.Sort(affected.Tasks)
-		if err != nil && len(affected.Tasks) == 0 {
+		if err != nil && len(came.Tasks) == 0 {
 			return err
 		}
-		printErr := p.printFiltered(c, affected, len(tasks))
-		switch left := len(tasks) - len(affected.Tasks); {
+		printErr := p.printFiltered(c, &came, len(tasks))
+		switch left := came.left(len(tasks)); {
 		case err != nil && ctx.Err() == nil:
 			err = said(errPartly, "stopped after %s of %s: %v",
-				display.Number(int64(len(affected.Tasks))),
+				display.Number(int64(len(came.Tasks))),
 				display.Count(int64(len(tasks)), "task"), err)
-		case err == nil && refusal != nil:
-			err = said(errPartly, "left out %s: %v", display.Count(int64(left), "task"), refusal)
+		case err == nil && came.refusal != nil:
+			err = said(errPartly, "left out %s: %v", display.Count(int64(left), "task"),
+				came.refusal)
 		case err == nil && left > 0:
 			by := "by others"
 			if db.client != nil { // which cannot tell

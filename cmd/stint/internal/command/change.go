@@ -103,9 +103,9 @@ is interrupted, these stay changed; run it again for the rest.
 --dry-run does the work on copies of the tasks: nobody waits for it. So does the question, of
 up to 10,000 tasks.
 
-With --json: changed, the IDs of the tasks; unchanged, the IDs given whose tasks were so
-already, or with filters found, how many tasks passed them; and others, which is 0. With
---dry-run it is would_change instead of changed, with started, skipped and later, all 0.`,
+With --json: changed, the IDs of the tasks; unchanged, the IDs of those that were so already;
+with filters also found, how many tasks passed them; and others, which is 0. With --dry-run
+it is would_change instead of changed, with started, skipped and later, all 0.`,
 		Example: `  stint change report/7 --start-now
   stint change mail/9 --start-at 2026-12-24T18:00:00Z --set-priority 5
   stint change --action mail --key customer-7 --start-in 2h --yes`,

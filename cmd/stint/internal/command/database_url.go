@@ -50,13 +50,15 @@ func isDatabaseURL(text string) bool {
 	return regexp.MustCompile(`^(postgres(ql)?://|\s*\w+\s*=)`).MatchString(text)
 }
 
-// shownURL is a database URL as a word of a command line, or dots if it may hold a password.
+// shownURL is a database URL, or a topology, as a word of a command line, or dots if it may hold a
+// password.
 func shownURL(text string) string {
 	parsed, err := url.Parse(text)
 	if err != nil || strings.Contains(text, "password") {
 		return "..."
 	}
-	if _, secret := parsed.User.Password(); secret {
+	_, secret := parsed.User.Password()
+	if secret || parsed.User == nil && strings.Contains(text, "@") { // URLs within a topology
 		return "..."
 	}
 	return display.Quote(text)

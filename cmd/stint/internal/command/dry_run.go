@@ -29,14 +29,14 @@ func (c *change) changer(db *database) (verbs.Changer, error) {
 func (p *program) tryFiltered(
 	ctx context.Context, c *change, db *database, filter stint.Filter, tasks []bulk.Task,
 ) error {
-	affected, refusal, err := c.try(ctx, db, filter, tasks)
+	would, err := c.try(ctx, db, filter, tasks)
 	if err != nil {
 		return err
 	}
-	err = p.printFiltered(c, affected, len(tasks))
-	if refusal != nil {
-		left := display.Count(int64(len(tasks)-len(affected.Tasks)), "task")
-		err = errors.Join(err, said(errPartly, "would leave out %s: %v", left, refusal))
+	err = p.printFiltered(c, &would, len(tasks))
+	if would.refusal != nil {
+		left := display.Count(int64(would.left(len(tasks))), "task")
+		err = errors.Join(err, said(errPartly, "would leave out %s: %v", left, would.refusal))
 	}
 	return err
 }
@@ -44,7 +44,7 @@ func (p *program) tryFiltered(
 // try says what the change of the tasks found would do.
 func (c *change) try(
 	ctx context.Context, db *database, filter stint.Filter, tasks []bulk.Task,
-) (affected stint.Affected, refusal, err error) {
+) (outcome, error) {
 	trial := *c
 	trial.dryRun = true
 	return trial.inBatches(ctx, db, filter, tasks, func(int) {})
@@ -57,8 +57,8 @@ func (c *change) question(
 ) string {
 	count := display.Count(int64(len(tasks)), "task")
 	if len(tasks) <= batchTasksMax {
-		if affected, _, err := c.try(ctx, db, filter, tasks); err == nil {
-			count, where = countOf(affected), where+follows(affected)
+		if would, err := c.try(ctx, db, filter, tasks); err == nil {
+			count, where = countOf(would.Affected), where+follows(would.Affected)
 		}
 	}
 	return fmt.Sprintf("%s %s %s", c.verb, count, where)

@@ -49,7 +49,8 @@ func exitCodesTopic() *cobra.Command {
 
     0  done; of wait and submit --wait: completed or skipped; of worker: stopped when told to
     1  any other error; of abort, change, retry and delete with filters: tasks were refused,
-       or it stopped on the way (those that begin or change meanwhile do not count)
+       or it stopped on the way (those that begin or change meanwhile do not count);
+       of insert --ensure: it stopped after a piece of a long input
     2  the command line or the input is wrong, or a question was not answered by yes;
        nothing was changed
     3  there is no such task or schedule; nothing was changed

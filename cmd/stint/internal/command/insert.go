@@ -125,7 +125,8 @@ tasks or stored ones, and to_signal_after is refused.
 
 With --ensure, tasks whose IDs are taken are left out, whatever they are like: those that are
 there stay as they are, and the others are linked to them. A long input is then inserted in
-pieces of this size, each all or none, so it may be repeated as it is.
+pieces of this size, each all or none, so it may be repeated as it is. If one fails, those
+before it stay inserted, and the command says how many tasks they have.
 
 An action that nothing has, but something nearly, is a warning on standard error.
 
@@ -206,7 +207,7 @@ func (p *program) insertOne(ctx context.Context, task stint.Task, named, ensure 
 	}
 	return p.withStore(ctx, func(ctx context.Context, db *database) error {
 		p.warnTasks(ctx, db, []stint.Task{task})
-		done := insertion{inserted: 1, named: made, ensured: ensure}
+		done := insertion{named: made, ensured: ensure}
 		if err := done.insert(ctx, db, []stint.Task{task}); err != nil {
 			return err
 		}
@@ -222,15 +223,36 @@ type insertion struct {
 	existing []stint.TaskID // those that were
 }
 
-// insert inserts tasks that are counted already.
-func (i *insertion) insert(ctx context.Context, db *database, tasks []stint.Task) error {
-	if !i.ensured {
-		return db.store.InsertTasks(ctx, tasks)
+// insert inserts tasks, and counts them.
+func (i *insertion) insert(ctx context.Context, db *database, tasks []stint.Task) (err error) {
+	var existing []stint.TaskID
+	if i.ensured {
+		existing, err = db.store.EnsureTasks(ctx, tasks)
+	} else {
+		err = db.store.InsertTasks(ctx, tasks)
 	}
-	existing, err := db.store.EnsureTasks(ctx, tasks)
-	i.inserted -= int64(len(existing))
-	i.existing = append(i.existing, existing...)
+	if err == nil {
+		i.inserted += int64(len(tasks) - len(existing))
+		i.existing = append(i.existing, existing...)
+	}
 	return err
+}
+
+// stopped is the error of an insertion that fails. If pieces of it are in, it says how many tasks
+// these have, and no exit code that it leads to says that nothing was changed.
+func (i *insertion) stopped(ctx context.Context, err error) error {
+	if err == nil || i.inserted == 0 {
+		return err
+	}
+	kind := err
+	switch exitCode(err) {
+	case exitUsage, exitNotFound, exitRefused, exitNotAllowed:
+		kind = errPartly
+	}
+	if ctx.Err() != nil {
+		kind = errInterrupted
+	}
+	return said(kind, "stopped after inserting %s: %v", display.Count(i.inserted, "task"), err)
 }
 
 // An inputTask is a task, or an error, that the reader of standard input passes on.
@@ -254,7 +276,6 @@ func (p *program) insert(ctx context.Context, ensure bool) error {
 	err = p.withStore(ctx, func(ctx context.Context, db *database) error {
 		p.warnTasks(ctx, db, gathered)
 		for !all && ensure {
-			done.inserted += int64(len(gathered))
 			if err := done.insert(ctx, db, gathered); err != nil {
 				return err
 			}
@@ -265,20 +286,21 @@ func (p *program) insert(ctx context.Context, ensure bool) error {
 			}
 		}
 		if all {
-			done.inserted += int64(len(gathered))
 			return done.insert(ctx, db, gathered)
 		}
-		var err error
-		done.inserted, err = db.store.InsertTasksFrom(ctx, tasksFrom(ctx, gathered, input))
+		inserted, err := db.store.InsertTasksFrom(ctx, tasksFrom(ctx, gathered, input))
+		if err == nil {
+			done.inserted = inserted
+		}
 		return err
 	})
 	var refused *stint.ArgumentError
 	if errors.As(err, &refused) && refused.Index >= 0 {
-		return fmt.Errorf("%w: line %d: %s", errInput, tasks.lineOf(before+refused.Index),
+		err = fmt.Errorf("%w: line %d: %s", errInput, tasks.lineOf(before+refused.Index),
 			refusedField(refused))
 	}
 	if err != nil {
-		return err
+		return done.stopped(ctx, err)
 	}
 	done.named = tasks.named
 	return p.printInserted(done)

@@ -35,9 +35,9 @@ Processes may work meanwhile. If a transaction holds a lock on a table, a dump f
 it tries again until that ends, and says on standard error for which process it waits.
 
 --to migrates to another version. Going back drops everything that the later versions
-added, including the tasks in it (0 drops all), so it also needs --down. It says how many
-tasks there are and how many stores are connected, and asks for confirmation, unless --yes
-is given. Stop the workers first.
+added, including the tasks in it (0 drops all, also of the task store), so it also needs
+--down. It says how many tasks there are and how many stores are connected, and asks for
+confirmation, unless --yes is given. Stop the workers first.
 
 --print-sql instead prints the SQL, for a migration tool, and touches no database. The SQL
 starts from an empty database, or from the version that --from names.
@@ -121,11 +121,11 @@ func checkVersion(flag string, version int32) error {
 // dropped names what is lost on the way back to a version.
 func dropped(to int32) string {
 	if to < 1 {
-		return "all tasks"
+		return "all tasks, those of the task store, schedules, limits and the log of changes"
 	}
 	return "limits, pauses, weights, schedules, recorded steps, histories, answer keys, " +
 		"conditions, the log of changes, the minutes of the last day, the name of the " +
-		"environment, and the keys, headers and costs of tasks"
+		"environment, which tasks fail fast, and the keys, headers and costs of tasks"
 }
 
 func (p *program) printMigration(from, to int32, down bool) error {
@@ -211,20 +211,27 @@ var countDropped string
 func (p *program) confirmDrop(
 	ctx context.Context, db *database, conn *pgxpool.Conn, to int32,
 ) error {
-	var tasks, stores int64
+	var tasks, stored, stores int64
 	schema := pgx.Identifier{p.schema}.Sanitize() + "."
 	statement := strings.ReplaceAll(sqlfile.Statement(countDropped), "stint.", schema)
 	err := doctor.InTx(ctx, conn, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, statement).Scan(&tasks, &stores)
+		return tx.QueryRow(ctx, statement).Scan(&tasks, &stored, &stores)
 	})
 	if err != nil {
 		return fmt.Errorf("count what would be dropped: %w", err)
 	}
-	loses := fmt.Sprintf("drop %s %s, with %s", dropped(to), p.where(db),
-		display.Count(tasks, "task"))
-	if stores > 0 {
-		loses += fmt.Sprintf(" and %s connected", display.Count(stores, "store"))
+	counts := []string{display.Count(tasks, "task")}
+	if to < 1 { // else the task store stays
+		counts = append(counts, display.Count(stored, "task")+" of the task store")
 	}
+	if stores > 0 {
+		counts = append(counts, display.Count(stores, "store")+" connected")
+	}
+	holds := counts[0]
+	if last := len(counts) - 1; last > 0 {
+		holds = strings.Join(counts[:last], ", ") + " and " + counts[last]
+	}
+	loses := fmt.Sprintf("drop %s %s, with %s", dropped(to), p.where(db), holds)
 	if !isTerminal(p.stdin) {
 		return said(errInput, "this would %s; there is no terminal to ask for confirmation: give "+
 			"--yes", loses)

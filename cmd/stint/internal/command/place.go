@@ -97,6 +97,7 @@ func (p *program) flagsLine() string {
 		line = " --schema " + display.Word(p.schema)
 	}
 	switch {
+	case p.topology != "" && p.topology == os.Getenv(topologyVariable):
 	case p.topology != "":
 		line += " --topology " + shownURL(p.topology)
 	case p.remote.address != "" && p.remote.address != os.Getenv(serverVariable):

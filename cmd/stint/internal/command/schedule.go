@@ -154,7 +154,7 @@ func (p *program) putSchedules(cmd *cobra.Command, args []string, flags *putFlag
 		}
 		if len(paused) > 0 {
 			if err := db.store.PauseSchedules(ctx, paused...); err != nil {
-				return fmt.Errorf("%q were put, but are not paused as in the input: %w", paused, err)
+				return fmt.Errorf("%q were put, and not paused as in the input: %w", paused, err)
 			}
 			p.warn([]string{
 				display.Count(int64(len(paused)), "new schedule") + " paused, as in the input",
@@ -214,8 +214,8 @@ func (p *program) scheduleOfFlags(
 	return []stint.Schedule{schedule}, refused, nil
 }
 
-// readSchedules reads the schedules of a file, and returns the names of those that are paused there,
-// and what makes a refusal name their lines.
+// readSchedules reads the schedules of a file. It returns the names of those that are paused there,
+// too, and what makes a refusal name their lines.
 func (p *program) readSchedules(
 	ctx context.Context, file string,
 ) (schedules []stint.Schedule, paused []string, refused func(error) error, err error) {

@@ -1,8 +1,9 @@
 -- name: count_dropped
 --
--- Returns how many tasks there are, and how many stores are connected: those that listen, each of
--- which holds a lock with the number of its session.
+-- Returns how many tasks there are, how many tasks of the task store, and how many stores are
+-- connected: those that listen, each of which holds a lock with the number of its session.
 SELECT (SELECT count(*) FROM stint.tasks) AS tasks,
+       (SELECT count(*) FROM stint.taskstore_tasks) AS stored,
        (SELECT count(*)
         FROM stint.sessions
         WHERE EXISTS (
