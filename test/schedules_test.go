@@ -209,33 +209,6 @@ func TestSchedules_OverlapAsTheySay(t *testing.T) {
 	}
 }
 
-// An occurrence that is due once more, as after a clock that was ahead, is not in its own way.
-//
-// Proves G183.
-func TestSchedules_DoNotOverlapWithThemselves(t *testing.T) {
-	t.Parallel()
-	for _, overlap := range []stint.Overlap{
-		stint.OverlapSkip, stint.OverlapWait, stint.OverlapAbort,
-	} {
-		t.Run(fmt.Sprint(overlap), func(t *testing.T) {
-			t.Parallel()
-			store, pool := newSchedules(t)
-			schedule := scheduleOf("s", "@daily")
-			schedule.Overlap = overlap
-			putSchedules(t, store, schedule)
-			midnight := today(t, pool)
-			for range 2 {
-				dueSince(t, pool, "s", midnight)
-				maintain(t, store)
-			}
-			wantState(t, store, stint.StateReady, stint.TaskID(nameAt("s", midnight)))
-			if skipped := scheduleNamed(t, store, "s").Skipped; skipped > 0 {
-				t.Errorf("%d were skipped", skipped)
-			}
-		})
-	}
-}
-
 // Proves G176.
 func TestPutSchedules_ChangesNothingThatStaysAsItIs(t *testing.T) {
 	t.Parallel()

@@ -77,7 +77,7 @@ func begin(t *testing.T, d *Directory) (end func(cause error), outcome func() er
 	ended := make(chan error, 1)
 	go func() {
 		task := &worker.Task{OwnedTask: stint.OwnedTask{ID: "a", Action: "a", Try: 1}}
-		_, err := d.perform(ctx, task)
+		_, err := d.run(ctx, task, nil)
 		ended <- err
 	}()
 	t.Cleanup(d.Close)

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/safely"
 	"github.com/stint-tasks/stint/worker"
 )
@@ -27,17 +28,23 @@ var errTooMuch = errors.New("more on standard output than a result may have")
 
 // perform performs a task by running the program of its action.
 func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Result, error) {
+	inputs, err := task.Inputs(ctx) // also of skipped predecessors, which the task does not count
+	if err != nil {
+		return worker.Result{}, err
+	}
+	return d.run(ctx, task, fromShards(inputs))
+}
+
+// run runs the program of a task with these inputs.
+func (d *Directory) run(
+	ctx context.Context, task *worker.Task, inputs []stint.Input,
+) (worker.Result, error) {
 	d.running.Add(1)
 	defer d.running.Done()
 	path, err := d.program(task.Action)
 	if err != nil {
 		return worker.Result{}, err
 	}
-	inputs, err := task.Inputs(ctx) // also of skipped predecessors, which the task does not count
-	if err != nil {
-		return worker.Result{}, err
-	}
-	inputs = fromShards(inputs)
 	body, err := resolve(task.Body, inputs)
 	switch {
 	case errors.Is(err, errLargeBody):
