@@ -28,6 +28,8 @@ var errTooMuch = errors.New("more on standard output than a result may have")
 
 // perform performs a task by running the program of its action.
 func (d *Directory) perform(ctx context.Context, task *worker.Task) (worker.Result, error) {
+	d.running.Add(1) // Close waits for it
+	defer d.running.Done()
 	inputs, err := task.Inputs(ctx) // also of skipped predecessors, which the task does not count
 	if err != nil {
 		return worker.Result{}, err
