@@ -32,12 +32,18 @@ type link struct {
 // error, the ones before it are added. The call may be repeated after any failure; a dependency
 // that exists is no error.
 //
-// A dependency that would close a cycle is refused with a [*stint.CycleError], also if it is closed
-// by dependencies that are added at the same moment on other shards: each call looks for a cycle
-// when its own dependency is in place, so that of those that close one together at least one finds
-// it and takes its dependency back. If its process dies before that, a relay looks instead, after
-// [Options.DecideWithin]. The network of the dependent must not have more than 10,000 tasks on a
-// shard, or the call is refused with [stint.ErrTooLarge].
+// A dependency that would close a cycle is refused with a [*stint.CycleError].
+//
+// Before one within a shard is added, the call looks through the shards that the network of its
+// dependent reaches; an error says if one of them is away. It does not find cycles through other
+// shards that are closed at the same moment, or in networks of more than 10,000 tasks on a shard.
+//
+// One between shards is refused also if the cycle is closed by dependencies that are added at the
+// same moment on other shards: each call looks for a cycle when its own dependency is in place, so
+// that of those that close one together at least one finds it and takes its dependency back. If its
+// process dies before that, a relay looks instead, after [Options.DecideWithin]. The network of the
+// dependent must not have more than 10,000 tasks on a shard, or the call is refused with
+// [stint.ErrTooLarge].
 func (c *Cluster) AddDependencies(ctx context.Context, dependencies []Dependency) error {
 	local := map[string][]stint.Dependency{}
 	var between []Dependency

@@ -110,20 +110,6 @@ func TestJoin_FindsWhatIsWrong(t *testing.T) {
 		{"a refused return has one", "it was refused", func(in *join.Input) {
 			in.Moves = append(in.Moves, move(1, "in progress", "completed"))
 		}},
-		{
-			"a refused return has one, before somebody retried the task", "it was refused",
-			func(in *join.Input) {
-				retriedAfter(in)
-				in.Calls[6].Begin, in.Calls[6].End = 71, 72
-			},
-		},
-		{
-			"a refused return has one, though nobody's retry took effect", "it was refused",
-			func(in *join.Input) {
-				retriedAfter(in)
-				in.Moves = in.Moves[:5]
-			},
-		},
 		{"an end has no return", "nobody asked", func(in *join.Input) {
 			in.Calls = slices.Delete(in.Calls, 5, 7)
 		}},
@@ -169,6 +155,25 @@ func TestJoin_FindsWhatIsWrong(t *testing.T) {
 				t.Errorf("it does not name the task and the call: %s", text)
 			}
 		})
+	}
+}
+
+// A return is refused for a retry only if that came ahead of the answer, and took effect.
+func TestJoin_FindsReturnsThatNoRetryExcuses(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*join.Input){
+		"the retry came later": func(in *join.Input) {
+			in.Calls[6].Begin, in.Calls[6].End = 71, 72
+		},
+		"the retry took no effect": func(in *join.Input) { in.Moves = in.Moves[:5] },
+	} {
+		in := fine()
+		retriedAfter(&in)
+		spoil(&in)
+		text := fmt.Sprint(join.Join(in).Violations)
+		if !strings.Contains(text, "it was refused") {
+			t.Errorf("%s: Join finds %s", name, text)
+		}
 	}
 }
 

@@ -111,28 +111,16 @@ func TestCanvas_IsAsLiveAsAPage(t *testing.T) {
 	tab.wantCalm("a live picture")
 }
 
-// chain is tasks of which each waits for the one before.
-func chain(tasks int) []stint.Task {
-	all := make([]stint.Task, tasks)
-	for i := range all {
-		all[i] = stint.Task{ID: stint.TaskID(fmt.Sprintf("chain/%d", i)), Action: "link"}
-		if i > 0 {
-			all[i].After = []stint.TaskID{all[i-1].ID}
-		}
-	}
-	return all
-}
-
 // A picture that does not fit has a map, which leads to any part of it; one that fits has none.
 func TestMap_LeadsThroughAPicture(t *testing.T) {
 	s := newScene(t)
-	wantNil(t, s.store.InsertTasks(t.Context(), append(fan(600), chain(50)...)))
+	wantNil(t, s.store.InsertTasks(t.Context(), append(fan(600), steps(50)...)))
 	// What differs after a click into the map.
 	const scrolled = `document.querySelector(".canvas").scrollLeft`
 	const drawn = `document.querySelector(".large canvas").toDataURL()`
 	const shown = `document.querySelector(".map")?.hidden === false`
 	for name, test := range map[string]struct{ address, differs string }{
-		"of elements": {"/network?id=chain/0&show=all", scrolled},
+		"of elements": {"/network?id=step/0&show=all", scrolled},
 		"on a canvas": {"/network?id=fan/first&show=all", drawn},
 	} {
 		t.Run(name, func(t *testing.T) {
