@@ -146,8 +146,8 @@ var (
 	}
 	errSchema = &PageError{
 		http.StatusConflict, "Not possible", "The schema does not match this release, or " +
-			"programs of an older release are connected: the log says which. " +
-			"Nothing was changed. The command tells the version of the schema: stint migrate status",
+			"programs of an older release are connected: the log says which. Nothing was " +
+			"changed. The command tells the version of the schema: stint migrate status",
 	}
 	errServiceRefuses = &PageError{
 		http.StatusForbidden, "Not allowed", "You may not do that to all of these tasks, actions " +
