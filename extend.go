@@ -154,9 +154,9 @@ func (s *Store) extendLate(
 	stillOwned, repeat := map[performance]bool{}, false
 	for range attemptsMax {
 		keys, claims := keysAndClaims(rest)
-		revive := pg.Step{
-			Name: "revive_tasks", Args: []any{keys, claims, string(key.actor), s.sessionFor(key)},
-		}
+		revive := pg.Step{Name: "revive_tasks", Args: []any{
+			keys, claims, string(key.actor), s.sessionFor(key), false,
+		}}
 		steps := append(pg.LimitWaiting(noWait), revive)
 		steps = append(steps, s.extendSteps(spans, true, key, stillOwned, &repeat)...)
 		err := s.db.Do(ctx, pg.Request{Steps: steps, Collides: leasePart})
@@ -273,9 +273,9 @@ func (s *Store) whileOwned(
 	}
 	keys, claims := keysAndClaims(performancesOf(owned))
 	owns := map[performance]bool{}
-	steps = slices.Concat(
-		[]pg.Step{{Name: "revive_tasks", Args: []any{keys, claims, nil, nil}}}, steps,
-		[]pg.Step{{Name: "still_owned", Args: []any{keys, claims}, Read: readPerformances(owns)}})
+	steps = append(append(
+		[]pg.Step{{Name: "revive_tasks", Args: []any{keys, claims, nil, nil, false}}}, steps...),
+		pg.Step{Name: "still_owned", Args: []any{keys, claims, false}, Read: readPerformances(owns)})
 	for range attemptsMax {
 		if err := s.db.Do(ctx, pg.Request{Steps: steps, Collides: leasePart}); err != nil {
 			return err

@@ -270,7 +270,7 @@ func (s *Store) checkOwners(ctx context.Context) (looked bool, err error) {
 	keys, claims := keysAndClaims(all)
 	owned := map[performance]bool{}
 	err = s.db.WithAnswerLimit().WithReserve(pg.Patient, 0).Run(ctx, pg.Step{
-		Name: "still_owned", Args: []any{keys, claims}, Read: readPerformances(owned),
+		Name: "still_owned", Args: []any{keys, claims, true}, Read: readPerformances(owned),
 	})
 	if err != nil {
 		return true, err

@@ -379,7 +379,7 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 		steps := []pg.Step{{Name: "cut_edges", Args: []any{after, run}}}
 		steps = append(append(steps, s.addEdges(again, at.pending)...),
 			pg.Step{Name: "take_back_signals", Args: []any{waiting, completed, aborted}},
-			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.triesKept > 0}})
+			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.triesKept > 0, waiting}})
 		return append(steps, rows.Steps(at.batch, at.round)...)
 	})
 }

@@ -182,7 +182,7 @@ func (s *Store) returnLate(
 		Name: "explain_refusals", Args: []any{all.keys, all.claims, ids},
 		Read: readJudgements(judgements),
 	}
-	revive := pg.Step{Name: "revive_tasks", Args: []any{all.keys, all.claims, nil, nil}}
+	revive := pg.Step{Name: "revive_tasks", Args: []any{all.keys, all.claims, nil, nil, true}}
 	err := s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
 		steps := append([]pg.Step{revive}, s.returnSteps(all, at)...)
 		return append(steps, all.noteLate()...)

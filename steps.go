@@ -290,7 +290,7 @@ func (s *Store) listing(
 		return a.performance().key == b.performance().key
 	})
 	return append(s.splitSteps(ctx, distinct...),
-		pg.Step{Name: "still_owned", Args: []any{keys, claims}, Read: readPerformances(stillOwned)},
+		pg.Step{Name: "still_owned", Args: []any{keys, claims, true}, Read: readPerformances(stillOwned)},
 		pg.Step{
 			Name: "list_steps", Args: []any{slices.Compact(slices.Clone(keys))},
 			Read: func(rows pgx.Rows) error {

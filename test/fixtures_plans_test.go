@@ -29,7 +29,7 @@ var sample = map[string]struct {
 	"notify":          {"'stint', '{a}', '{b}', true, 0", nil},
 	"ping_session":    {"'stint', 'ping'", nil},
 	"prepare_session": {"", nil},
-	"still_owned":     {"'{5,70}', '{7,7}'", []string{"leased_pkey", "ready_pkey"}},
+	"still_owned":     {"'{5,70}', '{7,7}', false", []string{"leased_pkey", "ready_pkey"}},
 	"read_bodies":     {"'{5,70}', 100", []string{"tasks_pkey"}},
 	"waited_tasks":    {"'{5,70}', 100, '{9,9}'", []string{"finished_pkey", "tasks_pkey"}},
 	"add_edges":       {"'{5,70}', '{6,71}', NULL, NULL", []string{"ready_pkey", "scheduled_pkey"}},
@@ -78,8 +78,8 @@ var sample = map[string]struct {
 	"edges_of":          {"'{5,70}'", []string{"edges_after", "edges_run"}},
 	"cut_edges":         {"'{5,70}', '{6,71}'", []string{"edges_after"}},
 	"take_back_signals": {"'{5,70}', '{1,1}', '{0,0}'", []string{"blocked_pkey"}},
-	"reopen_tasks": {"'{5,70}', true", []string{
-		"finished_pkey", "joined_pkey", "tasks_pkey", "losses_pkey",
+	"reopen_tasks": {"'{5,70}', true, '{6}'", []string{
+		"finished_pkey", "joined_pkey", "tasks_pkey", "losses_pkey", "slots_pkey",
 	}},
 	"drop_definitions": {"'{5,70}'", []string{
 		"tasks_pkey", "deadlines_pkey", "steps_pkey", "answer_keys_pkey",
@@ -439,7 +439,7 @@ var sample = map[string]struct {
 			"1, 2, '{1}', '{1}', 'x'",
 		[]string{"leased_pkey", "tasks_pkey", "leases_pkey", "edges_after", "edges_run"},
 	},
-	"revive_tasks": {"'{5,70}', '{7,7}', NULL, NULL", []string{
+	"revive_tasks": {"'{5,70}', '{7,7}', NULL, NULL, false", []string{
 		"ready_pkey", "leases_pkey", "losses_pkey",
 	}},
 	"schema_version":  {"'stint'", nil},

@@ -98,6 +98,81 @@ func TestExtendTasksOwnership_ByAnotherActorLeavesALateTaskReady(t *testing.T) {
 	}
 }
 
+// Others may have the capacity of an action with limits that a lease left, so its late owner may only
+// return the task: it does not become its owner again by another verb, and then extends the lease.
+// Proves R9.
+func TestExtendTasksOwnership_NeverBringsBackWhatHasLimits(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	limits := stint.Limits{Concurrency: 1}
+	wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", limits), nil)
+	insert(t, store, stint.Task{ID: "a", Action: "act"})
+	task := ownOne(t, store)
+	insert(t, store, stint.Task{ID: "b", Action: "act", Priority: 1})
+	expireLeases(t, pool)
+	maintain(t, store)
+	if other := ownOne(t, store); other.ID != "b" {
+		t.Fatalf("%q was handed on", other.ID)
+	}
+	tx := begin(t, pool)
+	for verb, err := range map[string]error{
+		"SetStatus":     store.SetStatus(t.Context(), task, "", 0),
+		"Fence":         errOf(store.Fence(t.Context(), task)),
+		"Inputs":        errOf(store.Inputs(t.Context(), task)),
+		"RecordStep":    errOf(store.RecordStep(t.Context(), task, "step", nil)),
+		"HoldOwnership": store.WithTx(tx).HoldOwnership(t.Context(), []stint.OwnedTask{task}),
+	} {
+		wantTasks(t, verb, err, stint.ErrInvalidToken, task.ID)
+	}
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	kept, err := store.ExtendTasksOwnership(
+		t.Context(), "actor", []stint.OwnedTask{task}, time.Hour)
+	if err != nil || kept[0] {
+		t.Errorf("ExtendTasksOwnership = %v, %v", kept, err)
+	}
+	wantErr(t, "ReturnTask", store.ReturnTask(
+		t.Context(), task.ID, task.Token, "", stint.StatusCompleted), nil)
+}
+
+// A transaction that holds a task does not keep its owner from extending the lease. Proves R9.
+func TestExtendTasksOwnership_OfWhatATransactionHolds(t *testing.T) {
+	t.Parallel()
+	for verb, hold := range map[string]func(*stint.Store, stint.OwnedTask) error{
+		"HoldOwnership": func(s *stint.Store, task stint.OwnedTask) error {
+			return s.HoldOwnership(t.Context(), []stint.OwnedTask{task})
+		},
+		"Fence": func(s *stint.Store, task stint.OwnedTask) error {
+			return errOf(s.Fence(t.Context(), task))
+		},
+		"RecordStep": func(s *stint.Store, task stint.OwnedTask) error {
+			return errOf(s.RecordStep(t.Context(), task, "step", nil))
+		},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newStoreAndPool(t, stint.Options{})
+			insert(t, store, numbered("t", 3)...)
+			owned := own(t, store, 3)
+			for _, task := range owned { // each has a row of its own then
+				wantErr(t, "SetStatus", store.SetStatus(t.Context(), task, "", 0), nil)
+			}
+			tx := begin(t, pool)
+			wantErr(t, verb, hold(store.WithTx(tx), owned[1]), nil)
+			kept, err := store.ExtendTasksOwnership(t.Context(), "actor", owned[1:2], 5*time.Hour)
+			if err != nil || !kept[0] {
+				t.Fatalf("ExtendTasksOwnership = %v, %v", kept, err)
+			}
+			if left := time.Until(info(t, store, owned[1].ID).LeaseUntil); left < 4*time.Hour {
+				t.Errorf("the lease ends in %s", left)
+			}
+			wantErr(t, "ReturnTask", store.WithTx(tx).ReturnTask(
+				t.Context(), owned[1].ID, owned[1].Token, "", stint.StatusCompleted), nil)
+			wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+			wantState(t, store, stint.StateCompleted, owned[1].ID)
+		})
+	}
+}
+
 // A return that is refused for its ID must not get a late task out of the queue.
 func TestReturnTask_UnderAWrongIDLeavesALateTaskReady(t *testing.T) {
 	t.Parallel()

@@ -433,3 +433,39 @@ func TestOrdered_IsRefusedWithWhatContradictsIt(t *testing.T) {
 		t.Errorf("ListLimits = %+v, want %+v", got.Limits, want)
 	}
 }
+
+// Tasks of a key that are retried, or must wait again for one that is, do not hold up what they wait
+// for. Proves G250.
+func TestOrdered_RetriedTasksWaitForOthersOfTheirKey(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]stint.Return{
+		"one that has ended":       {Code: stint.StatusCompleted},
+		"one that is tried again":  {Code: stint.StatusPending},
+		"one that was given back":  {Code: stint.StatusPending, Release: true},
+		"one that has been failed": {Code: stint.StatusAborted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, _ := newStoreAndPool(t, stint.Options{})
+			limits := stint.Limits{Ordered: true}
+			wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", limits), nil)
+			first, second := after("first"), after("second", "first")
+			first.Key, second.Key = "key", "key"
+			insert(t, store, first, second)
+			retried := []stint.TaskID{"first"}
+			returnWith(t, store, ownOne(t, store), stint.Return{Code: stint.StatusCompleted})
+			returnWith(t, store, ownOne(t, store), end)
+			if end.Code != stint.StatusPending {
+				retried = append(retried, "second")
+			}
+			wantErr(t, "RetryTasks", errOf(store.RetryTasks(t.Context(), retried)), nil)
+			for _, want := range []stint.TaskID{"first", "second"} {
+				task := ownOne(t, store)
+				if task.ID != want {
+					t.Fatalf("%q was fetched, want %q", task.ID, want)
+				}
+				returnWith(t, store, task, stint.Return{Code: stint.StatusCompleted})
+			}
+		})
+	}
+}

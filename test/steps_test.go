@@ -198,7 +198,8 @@ func TestRecordStep_ThatMustWaitHoldsUpNobodyElse(t *testing.T) {
 		wantRecorded(t, store, task, "")
 	}
 	tx := begin(t, pool)
-	wantErr(t, "HoldOwnership", store.WithTx(tx).HoldOwnership(t.Context(), owned[:1]), nil)
+	wantErr(t, "RecordStep", errOf(
+		store.WithTx(tx).RecordStep(t.Context(), owned[0], "step", []byte("1"))), nil)
 	waiting := start(func() ([]byte, error) {
 		return store.RecordStep(t.Context(), owned[0], "step", []byte("1"))
 	})

@@ -163,10 +163,10 @@ func (h *History) count(key int64, was, now *row, of *task) {
 			h.ownedOfKey[name][key] = true
 		}
 	}
-	if now != nil && now.table == finished && of != nil {
+	if now != nil && (now.table == finished || now.table == blocked) && of != nil {
 		l := h.state.limits[of.action]
 		if l != nil && l.holders[of.limitKey] == key {
-			delete(l.holders, of.limitKey) // also if it is opened again
+			delete(l.holders, of.limitKey) // also if it is opened again: RetryTasks takes it back
 		}
 	}
 }

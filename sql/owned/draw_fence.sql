@@ -10,6 +10,6 @@ WITH held AS MATERIALIZED (
     SELECT leased.lo, leased.claim
     FROM stint.leased
     WHERE leased.lo = $1::bigint AND leased.hi = $1::bigint AND leased.claim = $2::bigint
-    FOR NO KEY UPDATE
+    FOR KEY SHARE
 )
 SELECT held.lo, held.claim, nextval('stint.fences') AS fence FROM held

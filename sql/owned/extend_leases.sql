@@ -97,7 +97,7 @@ WITH named AS MATERIALIZED (
         SELECT leased.lo, leased.hi, leased.ctid AS tid, leased.xmin AS version
         FROM stint.leased
         WHERE leased.lo = held.row_lo AND leased.claim = held.claim AND leased.part = held.part
-        FOR UPDATE SKIP LOCKED
+        FOR NO KEY UPDATE SKIP LOCKED
     ) AS leased
     WHERE NOT lease.whole AND held.alone
 ), few AS MATERIALIZED (

@@ -21,14 +21,15 @@ WITH named AS MATERIALIZED (
     ORDER BY named.key, named.place
 ), owned AS MATERIALIZED (
     -- The lock lets nobody be given the task before this transaction ends. So whoever is given it
-    -- next finds the step.
+    -- next finds the step. Its owner may extend the lease meanwhile, and record other steps: so
+    -- transactions at the same time may exceed the room together.
     SELECT named.*
     FROM named
     CROSS JOIN LATERAL (
         SELECT leased.claim
         FROM stint.leased
         WHERE leased.lo = named.key AND leased.hi = named.key AND leased.claim = named.claim
-        FOR NO KEY UPDATE
+        FOR KEY SHARE
     ) AS leased
 ), judged AS MATERIALIZED (
     -- No value is read for its length.

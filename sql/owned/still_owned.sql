@@ -5,6 +5,8 @@
 --
 --   $1 keys    bigint[]
 --   $2 claims  bigint[]
+--   $3 ends    boolean: good for a return. Otherwise a lease of an action with limits that has
+--              expired is not good (R9)
 SELECT named.key, named.claim
 FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
 WHERE (SELECT span.claim
@@ -14,4 +16,7 @@ WHERE (SELECT span.claim
        WHERE span.hi >= named.key) = named.claim
    OR (SELECT ready.claim
        FROM stint.ready
-       WHERE ready.lo = named.key AND ready.late) = named.claim
+       WHERE ready.lo = named.key AND ready.late
+         AND ($3::boolean OR (SELECT true
+                              FROM stint.limits
+                              WHERE limits.action = ready.action) IS NULL)) = named.claim

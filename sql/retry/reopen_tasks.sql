@@ -5,6 +5,7 @@
 --
 --   $1 keys     bigint[]
 --   $2 history  boolean: keep the tries that ended them
+--   $3 waiting  bigint[]: the tasks that wait for these again
 WITH reopened AS (
     DELETE FROM stint.finished
     WHERE finished.lo = ANY ($1::bigint[])
@@ -32,6 +33,27 @@ WITH reopened AS (
     DELETE FROM stint.joined WHERE joined.key = ANY ($1::bigint[])
 ), forgiven AS (
     DELETE FROM stint.losses WHERE losses.key = ANY ($1::bigint[])
+), loose AS (
+    -- None of them holds its key in strict order: it may wait for others of the key.
+    DELETE FROM stint.slots
+    USING (
+        SELECT slot.tid, named.key
+        FROM unnest($1::bigint[] || $3::bigint[]) AS named (key)
+        CROSS JOIN LATERAL (
+            SELECT tasks.action, tasks.limit_key
+            FROM stint.tasks
+            WHERE tasks.key = named.key
+            OFFSET 0
+        ) AS task
+        CROSS JOIN LATERAL (
+            SELECT slots.ctid AS tid
+            FROM stint.slots
+            WHERE slots.action = task.action AND slots.limit_key = task.limit_key
+              AND slots.key = named.key
+            OFFSET 0
+        ) AS slot
+    ) AS held
+    WHERE slots.ctid = held.tid AND slots.key = held.key
 )
 -- The deadlines are watched again. One that is still watched gets a new version, so that
 -- scan_task_deadlines passes it over until all can see that its task has not ended.

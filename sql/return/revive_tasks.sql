@@ -5,9 +5,10 @@
 --
 --   $1 keys     bigint[]
 --   $2 claims   bigint[]
---   $3 actor    text, or null: whoever the owner was. Named by who extends: not of actions with
---               limits, since others may have the capacity that the lease left
+--   $3 actor    text, or null: whoever the owner was
 --   $4 session  bigint, that of the actor, or null
+--   $5 ends     boolean: the owner returns the tasks now. Otherwise none of an action with limits is
+--               given back, since others may have the capacity that the lease left
 WITH named AS MATERIALIZED (
     SELECT DISTINCT named.key, named.claim
     FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
@@ -21,11 +22,10 @@ WITH named AS MATERIALIZED (
         FROM stint.ready
         WHERE ready.lo = named.key AND ready.claim = named.claim
           AND ready.late
-          AND ($3::text IS NULL
-               OR ready.actor = $3::text
-                  AND (SELECT true
-                       FROM stint.limits
-                       WHERE limits.action = ready.action) IS NULL)
+          AND ($3::text IS NULL OR ready.actor = $3::text)
+          AND ($5::boolean OR (SELECT true
+                               FROM stint.limits
+                               WHERE limits.action = ready.action) IS NULL)
         FOR UPDATE
     ) AS ready
 ), gone AS (

@@ -480,7 +480,7 @@ func (r *reference) setStatus(
 	id stint.TaskID, token stint.Token, status string, progress float64,
 ) error {
 	task := r.tasks[id]
-	if !task.owned(token) {
+	if !task.owned(token) || task.late && r.ruled(task.Action) {
 		return taskError([]stint.TaskID{id}, stint.ErrInvalidToken)
 	}
 	r.revive(task)
