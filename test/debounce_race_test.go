@@ -229,3 +229,21 @@ func TestDebounce_KeepsAFollowUpWaitingUntilItIsRedefined(t *testing.T) {
 	wantTime(t, "NotBefore", info(t, store, "a+").NotBefore, 2*time.Hour)
 	wantBodies(t, store, pool, "a completed try 1 0, a+ scheduled 2")
 }
+
+// A deadline that has passed ends the task that had it, not one that took its place since the look.
+// Proves G9.
+func TestDebounce_KeepsTheNewestTaskWhenTheDeadlineOfTheOneBeforePasses(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, pool := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
+	insert(t, store, debounced("0"))
+	ownOne(t, store)
+	follower := debounced("1")
+	follower.Deadline = time.Now().Add(-time.Second)
+	wantErr(t, "Debounce", store.Debounce(t.Context(), follower, time.Hour, 3*time.Hour), nil)
+	args := yields[string](t, pool,
+		"SELECT '1, 1, array[' || key || '], 3' FROM stint.tasks WHERE id = 'a+'")
+	pausedAt(t, pool, "end_due_tasks", "named", args, func() { debounce(t, store, "2") })
+	maintain(t, store)
+	wantBodies(t, store, pool, "a in-progress try 1 0, a+ blocked 2")
+}

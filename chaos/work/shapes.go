@@ -36,6 +36,11 @@ func shapes() []shape {
 		{"later", 5, later},
 		{"fail fast", 4, failFast},
 		{"external", 4, external},
+		{"limited chain", 4, underLimits(chain)},
+		{"limited chord", 2, underLimits(chord)},
+		{"limited network", 3, underLimits(network)},
+		{"limited conditions", 2, underLimits(conditions)},
+		{"limited fail fast", 2, underLimits(failFast)},
 	}
 }
 
@@ -229,6 +234,31 @@ func whenAny(r *rand.Rand, prefix string) []stint.Task {
 		tasks[last].WhenAny = append(tasks[last].WhenAny, when)
 	}
 	return tasks
+}
+
+// underLimits gives the tasks of a network an action with limits and a key, or each its own. What
+// waits for a task then waits for its key, too.
+func underLimits(
+	tasks func(*rand.Rand, string) []stint.Task,
+) func(*rand.Rand, string) []stint.Task {
+	limited := []string{
+		orderedAction, limitedAction, keyedAction, fairAction, fairerAction, budgetAction,
+	}
+	return func(r *rand.Rand, prefix string) []stint.Task {
+		made := tasks(r, prefix)
+		of, several := r.IntN(len(limited)), r.IntN(2) == 0
+		for i := range made {
+			if made[i].Action == stint.Spontaneous {
+				continue
+			}
+			if several {
+				of = r.IntN(len(limited))
+			}
+			made[i].Action, made[i].Key = limited[of], prefix
+			made[i].MaxTries = max(made[i].MaxTries, 3)
+		}
+		return made
+	}
 }
 
 // later makes tasks that start a little later, or must have ended soon.

@@ -90,15 +90,20 @@ WITH dependent AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS lease
 ), waiting AS MATERIALIZED (
-    SELECT named.key, blocked.tries, blocked.status
+    -- One with a new version since the snapshot may have another definition (Debounce), with another
+    -- deadline. It stays for the next time.
+    SELECT named.key, locked.tries, locked.status
     FROM named
     CROSS JOIN LATERAL (
-        SELECT blocked.tries, blocked.status
+        SELECT blocked.xmin AS version FROM stint.blocked WHERE blocked.key = named.key OFFSET 0
+    ) AS seen
+    CROSS JOIN LATERAL (
+        SELECT blocked.tries, blocked.status, blocked.xmin AS version
         FROM stint.blocked
         WHERE blocked.key = named.key
         FOR UPDATE SKIP LOCKED
-    ) AS blocked
-    WHERE named.overdue
+    ) AS locked
+    WHERE named.overdue AND locked.version = seen.version
 ), unqueued AS (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(SELECT queued.key FROM queued))
