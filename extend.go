@@ -272,10 +272,10 @@ func (s *Store) whileOwned(
 		return nil
 	}
 	keys, claims := keysAndClaims(performancesOf(owned))
-	owns := map[performance]bool{}
+	has := map[performance]bool{}
 	steps = append(append(
 		[]pg.Step{{Name: "revive_tasks", Args: []any{keys, claims, nil, nil, false}}}, steps...),
-		pg.Step{Name: "still_owned", Args: []any{keys, claims, false}, Read: readPerformances(owns)})
+		pg.Step{Name: "still_owned", Args: []any{keys, claims, false}, Read: readPerformances(has)})
 	for range attemptsMax {
 		if err := s.db.Do(ctx, pg.Request{Steps: steps, Collides: leasePart}); err != nil {
 			return err
@@ -284,7 +284,7 @@ func (s *Store) whileOwned(
 		if len(lost) == 0 {
 			return nil
 		}
-		if gone := notOwned(owned, owns); len(gone) > 0 {
+		if gone := notOwned(owned, has); len(gone) > 0 {
 			return taskError(gone, ErrInvalidToken)
 		}
 	}

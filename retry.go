@@ -202,8 +202,7 @@ func (r *reopening) readEnded(rows pgx.Rows) error {
 		var key int64
 		var task endedTask
 		var completed, aborted *int32
-		err := rows.Scan(&key, &task.cause, &task.onAbort, &completed, &aborted)
-		if err != nil {
+		if err := rows.Scan(&key, &task.cause, &task.onAbort, &completed, &aborted); err != nil {
 			return err
 		}
 		task.ends = endCountsOf(task.cause, completed, aborted)
@@ -335,10 +334,8 @@ func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 		}
 	}
 	ahead := dag.NewKeyGraph()
-	err := s.db.Run(ctx, pg.Step{
-		Name: "edges_ahead", Args: []any{pending}, Read: network.ReadEdges(ahead),
-	})
-	if err != nil {
+	look := pg.Step{Name: "edges_ahead", Args: []any{pending}, Read: network.ReadEdges(ahead)}
+	if err := s.db.Run(ctx, look); err != nil {
 		return err
 	}
 	return s.checkAcyclic(ctx, ahead, added, r.ids)
@@ -348,13 +345,16 @@ func (r *reopening) checkAcyclic(ctx context.Context, s *Store) error {
 // signal more, which settling then gives it.
 func (r *reopening) reopen(ctx context.Context, s *Store) error {
 	rows := network.Rows{Opened: true}
-	var keys []int64
+	var keys, loose []int64 // loose wait for others, and so do not hold their limit keys
 	for key := range r.ended {
 		if !r.open[key] {
 			continue
 		}
 		keys = append(keys, key)
 		missing, ends, verdict := r.predecessorsOf(key)
+		if missing > 0 {
+			loose = append(loose, key)
+		}
 		isConditional := func(e network.Edge) bool { return e.Condition != nil }
 		if slices.ContainsFunc(r.before[key], isConditional) {
 			missing = int32(len(r.before[key])) //nolint:gosec // edges of a task
@@ -372,14 +372,14 @@ func (r *reopening) reopen(ctx context.Context, s *Store) error {
 	var waiting []int64
 	var completed, aborted []int32
 	for key, ends := range back {
-		waiting = append(waiting, key)
+		waiting, loose = append(waiting, key), append(loose, key)
 		completed, aborted = append(completed, ends.completed), append(aborted, ends.aborted)
 	}
 	return s.settle(ctx, roundsUsual, nil, func(at settling) []pg.Step {
 		steps := []pg.Step{{Name: "cut_edges", Args: []any{after, run}}}
 		steps = append(append(steps, s.addEdges(again, at.pending)...),
 			pg.Step{Name: "take_back_signals", Args: []any{waiting, completed, aborted}},
-			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.triesKept > 0, waiting}})
+			pg.Step{Name: "reopen_tasks", Args: []any{keys, s.triesKept > 0, loose}})
 		return append(steps, rows.Steps(at.batch, at.round)...)
 	})
 }

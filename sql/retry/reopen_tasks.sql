@@ -5,7 +5,7 @@
 --
 --   $1 keys     bigint[]
 --   $2 history  boolean: keep the tries that ended them
---   $3 waiting  bigint[]: the tasks that wait for these again
+--   $3 waiting  bigint[]: the tasks, these and others, that wait for some now
 WITH reopened AS (
     DELETE FROM stint.finished
     WHERE finished.lo = ANY ($1::bigint[])
@@ -34,11 +34,11 @@ WITH reopened AS (
 ), forgiven AS (
     DELETE FROM stint.losses WHERE losses.key = ANY ($1::bigint[])
 ), loose AS (
-    -- None of them holds its key in strict order: it may wait for others of the key.
+    -- None that waits holds its key in strict order: it may wait for others of the key.
     DELETE FROM stint.slots
     USING (
         SELECT slot.tid, named.key
-        FROM unnest($1::bigint[] || $3::bigint[]) AS named (key)
+        FROM unnest($3::bigint[]) AS named (key)
         CROSS JOIN LATERAL (
             SELECT tasks.action, tasks.limit_key
             FROM stint.tasks
