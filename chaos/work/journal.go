@@ -28,6 +28,9 @@ const (
 	OK      Outcome = "ok"
 	Refused Outcome = "refused" // it has changed nothing
 	Unknown Outcome = "unknown" // no answer came, or one that does not tell
+	// asked says in a journal that a call has begun: that of a process which is killed before its
+	// answer is unknown to Read.
+	asked Outcome = "asked"
 )
 
 // A Call is a call of a verb with its answer: a line of a journal.
@@ -155,9 +158,14 @@ func (j *Journal) Close() error {
 // Read reads a journal. The last line of a process that was killed may be half written.
 func Read(from io.Reader, each func(Call)) error {
 	lines := bufio.NewReader(from)
+	open := map[int64]Call{} // by when they began
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
+			for _, call := range open {
+				call.Outcome = Unknown
+				each(call)
+			}
 			return nil
 		}
 		if err != nil {
@@ -167,6 +175,11 @@ func Read(from io.Reader, each func(Call)) error {
 		if err := json.Unmarshal(line, &call); err != nil {
 			return fmt.Errorf("read a journal: %w: %.200s", err, line)
 		}
+		if call.Outcome == asked {
+			open[call.Begin] = call
+			continue
+		}
+		delete(open, call.Begin)
 		each(call)
 	}
 }

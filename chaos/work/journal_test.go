@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -44,6 +46,23 @@ func TestJournal_IsReadAsItWasWrittenUpToALineThatIsCutOff(t *testing.T) {
 	if len(calls) != 2 || calls[0].Items[0].ID != "a" || calls[0].Process != "worker-1.1" ||
 		calls[1].Verb != work.Gone || calls[1].Number != 2 || calls[0].Begin == 0 {
 		t.Errorf("Read = %+v", calls)
+	}
+}
+
+// A process that is killed may have changed tasks without having come to write down the answer.
+func TestRead_KnowsOfCallsWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	journal := `{"p":"a.1","n":1,"v":"RetryTasks","b":1,"e":1,"o":"asked","i":[{"id":"x"}]}
+{"p":"a.1","n":2,"v":"DeleteTasks","b":2,"e":2,"o":"asked","i":[{"id":"y"}]}
+{"p":"a.1","n":3,"v":"RetryTasks","b":1,"e":3,"o":"refused","i":[{"id":"x"}]}
+{"p":"a.1","n":4,"v":"OwnTa`
+	var calls []string
+	err := work.Read(strings.NewReader(journal), func(c work.Call) {
+		calls = append(calls, c.Verb+" "+string(c.Outcome))
+	})
+	want := []string{"RetryTasks refused", "DeleteTasks unknown"}
+	if err != nil || !slices.Equal(calls, want) {
+		t.Errorf("Read = %q, %v, want %q", calls, err, want)
 	}
 }
 

@@ -193,9 +193,11 @@ func (p *process) call(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, callMax)
 	defer cancel()
-	begin := Instant()
+	call := Call{Verb: verb, Begin: Instant(), Items: items, Outcome: asked}
+	if KindOf(verb) == Changes { // others may be told of it, if this process is killed before it is
+		p.journal.Write(call)
+	}
 	err := do(ctx)
-	call := Call{Verb: verb, Begin: begin, Items: items}
 	call.Outcome, call.Error = Judge(err)
 	p.journal.Write(call)
 	return err
