@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stint-tasks/stint"
 )
@@ -69,3 +70,28 @@ func TestHouse_FilesAreShort(t *testing.T) {
 	})
 	wantErr(t, "WalkDir", err, nil)
 }
+
+// The pages stay few, so that all can be read. Whoever needs more room looks for what two of them
+// say.
+func TestHouse_PagesAreFew(t *testing.T) {
+	t.Parallel()
+	const most = 50_000
+	words := 0
+	for _, page := range append(allDocuments(t), "CHANGELOG.md") {
+		if page == "SECURITY.md" { // a page of the repository, not of the product
+			continue
+		}
+		text, err := os.ReadFile(page)
+		wantErr(t, "ReadFile", err, nil)
+		for _, word := range strings.Fields(string(text)) {
+			if strings.ContainsFunc(word, isLetterOrDigit) {
+				words++
+			}
+		}
+	}
+	if words > most {
+		t.Errorf("%d words in the pages, over %d", words, most)
+	}
+}
+
+func isLetterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
