@@ -98,8 +98,9 @@ func TestExtendTasksOwnership_ByAnotherActorLeavesALateTaskReady(t *testing.T) {
 	}
 }
 
-// Others may have the capacity of an action with limits that a lease left, so its late owner may only
-// return the task: it does not become its owner again by another verb, and then extends the lease.
+// Others may have the capacity of an action with limits that a lease left, so its late owner may
+// only return the task: it does not become its owner again by another verb, and then extends the
+// lease.
 // Proves R9.
 func TestExtendTasksOwnership_NeverBringsBackWhatHasLimits(t *testing.T) {
 	t.Parallel()

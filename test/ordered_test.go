@@ -434,8 +434,8 @@ func TestOrdered_IsRefusedWithWhatContradictsIt(t *testing.T) {
 	}
 }
 
-// Tasks of a key that are retried, or must wait again for one that is, do not hold up what they wait
-// for. Proves G250.
+// Tasks of a key that are retried, or must wait again for one that is, do not hold up what they
+// wait for. Proves G250.
 func TestOrdered_RetriedTasksWaitForOthersOfTheirKey(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]stint.Return{
