@@ -342,7 +342,11 @@ func (p *plan) largest() string {
 	})
 }
 
-// gated returns the tasks of a part that does not decide: behind a gate, and with a guard.
+// gated returns the tasks of a part that does not decide: behind a gate, and with a guard. Those
+// that wait for others of the part have the gate, too: an abort from outside of the insert, or
+// somebody who replaces a task, may end these before the gate opens. But a task with WhenAny waits
+// for nothing besides; and what waits for a join has the gate itself, and would be told of that of
+// the join, too.
 func (p *plan) gated(of *part) ([]stint.Task, error) {
 	gate, ids := p.gate(), make([]stint.TaskID, len(of.tasks))
 	here := make(map[stint.TaskID]bool, len(of.tasks))
@@ -358,8 +362,9 @@ func (p *plan) gated(of *part) ([]stint.Task, error) {
 	for i, task := range of.tasks {
 		inside := func(before stint.TaskID) bool { return here[before] }
 		met := func(c stint.Condition) bool { return here[c.After] }
-		if !waits[task.ID] && !slices.ContainsFunc(task.After, inside) &&
-			!slices.ContainsFunc(task.When, met) && !slices.ContainsFunc(task.WhenAny, met) {
+		isJoin := task.Action == stint.Spontaneous && (waits[task.ID] ||
+			slices.ContainsFunc(task.After, inside) || slices.ContainsFunc(task.When, met))
+		if !isJoin && len(task.WhenAny) == 0 {
 			task.After = append(slices.Clone(task.After), gate)
 		}
 		tasks[i] = task

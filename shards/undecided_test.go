@@ -1,0 +1,112 @@
+package shards_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/shards"
+)
+
+// mustAbortStored inserts a task of a shard, and aborts it.
+func (d *databases) mustAbortStored(t *testing.T, id string) {
+	t.Helper()
+	insertAll(t, d.cluster(t, shards.Options{}), id)
+	d.perform(t, id, stint.Return{Code: stint.StatusAborted})
+}
+
+// Whatever an abort from outside of an insert brings down, or somebody replaces, no task of the
+// insert starts before that is decided.
+//
+// Proves G139.
+func TestInsertTasks_StartsNothingBeforeTheDecision(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	d.mustAbortStored(t, "1/old")
+	anyway := task("1/anyway", "1/falls")
+	anyway.Task.OnAbort = stint.RunAnyway
+	join := task("1/join", "1/falls")
+	join.Task.OnAbort, join.Task.Action = stint.RunAnyway, stint.Spontaneous
+	waiting := []string{"1/anyway", "1/mend", "1/behind-join", "1/behind-replaced"}
+	tasks := []shards.Task{
+		task("1/falls", "1/old"), anyway, when("1/mend", ends("1/falls", stint.StateAborted)),
+		join, task("1/behind-join", "1/join"),
+		task("1/replaced"), task("1/behind-replaced", "1/replaced"),
+		task("2/a"), task("2/b"), task("2/c"), task("2/d"), task("2/e"), task("2/f"), task("2/g"),
+		task("2/h"),
+	}
+	err := d.dying(t, 2).InsertTasks(t.Context(), tasks)
+	wantErr(t, "InsertTasks of a process that is killed", err, errKilled)
+	err = d.stores["1"].ReplaceTasks(t.Context(), []stint.Task{{ID: "replaced", Action: "other"}})
+	wantErr(t, "ReplaceTasks", err, nil)
+	if got := d.state(t, "1/falls"); got != "aborted" {
+		t.Errorf("1/falls is %s, though what it waits for was aborted", got)
+	}
+	for _, id := range waiting {
+		if got := d.state(t, id); got != "blocked" {
+			t.Errorf("%s is %s before the insert is decided", id, got)
+		}
+	}
+}
+
+// deciding is a store that calls a test before the insert that decides.
+type deciding struct {
+	shards.Store
+	before func(ctx context.Context)
+}
+
+func (s *deciding) InsertTasks(ctx context.Context, tasks []stint.Task) error {
+	if tasks[len(tasks)-1].Action == "stint.Decision" {
+		s.before(ctx)
+	}
+	return s.Store.InsertTasks(ctx, tasks)
+}
+
+// An abort that reaches a task before it is decided whether it is inserted reaches the dependents
+// on other shards, which are not there yet then.
+//
+// Proves G141.
+func TestAborts_BeforeADecisionGoToOtherShards(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	d.mustAbortStored(t, "1/old")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := shards.Connect(ctx, shard, url)
+		return &deciding{store, func(ctx context.Context) { d.awaitReports(ctx, t, "1") }}, err
+	}})
+	err := c.InsertTasks(t.Context(), []shards.Task{
+		task("1/falls", "1/old"), task("2/waits", "1/falls"), task("2/b"), task("2/c"),
+	})
+	wantErr(t, "InsertTasks", err, nil)
+	wantSound(t, c)
+	d.awaitState(t, "2/waits", "aborted")
+}
+
+// awaitReports waits until no task of a shard reports, or will soon.
+func (d *databases) awaitReports(ctx context.Context, t *testing.T, shard string) {
+	t.Helper()
+	filter := stint.Filter{IDPrefix: "stint.report/", Limit: 100, States: []stint.State{
+		stint.StateReady, stint.StateInProgress,
+	}}
+	for {
+		page, err := d.stores[shard].ListTasks(ctx, filter)
+		if err != nil {
+			t.Errorf("ListTasks = %v", err)
+		}
+		if len(page.Tasks) == 0 {
+			return
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
