@@ -83,6 +83,8 @@ type report struct {
 	Task        stint.TaskID `json:"task"`
 	Shard       string       `json:"shard"`
 	Placeholder stint.TaskID `json:"placeholder"`
+	// Gated says that the task waits for a gate, too, and is told of that among the completed.
+	Gated bool `json:"gated,omitempty"`
 }
 
 // placeholder is the body of a placeholder.
@@ -280,7 +282,7 @@ func edge(r reporting, stands, name stint.TaskID) (here, there stint.Task, err e
 		OnAbort: stint.RunAnyway, MaxTries: stint.UnlimitedTries,
 		FailFast: true, // see canceller
 	}
-	there.Body, err = json.Marshal(report{r.of.Task, r.to, stands})
+	there.Body, err = json.Marshal(report{Task: r.of.Task, Shard: r.to, Placeholder: stands})
 	return here, there, err
 }
 
@@ -366,6 +368,12 @@ func (p *plan) gated(of *part) ([]stint.Task, error) {
 			slices.ContainsFunc(task.After, inside) || slices.ContainsFunc(task.When, met))
 		if !isJoin && len(task.WhenAny) == 0 {
 			task.After = append(slices.Clone(task.After), gate)
+		}
+		if strings.HasPrefix(string(task.ID), reportPrefix) {
+			var err error
+			if task.Body, err = gatedReport(task.Body, true); err != nil {
+				return nil, err
+			}
 		}
 		tasks[i] = task
 	}

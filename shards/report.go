@@ -85,11 +85,19 @@ func (b *reports) findYounger(
 	return nil
 }
 
+// completed is how many completed tasks the reporter was told of, but for its gate.
+func (r *reporter) completed() int {
+	if r.of.Gated {
+		return r.owned.Completed - 1
+	}
+	return r.owned.Completed
+}
+
 // wasToldOf reports whether a task has ended as the reporter was told.
 func (r *reporter) wasToldOf(info *stint.TaskInfo) bool {
 	switch info.StatusCode {
 	case stint.StatusCompleted:
-		return r.owned.Completed > 0
+		return r.completed() > 0
 	case stint.StatusAborted:
 		return r.owned.Aborted > 0
 	default:
@@ -158,7 +166,7 @@ func (r *reporter) answer() stint.Answer {
 		if answer.Status == "" && r.ended.AbortCause != "" {
 			answer.Status = "aborted: " + string(r.ended.AbortCause)
 		}
-	case r.owned.Aborted > 0 && r.owned.Completed == 0:
+	case r.owned.Aborted > 0 && r.completed() <= 0:
 		answer.Code = stint.StatusAborted
 	}
 	return answer
@@ -272,8 +280,12 @@ func (b *reports) awaitRetries(ctx context.Context, here Store) error {
 		if !one.aborted || one.ended == nil {
 			continue
 		}
+		body, err := gatedReport(one.owned.Body, false)
+		if err != nil {
+			return err
+		}
 		tasks = append(tasks, stint.Task{
-			ID: one.owned.ID + againSuffix, Action: one.owned.Action, Body: one.owned.Body,
+			ID: one.owned.ID + againSuffix, Action: one.owned.Action, Body: body,
 			After: []stint.TaskID{one.of.Task}, MaxTries: stint.UnlimitedTries,
 		})
 	}
@@ -312,6 +324,16 @@ func (b *reports) returns(failed bool) []stint.Return {
 		all[i] = done
 	}
 	return all
+}
+
+// gatedReport returns the body of a task that reports, which waits for a gate or not.
+func gatedReport(body []byte, gated bool) ([]byte, error) {
+	var of report
+	if err := json.Unmarshal(body, &of); err != nil {
+		return nil, err
+	}
+	of.Gated = gated
+	return json.Marshal(of)
 }
 
 // unmarshalReport reads the body of a task that reports.

@@ -110,3 +110,33 @@ func (d *databases) awaitReports(ctx context.Context, t *testing.T, shard string
 		}
 	}
 }
+
+// The gate of an insert is no end that anybody waited for: a report that was behind one says that its
+// task was aborted, also if that is gone.
+//
+// Proves G140.
+func TestRelay_TellsOfAnAbortBehindAGate(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for name, replaced := range map[string]bool{"deleted": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabases(t, "1", "2")
+			c := d.cluster(t, shards.Options{})
+			insertAll(t, c, "1/a")
+			err := c.InsertTasks(t.Context(), []shards.Task{task("2/waits", "1/a"), task("2/b")})
+			wantErr(t, "InsertTasks", err, nil)
+			d.perform(t, "1/a", stint.Return{Code: stint.StatusAborted, Status: "no"})
+			if replaced {
+				again := []stint.Task{{ID: "a", Action: "act"}}
+				wantErr(t, "ReplaceTasks", d.stores["1"].ReplaceTasks(t.Context(), again), nil)
+				d.perform(t, "1/a", stint.Return{Result: []byte("of another")})
+			} else {
+				_, err := d.stores["1"].DeleteTasks(t.Context(), []stint.TaskID{"a"})
+				wantErr(t, "DeleteTasks", err, nil)
+			}
+			d.relay(t, shards.Options{})
+			d.awaitState(t, "2/waits", "aborted")
+		})
+	}
+}
