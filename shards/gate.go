@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/bulk"
+	"github.com/stint-tasks/stint/verbs"
 )
 
 // openGate completes a gate. One that is open, or gone, is as good.
@@ -40,25 +42,90 @@ func isClosed(ctx context.Context, store Store, gate stint.TaskID) (bool, error)
 	return err == nil && task != nil && task.StatusCode == stint.StatusPending, err
 }
 
-// undoPart deletes a part and its gate. If the gate is not there, nor is the part: tasks with the
-// same IDs are somebody else's then. If it is open, the part is real. The guard may be owned at
+// undoPart deletes a part, and then its gate. If the gate is not there, nor is the part: tasks with
+// the same IDs are somebody else's then. If it is open, the part is real. The guard may be owned at
 // this moment; it finds nothing left.
 func undoPart(
 	ctx context.Context, store Store, gate stint.TaskID, tasks []stint.TaskID,
 ) error {
-	ids := append(slices.Clone(tasks), gate)
 	for {
 		found, err := find(ctx, store, gate)
 		if err != nil || found == nil || found.StatusCode != stint.StatusPending {
 			return err
 		}
-		_, err = store.DeleteTasks(ctx, ids)
-		var missing *stint.TaskError
-		if !errors.Is(err, stint.ErrTaskNotFound) || !errors.As(err, &missing) {
+		own, err := insertedWith(ctx, store, found, tasks)
+		if err != nil {
 			return err
 		}
-		ids = slices.DeleteFunc(ids, func(id stint.TaskID) bool {
-			return slices.Contains(missing.IDs, id)
-		})
+		if len(own) == 0 {
+			_, err = store.DeleteTasks(ctx, []stint.TaskID{gate})
+			if errors.Is(err, stint.ErrTaskNotFound) {
+				err = nil
+			}
+			return err
+		}
+		if err := deleteSeen(ctx, store, own); err != nil {
+			return err
+		}
 	}
+}
+
+// insertedWith returns those of the tasks of a part that were inserted with its gate, the last of
+// them. A task that has replaced one of them since is younger, and somebody else's.
+func insertedWith(
+	ctx context.Context, store Store, gate *stint.TaskInfo, tasks []stint.TaskID,
+) ([]bulk.Task, error) {
+	var own []bulk.Task
+	for some := range slices.Chunk(tasks, checkedTasks) {
+		infos, err := getSmall(ctx, store, some)
+		if err != nil {
+			return nil, err
+		}
+		for i := range infos {
+			if !infos[i].InsertedAt.After(gate.InsertedAt) {
+				seen := bulk.NewTask(&infos[i])
+				seen.State = "" // in whatever state it is: one in progress is refused
+				own = append(own, seen)
+			}
+		}
+	}
+	return own, nil
+}
+
+// getSmall looks tasks up, without bodies and results where the store can leave them out. Those
+// that are not there are left out.
+func getSmall(
+	ctx context.Context, store Store, ids []stint.TaskID,
+) (infos []stint.TaskInfo, err error) {
+	if direct, ok := store.(interface{ Remote() *stint.Remote }); ok {
+		infos, _, err = direct.Remote().GetSmallTasks(ctx, ids, 0)
+		if errors.Is(err, stint.ErrTaskNotFound) {
+			err = nil
+		}
+		return infos, err
+	}
+	found := map[stint.TaskID]*stint.TaskInfo{}
+	if err := getAll(ctx, store, ids, found); err != nil {
+		return nil, err
+	}
+	for _, info := range found {
+		infos = append(infos, *info)
+	}
+	return infos, nil
+}
+
+// deleteSeen deletes those of the tasks that are as they were seen, in one transaction; if the store
+// cannot see to that, all of them, if they are still there.
+func deleteSeen(ctx context.Context, store Store, tasks []bulk.Task) error {
+	var err error
+	if asSeen := bulk.AsSeen(store); asSeen != nil {
+		states := append(bulk.Deletable(), stint.StateInProgress)
+		_, err = asSeen(ctx, states, tasks, false, verbs.Changer.DeleteTasks)
+	} else {
+		_, err = store.DeleteTasks(ctx, bulk.IDs(tasks))
+	}
+	if errors.Is(err, stint.ErrTaskNotFound) {
+		return nil // the caller looks again
+	}
+	return err
 }

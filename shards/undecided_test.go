@@ -140,3 +140,35 @@ func TestRelay_TellsOfAnAbortBehindAGate(t *testing.T) {
 		})
 	}
 }
+
+// An insert that is undone takes its own tasks with it, not one that has replaced one of them.
+//
+// Proves G139.
+func TestInsertTasks_UndoneKeepsWhatHasReplacedATask(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for name, seen := range map[string]bool{"as seen": true, "by a store that cannot see": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabases(t, "1", "2")
+			err := d.dying(t, 2).InsertTasks(t.Context(), []shards.Task{
+				task("1/a"), task("1/replaced", "1/a"), task("2/b"), task("2/c"), task("2/d"),
+			})
+			wantErr(t, "InsertTasks of a process that is killed", err, errKilled)
+			another := []stint.Task{{ID: "replaced", Action: "act"}}
+			wantErr(t, "ReplaceTasks", d.stores["1"].ReplaceTasks(t.Context(), another), nil)
+			options := shards.Options{DecideWithin: time.Nanosecond}
+			if seen {
+				options.Connect = shards.Connect
+			}
+			d.relay(t, options)
+			d.awaitDecided(t)
+			if got := d.state(t, "1/replaced"); got != "ready" {
+				t.Errorf("what has replaced a task of the insert is %s", got)
+			}
+			if got := d.state(t, "1/a"); got != "none" {
+				t.Errorf("1/a is %s, though its insert was undone", got)
+			}
+		})
+	}
+}
