@@ -2,7 +2,9 @@ package shards
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/stint-tasks/stint"
@@ -40,6 +42,44 @@ func isDone(err error) bool {
 func isClosed(ctx context.Context, store Store, gate stint.TaskID) (bool, error) {
 	task, err := find(ctx, store, gate)
 	return err == nil && task != nil && task.StatusCode == stint.StatusPending, err
+}
+
+// isGuarded reports whether a task is of a part whose gate has not opened, or is gone, as after an
+// insert that was undone meanwhile. The guards name the tasks of their parts.
+func isGuarded(ctx context.Context, store Store, id stint.TaskID) (bool, error) {
+	filter := stint.Filter{
+		Actions: []string{guardAction}, IDPrefix: guardPrefix, Limit: checkedTasks,
+		States: bulk.Abortable(),
+	}
+	for {
+		page, err := store.ListTasks(ctx, filter)
+		if err != nil {
+			return false, err
+		}
+		for _, info := range page.Tasks {
+			found, err := find(ctx, store, info.ID) // one by one: they may be large
+			if err != nil {
+				return false, err
+			}
+			if found == nil {
+				continue
+			}
+			var of guard
+			if err := json.Unmarshal(found.Body, &of); err != nil {
+				return false, fmt.Errorf("read %q: %w", info.ID, err)
+			}
+			if slices.Contains(of.Tasks, id) {
+				closed, err := isClosed(ctx, store, of.Gate)
+				if err != nil || closed {
+					return closed, err
+				}
+			}
+		}
+		if filter.After = page.Next; page.Next == "" {
+			there, err := find(ctx, store, id)
+			return err == nil && there == nil, err
+		}
+	}
 }
 
 // undoPart deletes a part, and then its gate. If the gate is not there, nor is the part: tasks with
@@ -114,8 +154,8 @@ func getSmall(
 	return infos, nil
 }
 
-// deleteSeen deletes those of the tasks that are as they were seen, in one transaction; if the store
-// cannot see to that, all of them, if they are still there.
+// deleteSeen deletes those of the tasks that are as they were seen, in one transaction; all of them
+// if the store cannot see to that.
 func deleteSeen(ctx context.Context, store Store, tasks []bulk.Task) error {
 	var err error
 	if asSeen := bulk.AsSeen(store); asSeen != nil {

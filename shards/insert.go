@@ -95,18 +95,15 @@ func (c *Cluster) insertBehind(ctx context.Context, shard string, tasks []stint.
 	if !errors.Is(err, stint.ErrTaskExists) || !errors.As(err, &taken) || len(taken.IDs) == 0 {
 		return err
 	}
-	var graph *stint.Graph
+	undecided := false
 	failed := c.ask(ctx, shard, func(ctx context.Context, store Store) (err error) {
-		graph, err = store.Graph(ctx, taken.IDs[0])
+		undecided, err = isGuarded(ctx, store, taken.IDs[0])
 		return err
 	})
-	if failed != nil && !errors.Is(failed, stint.ErrTaskNotFound) {
+	if failed != nil {
 		return failed
 	}
-	// The error must not be ErrTaskExists, too.
-	if failed != nil || slices.ContainsFunc(graph.Tasks, func(task stint.TaskInfo) bool {
-		return strings.HasPrefix(string(task.ID), gatePrefix) && task.FinishedAt.IsZero()
-	}) {
+	if undecided { // the error must not be ErrTaskExists, too
 		return fmt.Errorf("%w: another insert has their IDs, and is not decided; repeat the call "+
 			"later: %v", ErrUndecided, err)
 	}

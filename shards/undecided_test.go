@@ -2,6 +2,8 @@ package shards_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -111,8 +113,8 @@ func (d *databases) awaitReports(ctx context.Context, t *testing.T, shard string
 	}
 }
 
-// The gate of an insert is no end that anybody waited for: a report that was behind one says that its
-// task was aborted, also if that is gone.
+// The gate of an insert is no end that anybody waited for: a report that was behind one says that
+// its task was aborted, also if that is gone.
 //
 // Proves G140.
 func TestRelay_TellsOfAnAbortBehindAGate(t *testing.T) {
@@ -170,5 +172,37 @@ func TestInsertTasks_UndoneKeepsWhatHasReplacedATask(t *testing.T) {
 				t.Errorf("1/a is %s, though its insert was undone", got)
 			}
 		})
+	}
+}
+
+// However many tasks an insert has, a call that is repeated before it is decided is not told that
+// it took place; and afterwards it is.
+//
+// Proves G147.
+func TestInsertTasks_OfManyTasksRepeatedBeforeADecision(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	const many = 10_100 // more than a graph has
+	tasks := []shards.Task{task("1/a")}
+	for i := range many {
+		tasks = append(tasks, task(fmt.Sprint("1/b", i), "1/a"), task(fmt.Sprint("2/c", i)))
+	}
+	tasks = append(tasks, task("2/d"), task("2/e"))
+	err := d.dying(t, 2).InsertTasks(t.Context(), tasks)
+	wantErr(t, "InsertTasks of a process that is killed", err, errKilled)
+	c := d.cluster(t, shards.Options{})
+	err = c.InsertTasks(t.Context(), tasks)
+	if errors.Is(err, stint.ErrTaskExists) || !errors.Is(err, shards.ErrUndecided) {
+		t.Errorf("InsertTasks before the decision = %.200v, want %v", err, shards.ErrUndecided)
+	}
+	stop := d.relay(t, shards.Options{DecideWithin: time.Nanosecond})
+	d.awaitDecided(t)
+	stop()
+	d.wantNothing(t)
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), nil)
+	err = c.InsertTasks(t.Context(), tasks)
+	if !errors.Is(err, stint.ErrTaskExists) || errors.Is(err, shards.ErrUndecided) {
+		t.Errorf("InsertTasks after the decision = %.200v, want %v", err, stint.ErrTaskExists)
 	}
 }
