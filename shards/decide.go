@@ -92,7 +92,7 @@ func (c *Cluster) performGuard(
 	case against:
 		// The decision may have been there before, and be gone since its gates are open.
 		if closed, err = isClosed(ctx, here, of.Gate); err == nil && closed {
-			err = undoPart(ctx, here, of.Gate, of.Tasks)
+			err = c.undoPart(ctx, shard, here, of.Gate, of.Tasks)
 		}
 	default:
 		err = c.openGate(ctx, shard, of.Gate)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
@@ -82,11 +83,11 @@ func isGuarded(ctx context.Context, store Store, id stint.TaskID) (bool, error) 
 	}
 }
 
-// undoPart deletes a part, and then its gate. If the gate is not there, nor is the part: tasks with
-// the same IDs are somebody else's then. If it is open, the part is real. The guard may be owned at
-// this moment; it finds nothing left.
-func undoPart(
-	ctx context.Context, store Store, gate stint.TaskID, tasks []stint.TaskID,
+// undoPart deletes a part, with what others have made to wait for it on other shards, and then its
+// gate. If the gate is not there, nor is the part: tasks with the same IDs are somebody else's then.
+// If it is open, the part is real. The guard may be owned at this moment; it finds nothing left.
+func (c *Cluster) undoPart(
+	ctx context.Context, shard string, store Store, gate stint.TaskID, tasks []stint.TaskID,
 ) error {
 	for {
 		found, err := find(ctx, store, gate)
@@ -104,10 +105,42 @@ func undoPart(
 			}
 			return err
 		}
+		reported, err := c.reportedFrom(ctx, shard, own)
+		if err != nil {
+			return err
+		}
 		if err := deleteSeen(ctx, store, own); err != nil {
 			return err
 		}
+		if _, err := c.forget(ctx, reported); err != nil {
+			return err
+		}
 	}
+}
+
+// reportedFrom returns the placeholders by which others have made tasks of other shards wait for
+// those of a part, and so on from there, by the tasks that report to them. Its own ones go with
+// their parts. In networks of more than 10,000 tasks on a shard, some may be missing.
+func (c *Cluster) reportedFrom(
+	ctx context.Context, shard string, own []bulk.Task,
+) (map[ID]ID, error) {
+	var starts, reports []ID
+	for _, task := range own {
+		id := ID{shard, task.ID}
+		if strings.HasPrefix(string(task.ID), reportPrefix) {
+			reports = append(reports, id)
+		} else {
+			starts = append(starts, id)
+		}
+	}
+	w := walkFrom(c, starts...)
+	for _, id := range reports {
+		w.from[id] = id // as if it had gone there
+	}
+	if err := w.all(ctx); err != nil && !errors.Is(err, stint.ErrTooLarge) {
+		return nil, err
+	}
+	return w.reported(), nil
 }
 
 // insertedWith returns those of the tasks of a part that were inserted with its gate, the last of

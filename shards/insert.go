@@ -212,7 +212,7 @@ func (c *Cluster) undo(ctx context.Context, p *plan) {
 		for i, task := range p.parts[shard].tasks {
 			ids[i] = task.ID
 		}
-		return undoPart(ctx, store, p.gate(), ids)
+		return c.undoPart(ctx, shard, store, p.gate(), ids)
 	})
 }
 

@@ -206,3 +206,36 @@ func TestInsertTasks_OfManyTasksRepeatedBeforeADecision(t *testing.T) {
 		t.Errorf("InsertTasks after the decision = %.200v, want %v", err, stint.ErrTaskExists)
 	}
 }
+
+// What others have made to wait for nothing but tasks of an insert goes with these when it is
+// undone, on whatever shard; what waits for others, too, goes on to wait for these.
+//
+// Proves G148.
+func TestInsertTasks_UndoneWithWhatWaitsForItOnOtherShards(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2", "3")
+	err := d.dying(t, 2).InsertTasks(t.Context(), []shards.Task{
+		task("1/a"), task("1/b", "1/a"), task("2/c"), task("2/d"), task("2/e"),
+	})
+	wantErr(t, "InsertTasks of a process that is killed", err, errKilled)
+	c := d.cluster(t, shards.Options{})
+	err = c.InsertTasks(t.Context(), []shards.Task{
+		task("3/waits", "1/b"), task("2/behind", "3/waits"), task("3/other"),
+		task("3/both", "1/b", "3/other"),
+	})
+	wantErr(t, "InsertTasks of another process", err, nil)
+	d.relay(t, shards.Options{DecideWithin: time.Nanosecond})
+	d.awaitState(t, "1/b", "none")
+	d.awaitDecided(t)
+	for id, want := range map[string]string{
+		"1/a": "none", "3/waits": "none", "2/behind": "none", "3/both": "blocked",
+	} {
+		if got := d.state(t, id); got != want {
+			t.Errorf("%s is %s, want %s", id, got, want)
+		}
+	}
+	wantSound(t, c)
+	d.perform(t, "3/other", stint.Return{})
+	d.awaitState(t, "3/both", "ready")
+}
