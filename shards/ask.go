@@ -100,6 +100,21 @@ func (r *round) ask(
 	return err
 }
 
+// settleFor is for how long a call tries to find out what became of it, and to tidy up, when its
+// own time is over. Relays do what is left.
+const settleFor = 5 * time.Second
+
+func settling(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+}
+
+// insertInto inserts tasks into a shard.
+func (c *Cluster) insertInto(ctx context.Context, shard string, tasks []stint.Task) error {
+	return c.ask(ctx, shard, func(ctx context.Context, store Store) error {
+		return store.InsertTasks(ctx, tasks)
+	})
+}
+
 // find returns a task, or nil if there is none.
 func find(ctx context.Context, store Store, id stint.TaskID) (*stint.TaskInfo, error) {
 	found, err := store.GetTasks(ctx, []stint.TaskID{id})

@@ -80,12 +80,6 @@ func (c *Cluster) insert(ctx context.Context, p *plan) error {
 	return err
 }
 
-func (c *Cluster) insertInto(ctx context.Context, shard string, tasks []stint.Task) error {
-	return c.ask(ctx, shard, func(ctx context.Context, store Store) error {
-		return store.InsertTasks(ctx, tasks)
-	})
-}
-
 // insertBehind inserts a part behind its gate. If IDs are taken by tasks behind another gate, that
 // may be an earlier call with the same tasks, which may still be undone: nobody must be told that
 // it took place.
@@ -130,14 +124,6 @@ func (c *Cluster) insertGated(ctx context.Context, p *plan) error {
 		all = append(all, <-errs)
 	}
 	return errors.Join(all...)
-}
-
-// settleFor is for how long a call tries to find out what became of it, and to tidy up, when its
-// own time is over. Relays do what is left.
-const settleFor = 5 * time.Second
-
-func settling(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), settleFor)
 }
 
 // decideFor inserts the part that decides.
