@@ -171,3 +171,63 @@ func TestInsertTasks_RefusesWhatIsTheClustersOwn(t *testing.T) {
 		t.Error("the other task was inserted")
 	}
 }
+
+// A retry that another shard refuses, since it would close a cycle there, holds up no other one. It
+// takes place when the cycle is gone.
+//
+// Proves G141.
+func TestRelay_GoesOnBehindARefusedRetry(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	d.relay(t, shards.Options{})
+	c := d.cluster(t, shards.Options{})
+	after := task("2/after", "2/stuck", "2/hold")
+	after.Task.OnAbort = stint.RunAnyway
+	hold := task("2/hold")
+	hold.Task.Action = stint.External
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), []shards.Task{
+		task("1/a"), task("1/b"), task("2/before"), task("2/stuck", "1/a", "2/before"), hold, after,
+		task("2/free", "1/b"),
+	}), nil)
+	d.awaitDecided(t)
+	for _, pair := range [][2]string{{"1/a", "2/stuck"}, {"1/b", "2/free"}} {
+		d.end(t, pair[0], stint.StatusAborted)
+		d.awaitState(t, pair[1], "aborted")
+	}
+	err := c.AddDependencies(t.Context(), []shards.Dependency{on("2/after", "2/before")})
+	wantErr(t, "AddDependencies", err, nil)
+	_, err = c.RetryTasks(t.Context(), []shards.ID{idOf("1/a"), idOf("1/b")})
+	wantErr(t, "RetryTasks", err, nil)
+	d.complete(t, "1", 2, 2) // both are reported at once
+	d.awaitState(t, "2/free", "ready")
+	if got := d.state(t, "2/stuck"); got != "aborted" {
+		t.Errorf("2/stuck is %s", got)
+	}
+	wantErr(t, "AnswerTasks", d.answer(t, "2/hold", stint.StatusCompleted), nil)
+	d.end(t, "2/after", stint.StatusCompleted)
+	d.end(t, "2/before", stint.StatusCompleted)
+	for d.state(t, "2/stuck") == "aborted" { // half a minute passes
+		page, err := d.stores["1"].ListTasks(t.Context(), stint.Filter{
+			IDPrefix: "stint.report/", States: []stint.State{stint.StateScheduled},
+		})
+		wantErr(t, "ListTasks", err, nil)
+		for _, info := range page.Tasks {
+			_, err := d.stores["1"].ChangeTasks(
+				t.Context(), []stint.TaskID{info.ID}, stint.TaskChanges{StartNow: true})
+			wantErr(t, "ChangeTasks", err, nil)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	d.awaitState(t, "2/stuck", "ready")
+}
+
+// answer answers an external task.
+func (d *databases) answer(t *testing.T, id string, code stint.StatusCode) error {
+	t.Helper()
+	named := idOf(id)
+	verdicts, err := d.stores[named.Shard].AnswerTasks(t.Context(), "ann", []stint.Answer{
+		{ID: named.Task, Code: code},
+	})
+	return errors.Join(append(verdicts, err)...)
+}

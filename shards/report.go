@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stint-tasks/stint"
 )
@@ -260,13 +261,23 @@ func (r *reporter) reopen(ctx context.Context, store Store, answer stint.Answer)
 		r.outcome.Code = stint.StatusCompleted
 	default:
 		_, err = store.RetryTasks(ctx, []stint.TaskID{answer.ID})
-		if err != nil && !errors.Is(err, stint.ErrTaskNotFound) {
+		switch {
+		case errors.Is(err, stint.ErrCycle): // until the tasks that close it have ended
+			r.outcome = stint.Return{
+				Code: stint.StatusPending, Status: err.Error(), RetryAfter: refusedAgain,
+			}
+		case err != nil && !errors.Is(err, stint.ErrTaskNotFound):
 			return err
+		default:
+			r.outcome.Code = stint.StatusPending
 		}
-		r.outcome.Code = stint.StatusPending
 	}
 	return nil
 }
+
+// refusedAgain is how long a relay waits until it tries again to retry a placeholder, if that would
+// close a cycle: the others of its batch are reported meanwhile.
+const refusedAgain = 30 * time.Second
 
 // againSuffix is the end of the ID of a task that reports after a retry.
 const againSuffix = "/again"
