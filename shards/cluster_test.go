@@ -269,14 +269,19 @@ func TestInsertTasks_LeavesStoredTasksAlone(t *testing.T) {
 	}
 }
 
-// faulty is a store whose inserts of some tasks fail for now.
+// faulty is a store whose inserts of some tasks fail for now; failed gets each of them.
 type faulty struct {
 	shards.Store
-	fails *atomic.Bool
+	fails  *atomic.Bool
+	failed chan<- stint.TaskID
 }
 
 func (f *faulty) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	if f.fails.Load() && strings.HasSuffix(string(tasks[0].ID), "/again") {
+		select {
+		case f.failed <- tasks[0].ID:
+		default:
+		}
 		return errAway
 	}
 	return f.Store.InsertTasks(ctx, tasks)
@@ -320,24 +325,26 @@ func TestInsertTasks_TooLateIsNotTaken(t *testing.T) {
 	d.awaitState(t, "1/a", "none")
 }
 
-// A retry is not overlooked, whatever fails while the abort before is reported.
+// A retry is not overlooked, whatever fails while the abort before is reported: that is not told
+// before a retry would be noticed.
 func TestAborts_ARetryWhileTheyAreReportedIsNotLost(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	d := newDatabases(t, "1", "2")
-	fails := &atomic.Bool{}
+	fails, failed := &atomic.Bool{}, make(chan stint.TaskID, 1)
 	fails.Store(true)
 	d.relay(t, shards.Options{Connect: func(
 		ctx context.Context, shard, url string,
 	) (shards.Store, error) {
 		store, err := shards.Connect(ctx, shard, url)
-		return &faulty{store, fails}, err
+		return &faulty{store, fails, failed}, err
 	}})
 	c := d.cluster(t, shards.Options{})
 	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b", "1/a")})
 	wantErr(t, "InsertTasks", err, nil)
 	d.perform(t, "1/a", stint.Return{Code: stint.StatusAborted})
-	d.awaitState(t, "2/b", "aborted")
+	<-failed
+	d.awaitState(t, "2/b", "blocked")
 	_, err = c.RetryTasks(t.Context(), []shards.ID{idOf("1/a")})
 	wantErr(t, "RetryTasks", err, nil)
 	fails.Store(false)
@@ -376,4 +383,64 @@ func TestInsertTasks_SaysWhichTaskIsBad(t *testing.T) {
 		}
 	}
 	d.wantNothing(t)
+}
+
+// holding is a store that fails to answer placeholders until it is let go. asked gets a value when
+// it is to answer the first of them.
+type holding struct {
+	shards.Store
+	asked chan<- bool
+	goOn  <-chan bool
+}
+
+func (h *holding) AnswerTasks(
+	ctx context.Context, actor stint.ActorID, answers []stint.Answer,
+) ([]error, error) {
+	if !strings.HasPrefix(string(answers[0].ID), "stint.remote/") {
+		return h.Store.AnswerTasks(ctx, actor, answers)
+	}
+	select {
+	case h.asked <- true:
+		<-h.goOn
+		return nil, errAway
+	case <-h.goOn:
+		return h.Store.AnswerTasks(ctx, actor, answers)
+	}
+}
+
+// A task that is retried and completed while its abort cannot be told has completed for its
+// dependents, even if nothing is kept of it.
+//
+// Proves G140, G141.
+func TestAborts_ARetryWhileTheShardIsAwayIsNotLost(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	asked, goOn := make(chan bool), make(chan bool)
+	d.relay(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := shards.Connect(ctx, shard, url)
+		return &holding{store, asked, goOn}, err
+	}})
+	c := d.cluster(t, shards.Options{})
+	err := c.InsertTasks(t.Context(), []shards.Task{task("1/a"), task("2/b", "1/a")})
+	wantErr(t, "InsertTasks", err, nil)
+	d.awaitDecided(t)
+	brief, err := stint.New(d.pools["1"], stint.Options{
+		Retention: stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepNone},
+	})
+	wantErr(t, "New", err, nil)
+	t.Cleanup(func() {
+		wantErr(t, "Close", brief.Close(context.WithoutCancel(t.Context())), nil)
+	})
+	d.stores["1"] = brief
+	d.perform(t, "1/a", stint.Return{Code: stint.StatusAborted})
+	<-asked
+	_, err = c.RetryTasks(t.Context(), []shards.ID{idOf("1/a")})
+	wantErr(t, "RetryTasks", err, nil)
+	d.perform(t, "1/a", stint.Return{})
+	wantErr(t, "Maintain", d.stores["1"].Maintain(t.Context()), nil)
+	close(goOn)
+	d.awaitState(t, "2/b", "ready")
 }

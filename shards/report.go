@@ -24,7 +24,6 @@ type reporter struct {
 	ended   *stint.TaskInfo // nil if the task is gone, or not final
 	waits   bool            // it has not ended after all
 	younger bool            // its ID is that of a later task
-	aborted bool            // or skipped, and that was reported
 	outcome stint.Return    // of the reporter itself
 }
 
@@ -175,10 +174,10 @@ func (r *reporter) answer() stint.Answer {
 
 // deliver answers the placeholders, as many at once as results allow.
 func (b *reports) deliver(ctx context.Context, here Store, c *Cluster, to string) error {
-	if err := c.ask(ctx, to, b.deliverAll); err != nil {
+	if err := b.awaitRetries(ctx, here); err != nil {
 		return err
 	}
-	return b.awaitRetries(ctx, here)
+	return c.ask(ctx, to, b.deliverAll)
 }
 
 // resultBytes is about how many bytes of results an answer takes along.
@@ -187,10 +186,16 @@ const resultBytes = 4 << 20
 func (b *reports) deliverAll(ctx context.Context, store Store) error {
 	var some []*reporter
 	size := 0
+	answered := map[stint.TaskID]bool{}
 	for _, one := range b.tasks {
 		if one.broken != nil || one.waits {
 			continue
 		}
+		if answered[one.of.Placeholder] { // by the one that reports again, or the other way round
+			one.outcome = stint.Return{Code: stint.StatusPending, Release: true}
+			continue
+		}
+		answered[one.of.Placeholder] = true
 		if one.ended != nil {
 			if size += len(one.ended.Result); size > resultBytes && len(some) > 0 {
 				if err := deliverSome(ctx, store, some); err != nil {
@@ -230,7 +235,7 @@ func (r *reporter) note(
 ) error {
 	switch {
 	case verdict == nil:
-		r.outcome.Code, r.aborted = stint.StatusCompleted, answer.Code != stint.StatusCompleted
+		r.outcome.Code = stint.StatusCompleted
 	case errors.Is(verdict, stint.ErrTaskNotFound):
 		r.outcome.Code = stint.StatusCompleted
 	case errors.Is(verdict, stint.ErrTaskBlocked): // the insert is not through there
@@ -251,10 +256,9 @@ func (r *reporter) reopen(ctx context.Context, store Store, answer stint.Answer)
 	switch {
 	case err != nil:
 		return err
-	case placeholder == nil, placeholder.StatusCode == stint.StatusCompleted:
+	case placeholder == nil, placeholder.StatusCode == stint.StatusCompleted,
+		answer.Code != stint.StatusCompleted:
 		r.outcome.Code = stint.StatusCompleted
-	case answer.Code != stint.StatusCompleted:
-		r.outcome.Code, r.aborted = stint.StatusCompleted, true
 	case placeholder.StatusCode == stint.StatusAborted &&
 		placeholder.AbortCause != stint.CauseReturned &&
 		!strings.HasSuffix(string(r.owned.ID), againSuffix): // somebody has cancelled it
@@ -282,13 +286,16 @@ const refusedAgain = 30 * time.Second
 // againSuffix is the end of the ID of a task that reports after a retry.
 const againSuffix = "/again"
 
-// awaitRetries inserts, for each task that was reported as aborted or skipped, one that is aborted
-// or skipped with it: when the task is retried, this one is retried with it, and reports if it is
-// completed then.
+// awaitRetries inserts, for each task that is to be reported as aborted or skipped, one that is
+// aborted or skipped with it: when the task is retried, this one is retried with it, and reports if
+// it is completed then. It is there before anything is reported: a retry takes no heed of a task
+// that reports at this moment, perhaps to a shard that is away, and a task that nothing waits for
+// may be pruned as soon as it has ended.
 func (b *reports) awaitRetries(ctx context.Context, here Store) error {
 	var tasks []stint.Task
 	for _, one := range b.tasks {
-		if !one.aborted || one.ended == nil {
+		if one.broken != nil || one.waits || one.ended == nil ||
+			one.ended.StatusCode == stint.StatusCompleted {
 			continue
 		}
 		body, err := gatedReport(one.owned.Body, false)
@@ -325,7 +332,7 @@ func (b *reports) returns(failed bool) []stint.Return {
 			done = stint.Return{ // a newer release may understand it
 				Code: stint.StatusPending, Status: one.broken.Error(), RetryAfter: lookAgain,
 			}
-		case done.Code != "" && (!failed || !one.aborted): // or else a retry may not be awaited
+		case done.Code != "":
 		case failed:
 			done = stint.Return{Code: stint.StatusPending, Release: true}
 		default: // it waits
