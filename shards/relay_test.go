@@ -231,3 +231,89 @@ func (d *databases) answer(t *testing.T, id string, code stint.StatusCode) error
 	})
 	return errors.Join(append(verdicts, err)...)
 }
+
+// What is told of a task that has ended is its own end, also if it has left the store, with another
+// task of its ID or without, and if the report waited for an insert to be decided, too.
+//
+// Proves G140, G148.
+func TestRelay_TellsTheEndOfATaskThatIsGone(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	completes := func(t *testing.T, d *databases, id string) {
+		t.Helper()
+		insertAll(t, d.cluster(t, shards.Options{}), id)
+		d.perform(t, id, stint.Return{Result: []byte("new")})
+	}
+	nothing := func(*testing.T, *databases, string) {}
+	for name, test := range map[string]struct {
+		code      stint.StatusCode
+		isGated   bool
+		afterward func(t *testing.T, d *databases, id string)
+		want      string
+	}{
+		"aborted":               {stint.StatusAborted, false, nothing, "aborted"},
+		"aborted, gated":        {stint.StatusAborted, true, nothing, "aborted"},
+		"aborted, gated, anew":  {stint.StatusAborted, true, completes, "aborted"},
+		"skipped":               {stint.StatusSkipped, false, nothing, "skipped"},
+		"skipped, gated":        {stint.StatusSkipped, true, nothing, "skipped"},
+		"skipped, gated, anew":  {stint.StatusSkipped, true, completes, "skipped"},
+		"completed, anew":       {stint.StatusCompleted, false, completes, "ready"},
+		"completed, gated, too": {stint.StatusCompleted, true, completes, "ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabases(t, "1", "2")
+			c := d.cluster(t, shards.Options{})
+			ask := task("1/a")
+			ask.Task.Action = stint.External
+			tasks := []shards.Task{task("2/b", "1/a"), task("2/c"), task("2/d")}
+			if test.isGated {
+				insert(t, c, ask)
+			} else {
+				tasks = append(tasks, ask)
+			}
+			insert(t, c, tasks...)
+			stop := d.relay(t, shards.Options{})
+			d.awaitDecided(t)
+			stop()
+			wantErr(t, "AnswerTasks", d.answer(t, "1/a", test.code), nil)
+			_, err := c.DeleteTasks(t.Context(), []shards.ID{idOf("1/a")})
+			wantErr(t, "DeleteTasks", err, nil)
+			test.afterward(t, d, "1/a")
+			d.relay(t, shards.Options{})
+			d.awaitEnded(t, "1", "stint.report/")
+			if got := d.state(t, "2/b"); got != test.want {
+				t.Errorf("2/b is %s, want %s", got, test.want)
+			}
+			page, err := d.stores["2"].ListTasks(t.Context(), stint.Filter{
+				IDPrefix: "stint.remote/",
+			})
+			wantErr(t, "ListTasks", err, nil)
+			stands, err := d.stores["2"].GetTasks(t.Context(), []stint.TaskID{page.Tasks[0].ID})
+			wantErr(t, "GetTasks", err, nil)
+			if got := string(stands[0].Result); got != "" {
+				t.Errorf("the result is %q, want none", got)
+			}
+		})
+	}
+}
+
+func insert(t *testing.T, c *shards.Cluster, tasks ...shards.Task) {
+	t.Helper()
+	wantErr(t, "InsertTasks", c.InsertTasks(t.Context(), tasks), nil)
+}
+
+// awaitEnded waits until the tasks of a shard whose IDs begin like this have ended.
+func (d *databases) awaitEnded(t *testing.T, shard string, prefix string) {
+	t.Helper()
+	for open := 1; open > 0; <-time.After(10 * time.Millisecond) {
+		page, err := d.stores[shard].ListTasks(t.Context(), stint.Filter{IDPrefix: prefix})
+		wantErr(t, "ListTasks", err, nil)
+		open = 0
+		for _, info := range page.Tasks {
+			if info.FinishedAt.IsZero() {
+				open++
+			}
+		}
+	}
+}

@@ -23,8 +23,9 @@ type reporter struct {
 	broken  error           // the body cannot be read
 	ended   *stint.TaskInfo // nil if the task is gone, or not final
 	waits   bool            // it has not ended after all
-	younger bool            // its ID is that of a later task
 	outcome stint.Return    // of the reporter itself
+
+	code stint.StatusCode // how the task ended, if it is gone
 }
 
 // newReports looks up how the tasks have ended that report.
@@ -45,64 +46,12 @@ func newReports(ctx context.Context, here Store, owned []stint.OwnedTask) (*repo
 	if err := getSome(ctx, here, ids, found); err != nil {
 		return batch, err
 	}
-	if err := batch.findYounger(ctx, here, found); err != nil {
-		return batch, err
-	}
 	for _, one := range batch.tasks {
-		info := found[one.of.Task]
-		if one.younger {
-			info = nil
-		}
-		if info != nil && info.FinishedAt.IsZero() {
-			one.waits = true // it is being retried
-			continue
-		}
-		one.ended = info
-	}
-	return batch, nil
-}
-
-// findYounger finds the reporters whose task is gone, and another one has its ID. That one was
-// inserted after the reporter. It is looked for only if what it says is not what the reporter was
-// told of its own.
-func (b *reports) findYounger(
-	ctx context.Context, here Store, found map[stint.TaskID]*stint.TaskInfo,
-) error {
-	var ids []stint.TaskID
-	for _, one := range b.tasks {
-		if info := found[one.of.Task]; info != nil && !one.wasToldOf(info) {
-			ids = append(ids, one.owned.ID)
+		if info := found[one.of.Task]; one.broken == nil && one.isPlain(info) {
+			one.ended = info
 		}
 	}
-	reporters := make(map[stint.TaskID]*stint.TaskInfo, len(ids))
-	if err := getAll(ctx, here, ids, reporters); err != nil {
-		return err
-	}
-	for _, one := range b.tasks {
-		self := reporters[one.owned.ID]
-		one.younger = self != nil && found[one.of.Task].InsertedAt.After(self.InsertedAt)
-	}
-	return nil
-}
-
-// completed is how many completed tasks the reporter was told of, but for its gate.
-func (r *reporter) completed() int {
-	if r.of.Gated {
-		return r.owned.Completed - 1
-	}
-	return r.owned.Completed
-}
-
-// wasToldOf reports whether a task has ended as the reporter was told.
-func (r *reporter) wasToldOf(info *stint.TaskInfo) bool {
-	switch info.StatusCode {
-	case stint.StatusCompleted:
-		return r.completed() > 0
-	case stint.StatusAborted:
-		return r.owned.Aborted > 0
-	default:
-		return false
-	}
+	return batch, batch.lookClosely(ctx, here, found)
 }
 
 // heldBytes is about how many bytes of tasks a relay holds to report them.
@@ -156,18 +105,15 @@ func getSome(
 	return nil
 }
 
-// answer is what is said of the task. If the task is gone, its signal still tells how it ended.
+// answer is what is said of the task.
 func (r *reporter) answer() stint.Answer {
-	answer := stint.Answer{ID: r.of.Placeholder, Code: stint.StatusCompleted}
-	switch {
-	case r.ended != nil:
+	answer := stint.Answer{ID: r.of.Placeholder, Code: r.code}
+	if r.ended != nil {
 		answer.Code, answer.Status, answer.Result = r.ended.StatusCode, r.ended.Status,
 			r.ended.Result
 		if answer.Status == "" && r.ended.AbortCause != "" {
 			answer.Status = "aborted: " + string(r.ended.AbortCause)
 		}
-	case r.owned.Aborted > 0 && r.completed() <= 0:
-		answer.Code = stint.StatusAborted
 	}
 	return answer
 }
@@ -298,12 +244,8 @@ func (b *reports) awaitRetries(ctx context.Context, here Store) error {
 			one.ended.StatusCode == stint.StatusCompleted {
 			continue
 		}
-		body, err := gatedReport(one.owned.Body, false)
-		if err != nil {
-			return err
-		}
 		tasks = append(tasks, stint.Task{
-			ID: one.owned.ID + againSuffix, Action: one.owned.Action, Body: body,
+			ID: one.owned.ID + againSuffix, Action: one.owned.Action, Body: one.owned.Body,
 			After: []stint.TaskID{one.of.Task}, MaxTries: stint.UnlimitedTries,
 		})
 	}
@@ -342,16 +284,6 @@ func (b *reports) returns(failed bool) []stint.Return {
 		all[i] = done
 	}
 	return all
-}
-
-// gatedReport returns the body of a task that reports, which waits for a gate or not.
-func gatedReport(body []byte, gated bool) ([]byte, error) {
-	var of report
-	if err := json.Unmarshal(body, &of); err != nil {
-		return nil, err
-	}
-	of.Gated = gated
-	return json.Marshal(of)
 }
 
 // unmarshalReport reads the body of a task that reports.
