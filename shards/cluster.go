@@ -28,6 +28,7 @@ type Store interface {
 	verbs.Changer
 	verbs.Answerer
 	verbs.Auditor
+	ReplaceTasks(ctx context.Context, tasks []stint.Task) error
 	Close(ctx context.Context) error
 }
 

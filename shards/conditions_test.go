@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
@@ -125,4 +126,53 @@ func TestRetryTasks_OpensWhatWasSkippedOnOtherShards(t *testing.T) {
 	wantErr(t, "RetryTasks", err, nil)
 	answer(stint.StatusCompleted)
 	d.awaitState(t, "eu/next", "ready")
+}
+
+// A condition about a task of another shard that is replaced before its end is not met; what waits
+// for the task without one goes on.
+// Proves R5, R23, G270.
+func TestReplaceTasks_MeetsNoConditionOnAnotherShard(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	replaced := func(d *databases) error {
+		return d.stores["eu"].ReplaceTasks(t.Context(), []stint.Task{task("eu/a").Task})
+	}
+	debounced := func(d *databases) error {
+		return d.stores["eu"].Debounce(t.Context(), task("eu/a").Task, time.Second, time.Second)
+	}
+	for name, test := range map[string]struct {
+		isGated bool
+		replace func(d *databases) error
+	}{
+		"replaced": {false, replaced}, "replaced, gated": {true, replaced},
+		"debounced": {false, debounced}, "debounced, gated": {true, debounced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabases(t, "eu", "us")
+			c := d.cluster(t, shards.Options{})
+			err := d.stores["eu"].Debounce(t.Context(), task("eu/a").Task, time.Hour, time.Hour)
+			wantErr(t, "Debounce", err, nil)
+			tasks := []shards.Task{
+				when("us/met", ends("eu/a")), when("us/mend", ends("eu/a", stint.StateAborted)),
+				task("us/plain", "eu/a"), task("us/behind", "us/met"),
+			}
+			if !test.isGated {
+				tasks = append(tasks, task("eu/1"), task("eu/2"), task("eu/3"), task("eu/4"),
+					task("eu/5"))
+			}
+			insert(t, c, tasks...)
+			d.relay(t, shards.Options{})
+			d.awaitDecided(t)
+			wantErr(t, "replace", test.replace(d), nil)
+			d.awaitState(t, "us/plain", "ready")
+			for _, id := range []string{"us/met", "us/mend", "us/behind"} {
+				if got := d.state(t, id); got != "skipped" {
+					t.Errorf("%s is %s, want skipped", id, got)
+				}
+			}
+			d.awaitEnded(t, "us", "stint.remote/")
+			wantSound(t, c)
+		})
+	}
 }

@@ -8,13 +8,6 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// A closeLook is at reporters whose tasks are not in the store as they ended: these are gone, or
-// others have their IDs, or they are open, or nothing was signalled of them.
-type closeLook struct {
-	here  Store
-	found map[stint.TaskID]*stint.TaskInfo // the reporters, and those that report again
-}
-
 // isPlain reports whether a task is the one that the reporter waited for, and has ended as that was
 // signalled to the reporter. A task with the same ID is another one if it is younger than the
 // reporter.
@@ -36,53 +29,41 @@ func (r *reporter) isPlain(info *stint.TaskInfo) bool {
 func (b *reports) lookClosely(
 	ctx context.Context, here Store, found map[stint.TaskID]*stint.TaskInfo,
 ) error {
+	var some []*reporter
 	var ids []stint.TaskID
 	for _, one := range b.tasks {
 		if one.broken == nil && one.ended == nil {
-			ids = append(ids, one.owned.ID, one.owned.ID+againSuffix)
+			some, ids = append(some, one), append(ids, one.owned.ID+againSuffix)
 		}
 	}
-	look := closeLook{here, make(map[stint.TaskID]*stint.TaskInfo, len(ids))}
-	if err := getAll(ctx, here, ids, look.found); err != nil {
+	again := make(map[stint.TaskID]*stint.TaskInfo, len(ids))
+	if err := getAll(ctx, here, ids, again); err != nil {
 		return err
 	}
-	for _, one := range b.tasks {
-		if one.broken == nil && one.ended == nil {
-			if err := look.at(ctx, one, found[one.of.Task]); err != nil {
-				return err
-			}
+	for i, one := range some {
+		gates, err := one.gates(ctx, here)
+		if err != nil {
+			return err
 		}
+		one.judge(found[one.of.Task], again[ids[i]], one.owned.Completed-gates)
 	}
 	return nil
 }
 
-// at looks at a reporter, and at the task that has the ID of its own.
+// judge decides how the task of a reporter has ended, by the task that has its ID, by the one that
+// reports again, and by how many completed ones were signalled.
 //
-// How many edges lead into the reporter tells what has become of its task: the edge of a task that
-// has ended stays if that leaves the store, and one that is replaced before takes its edge along,
-// and signals nothing. A retry takes the edge, too, if the reporter was owned at that moment; then
-// there is one that reports again, and waits for the task.
-func (l *closeLook) at(ctx context.Context, r *reporter, info *stint.TaskInfo) error {
-	self, again := l.found[r.owned.ID], l.found[r.owned.ID+againSuffix]
-	if self == nil { // somebody has deleted it
-		r.waits = true
-		return nil
-	}
-	if info != nil && info.InsertedAt.After(r.owned.InsertedAt) {
-		info = nil
-	}
-	gates, err := l.gates(ctx, r)
-	if err != nil {
-		return err
-	}
-	edges, completed := self.TotalDependencies-gates, r.owned.Completed-gates
+// A task that is skipped signals nothing, nor does one that is replaced before its end. They are
+// told apart by what is there now: the one that replaced it.
+func (r *reporter) judge(info, again *stint.TaskInfo, completed int) {
+	isAnother := info != nil && info.InsertedAt.After(r.owned.InsertedAt)
 	isUntold := completed <= 0 && r.owned.Aborted == 0
 	switch {
-	case edges <= 0 && isUntold && again == nil:
-		r.code = stint.StatusCompleted // replaced before it ended
-	case info != nil && info.FinishedAt.IsZero():
+	case isUntold && again == nil && info != nil && (isAnother || info.FinishedAt.IsZero()):
+		r.replaced = true // a debounced task is as old as the first one of its ID
+	case info != nil && !isAnother && info.FinishedAt.IsZero():
 		r.waits = true // it is being retried
-	case info != nil:
+	case info != nil && !isAnother:
 		r.ended = info
 	case again != nil && again.FinishedAt.IsZero():
 		r.waits = true // that one knows of the second end
@@ -95,15 +76,47 @@ func (l *closeLook) at(ctx context.Context, r *reporter, info *stint.TaskInfo) e
 	default: // a spontaneous task passes on how many were aborted
 		r.code = stint.StatusCompleted
 	}
-	return nil
+}
+
+// letGo lets the dependents of a placeholder go on as if they had waited for a task of their shard
+// that was replaced (R5): they wait for it no longer, and conditions about it are not met. An answer
+// cannot say that, so the placeholder is replaced.
+func (r *reporter) letGo(ctx context.Context, store Store) error {
+	found, err := find(ctx, store, r.of.Placeholder)
+	switch {
+	case err != nil:
+		return err
+	case found == nil || !found.FinishedAt.IsZero():
+		r.outcome.Code = stint.StatusCompleted
+		return nil
+	case found.State == stint.StateBlocked: // the insert is not through there
+		r.outcome = stint.Return{Code: stint.StatusPending, RetryAfter: lookAgain}
+		return nil
+	}
+	err = store.ReplaceTasks(ctx, []stint.Task{
+		{ID: found.ID, Action: stint.External, Body: found.Body},
+	})
+	if err != nil {
+		return err
+	}
+	verdicts, err := store.AnswerTasks(ctx, clusterActor, []stint.Answer{
+		{ID: found.ID, Code: stint.StatusCompleted},
+	})
+	if err == nil && !isDone(verdicts[0]) {
+		err = verdicts[0]
+	}
+	if err == nil {
+		r.outcome.Code = stint.StatusCompleted
+	}
+	return err
 }
 
 // gates returns for how many gates a reporter has waited, besides its task.
-func (l *closeLook) gates(ctx context.Context, r *reporter) (gates int, err error) {
+func (r *reporter) gates(ctx context.Context, here Store) (gates int, err error) {
 	if r.owned.Completed == 0 {
 		return 0, nil
 	}
-	inputs, err := l.here.Inputs(ctx, r.owned)
+	inputs, err := here.Inputs(ctx, r.owned)
 	if errors.Is(err, stint.ErrInvalidToken) { // somebody else reports
 		return 0, nil
 	}

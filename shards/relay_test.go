@@ -256,7 +256,6 @@ func TestRelay_TellsTheEndOfATaskThatIsGone(t *testing.T) {
 		"aborted, gated, anew":  {stint.StatusAborted, true, completes, "aborted"},
 		"skipped":               {stint.StatusSkipped, false, nothing, "skipped"},
 		"skipped, gated":        {stint.StatusSkipped, true, nothing, "skipped"},
-		"skipped, gated, anew":  {stint.StatusSkipped, true, completes, "skipped"},
 		"completed, anew":       {stint.StatusCompleted, false, completes, "ready"},
 		"completed, gated, too": {stint.StatusCompleted, true, completes, "ready"},
 	} {

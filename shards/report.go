@@ -25,7 +25,9 @@ type reporter struct {
 	waits   bool            // it has not ended after all
 	outcome stint.Return    // of the reporter itself
 
-	code stint.StatusCode // how the task ended, if it is gone
+	// If the task is gone, code is how it ended, or it was replaced before its end.
+	code     stint.StatusCode
+	replaced bool
 }
 
 // newReports looks up how the tasks have ended that report.
@@ -142,6 +144,12 @@ func (b *reports) deliverAll(ctx context.Context, store Store) error {
 			continue
 		}
 		answered[one.of.Placeholder] = true
+		if one.replaced {
+			if err := one.letGo(ctx, store); err != nil {
+				return err
+			}
+			continue
+		}
 		if one.ended != nil {
 			if size += len(one.ended.Result); size > resultBytes && len(some) > 0 {
 				if err := deliverSome(ctx, store, some); err != nil {
