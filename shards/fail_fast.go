@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -205,7 +206,8 @@ func reopen(ctx context.Context, store Store, ids []stint.TaskID) error {
 
 // cutEdges returns the placeholders around tasks that were aborted since nothing needed them,
 // though the tasks that they stand for are not aborted, or are among those named; and the tasks
-// that report to these. To retry the tasks means to retry them.
+// that report to these. To retry the tasks means to retry them. If a call has done only the first,
+// the placeholders are open, and the tasks that report have ended: these are returned, too.
 func (c *Cluster) cutEdges(
 	ctx context.Context, ids []ID,
 ) (placeholders, reporters []ID, err error) {
@@ -222,6 +224,10 @@ func (c *Cluster) cutEdges(
 		}
 	}
 	for id, info := range n.tasks {
+		if n.isSilent(id) {
+			reporters = append(reporters, id)
+			continue
+		}
 		of, _ := StandsFor(id.Task)
 		behind, known := n.tasks[of]
 		if !isUnneeded(info) || !known || behind.AbortCause != "" && !isNamed[of] {
@@ -241,4 +247,22 @@ func (c *Cluster) cutEdges(
 		placeholders, reporters = append(placeholders, id), append(reporters, reporter)
 	}
 	return placeholders, reporters, nil
+}
+
+// isSilent reports whether a task that reports has ended, though the placeholder is open and nothing
+// else will report to that.
+func (n *network) isSilent(id ID) bool {
+	if !strings.HasPrefix(string(id.Task), reportPrefix) || n.tasks[id].FinishedAt.IsZero() ||
+		strings.HasSuffix(string(id.Task), againSuffix) {
+		return false
+	}
+	again, known := n.tasks[ID{id.Shard, id.Task + againSuffix}]
+	if known && again.FinishedAt.IsZero() {
+		return false
+	}
+	return slices.ContainsFunc(n.beside[id], func(stands ID) bool {
+		info, known := n.tasks[stands]
+		_, isPlaceholder := StandsFor(stands.Task)
+		return isPlaceholder && known && info.FinishedAt.IsZero()
+	})
 }

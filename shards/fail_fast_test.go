@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +58,63 @@ func TestFailFast_GoesFromShardToShardAndBack(t *testing.T) {
 	found, err := c.Check(t.Context())
 	if err != nil || len(found) > 0 {
 		t.Errorf("Check = %v, %v", found, err)
+	}
+}
+
+// A refusing store fails to retry tasks as long as it is told to.
+type refusing struct {
+	shards.Store
+	refuses *atomic.Bool
+}
+
+func (r *refusing) RetryTasks(
+	ctx context.Context, ids []stint.TaskID,
+) (stint.Affected, error) {
+	if r.refuses.Load() {
+		return stint.Affected{}, errAway
+	}
+	return r.Store.RetryTasks(ctx, ids)
+}
+
+// A retry of several shards that fails on one of them is complete when it is repeated, whichever
+// shard that is.
+// Proves G152.
+func TestFailFast_ARetryThatFailedHalfwayIsRepeated(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	for _, failing := range []string{"1", "2"} {
+		t.Run("fails on "+failing, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabases(t, "1", "2")
+			d.relay(t, shards.Options{})
+			refuses := &atomic.Bool{}
+			c := d.cluster(t, shards.Options{Connect: func(
+				ctx context.Context, shard, url string,
+			) (shards.Store, error) {
+				store, err := shards.Connect(ctx, shard, url)
+				if shard == failing {
+					store = &refusing{store, refuses}
+				}
+				return store, err
+			}})
+			insert(t, c, task("1/flight"), task("2/room"), failFast("1/trip", "1/flight", "2/room"))
+			d.awaitDecided(t)
+			d.end(t, "1/flight", stint.StatusAborted)
+			for _, id := range []string{"1/trip", "2/room"} {
+				d.awaitState(t, id, "aborted")
+			}
+			ids := []shards.ID{idOf("1/flight"), idOf("2/room")}
+			refuses.Store(true)
+			_, err := c.RetryTasks(t.Context(), ids)
+			wantErr(t, "RetryTasks", err, errAway)
+			refuses.Store(false)
+			_, err = c.RetryTasks(t.Context(), ids)
+			wantErr(t, "RetryTasks", err, nil)
+			wantSound(t, c)
+			for _, id := range []string{"1/flight", "2/room", "1/trip"} {
+				d.end(t, id, stint.StatusCompleted)
+			}
+		})
 	}
 }
 
