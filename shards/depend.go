@@ -254,7 +254,8 @@ func (c *Cluster) decideLink(ctx context.Context, l link, refusal error) error {
 // takeBack makes an edge as if it had never been: its placeholder is completed, and nothing reports
 // to it any more.
 func (c *Cluster) takeBack(ctx context.Context, l link) error {
-	if err := c.openGate(ctx, l.Dependent.Shard, l.Placeholder); err != nil {
+	placeholder := ID{l.Dependent.Shard, l.Placeholder}
+	if err := c.end(ctx, placeholder, stint.StatusCompleted); err != nil {
 		return err
 	}
 	there, err := c.Store(ctx, l.Predecessor.Shard)

@@ -2,8 +2,6 @@ package shards
 
 import (
 	"context"
-	"errors"
-	"strings"
 
 	"github.com/stint-tasks/stint"
 )
@@ -41,23 +39,19 @@ func (b *reports) lookClosely(
 		return err
 	}
 	for i, one := range some {
-		gates, err := one.gates(ctx, here)
-		if err != nil {
-			return err
-		}
-		one.judge(found[one.of.Task], again[ids[i]], one.owned.Completed-gates)
+		one.judge(found[one.of.Task], again[ids[i]])
 	}
 	return nil
 }
 
 // judge decides how the task of a reporter has ended, by the task that has its ID, by the one that
-// reports again, and by how many completed ones were signalled.
+// reports again, and by what was signalled.
 //
 // A task that is skipped signals nothing, nor does one that is replaced before its end. They are
 // told apart by what is there now: the one that replaced it.
-func (r *reporter) judge(info, again *stint.TaskInfo, completed int) {
+func (r *reporter) judge(info, again *stint.TaskInfo) {
 	isAnother := info != nil && info.InsertedAt.After(r.owned.InsertedAt)
-	isUntold := completed <= 0 && r.owned.Aborted == 0
+	isUntold := r.owned.Completed == 0 && r.owned.Aborted == 0
 	switch {
 	case isUntold && again == nil && info != nil && (isAnother || info.FinishedAt.IsZero()):
 		r.replaced = true // a debounced task is as old as the first one of its ID
@@ -71,7 +65,7 @@ func (r *reporter) judge(info, again *stint.TaskInfo, completed int) {
 		r.code = again.StatusCode // it has ended with the task
 	case isUntold:
 		r.code = stint.StatusSkipped
-	case completed <= 0 && r.owned.Aborted == 1:
+	case r.owned.Completed == 0 && r.owned.Aborted == 1:
 		r.code = stint.StatusAborted
 	default: // a spontaneous task passes on how many were aborted
 		r.code = stint.StatusCompleted
@@ -109,21 +103,4 @@ func (r *reporter) letGo(ctx context.Context, store Store) error {
 		r.outcome.Code = stint.StatusCompleted
 	}
 	return err
-}
-
-// gates returns for how many gates a reporter has waited, besides its task.
-func (r *reporter) gates(ctx context.Context, here Store) (gates int, err error) {
-	if r.owned.Completed == 0 {
-		return 0, nil
-	}
-	inputs, err := here.Inputs(ctx, r.owned)
-	if errors.Is(err, stint.ErrInvalidToken) { // somebody else reports
-		return 0, nil
-	}
-	for _, input := range inputs {
-		if strings.HasPrefix(string(input.ID), gatePrefix) {
-			gates++
-		}
-	}
-	return gates, err
 }

@@ -7,20 +7,27 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// openGate completes a gate. One that is open, or gone, is as good.
+// opened is how a gate ends. What is skipped does not count among the predecessors that completed
+// or were aborted.
+const opened = stint.StateSkipped
+
+// openGate opens a gate. One that is open, or gone, is as good.
 func (c *Cluster) openGate(ctx context.Context, shard string, gate stint.TaskID) error {
-	store, err := c.Store(ctx, shard)
+	return c.end(ctx, ID{shard, gate}, stint.StatusSkipped)
+}
+
+// end ends an external task that a cluster has inserted for itself.
+func (c *Cluster) end(ctx context.Context, own ID, code stint.StatusCode) error {
+	store, err := c.Store(ctx, own.Shard)
 	if err != nil {
 		return err
 	}
-	verdicts, err := store.AnswerTasks(ctx, clusterActor, []stint.Answer{
-		{ID: gate, Code: stint.StatusCompleted},
-	})
+	verdicts, err := store.AnswerTasks(ctx, clusterActor, []stint.Answer{{ID: own.Task, Code: code}})
 	if err != nil {
-		return inShard(shard, err)
+		return inShard(own.Shard, err)
 	}
 	if err := verdicts[0]; err != nil && !isDone(err) {
-		return inShard(shard, err)
+		return inShard(own.Shard, err)
 	}
 	return nil
 }

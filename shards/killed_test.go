@@ -223,7 +223,7 @@ func (d *databases) awaitDecided(t *testing.T) {
 				wantErr(t, "ListTasks", err, nil)
 				for _, info := range page.Tasks {
 					undone := prefix == "stint.decision/" && info.Action == stint.External
-					if !undone && info.StatusCode != stint.StatusCompleted {
+					if !undone && info.StatusCode == stint.StatusPending {
 						open = append(open, info.ID)
 					}
 				}

@@ -83,8 +83,6 @@ type report struct {
 	Task        stint.TaskID `json:"task"`
 	Shard       string       `json:"shard"`
 	Placeholder stint.TaskID `json:"placeholder"`
-	// Gated says that the task waits for a gate, too, and is told of that among the completed.
-	Gated bool `json:"gated,omitempty"`
 }
 
 // placeholder is the body of a placeholder.
@@ -344,36 +342,19 @@ func (p *plan) largest() string {
 	})
 }
 
-// gated returns the tasks of a part that does not decide: behind a gate, and with a guard. Those
-// that wait for others of the part have the gate, too: an abort from outside of the insert, or
-// somebody who replaces a task, may end these before the gate opens. But a task with WhenAny waits
-// for nothing besides; and what waits for a join has the gate itself, and would be told of that of
-// the join, too.
+// gated returns the tasks of a part that does not decide: behind a gate, and with a guard. All have
+// the gate, also those that wait for others of the part: an abort from outside of the insert, or
+// somebody who replaces a task, may end these before the gate opens. But a task with WhenAny cannot
+// wait for anything besides.
 func (p *plan) gated(of *part) ([]stint.Task, error) {
 	gate, ids := p.gate(), make([]stint.TaskID, len(of.tasks))
-	here := make(map[stint.TaskID]bool, len(of.tasks))
-	waits := make(map[stint.TaskID]bool, len(of.tasks))
-	for i, task := range of.tasks {
-		ids[i], here[task.ID] = task.ID, true
-		for _, dependent := range task.ToSignalAfter {
-			waits[dependent] = true
-		}
-	}
+	open := stint.Condition{After: gate, States: []stint.State{opened}}
 	tasks := make([]stint.Task, len(of.tasks), len(of.tasks)+2) //nolint:mnd // gate and guard
 	failsFast := slices.ContainsFunc(of.tasks, func(task stint.Task) bool { return task.FailFast })
 	for i, task := range of.tasks {
-		inside := func(before stint.TaskID) bool { return here[before] }
-		met := func(c stint.Condition) bool { return here[c.After] }
-		isJoin := task.Action == stint.Spontaneous && (waits[task.ID] ||
-			slices.ContainsFunc(task.After, inside) || slices.ContainsFunc(task.When, met))
-		if !isJoin && len(task.WhenAny) == 0 {
-			task.After = append(slices.Clone(task.After), gate)
-		}
-		if strings.HasPrefix(string(task.ID), reportPrefix) {
-			var err error
-			if task.Body, err = gatedReport(task.Body, true); err != nil {
-				return nil, err
-			}
+		ids[i] = task.ID
+		if len(task.WhenAny) == 0 {
+			task.When = append(slices.Clone(task.When), open)
 		}
 		tasks[i] = task
 	}

@@ -54,6 +54,26 @@ func TestInsertTasks_StartsNothingBeforeTheDecision(t *testing.T) {
 	}
 }
 
+// Nobody has asked to wait for a gate: handlers see nothing of it. Proves G139.
+func TestInsertTasks_GatesDoNotCountAsPredecessors(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "1", "2")
+	last := task("1/last", "1/first")
+	last.Task.OnAbort = stint.RunAnyway
+	tasks := []shards.Task{task("1/first"), last, task("2/a"), task("2/b"), task("2/c"), task("2/d")}
+	wantErr(t, "InsertTasks", d.cluster(t, shards.Options{}).InsertTasks(t.Context(), tasks), nil)
+	for i, id := range []stint.TaskID{"first", "last"} {
+		owned := d.own(t, "1")
+		inputs, err := d.stores["1"].Inputs(t.Context(), owned)
+		if owned.ID != id || owned.Completed != i || len(inputs) != i || err != nil {
+			t.Errorf("%q has %d completed predecessors and the inputs %v, %v",
+				owned.ID, owned.Completed, inputs, err)
+		}
+		wantErr(t, "ReturnTask", d.stores["1"].ReturnTask(
+			t.Context(), owned.ID, owned.Token, "", stint.StatusCompleted), nil)
+	}
+}
+
 // deciding is a store that calls a test before the insert that decides.
 type deciding struct {
 	shards.Store

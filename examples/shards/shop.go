@@ -49,11 +49,7 @@ func newWorker(
 		var read []string
 		for _, in := range inputs {
 			from, other := shards.StandsFor(in.ID)
-			switch {
-			case other:
-			case shards.IsOwn(in.ID): // it only says that the insert was decided
-				continue
-			default:
+			if !other {
 				from = shards.ID{Shard: shard, Task: in.ID}
 			}
 			read = append(read, fmt.Sprintf("%s of %s", in.Result, from.Shard))

@@ -45,6 +45,8 @@ FROM (
     WHERE behind.after >= $2::bigint
       AND ended.hi >= behind.after
       AND (task.action <> 'stint.Spontaneous' OR ended.cause <> 0 /* completed */)
+      -- The gate of an insert over several shards: nobody has asked to wait for it.
+      AND NOT starts_with(task.id, 'stint.gate/')
 ) AS input
 WHERE input.place = 1 OR input.bytes <= $3::bigint
 -- In the order of keys, tasks of one insert that are alike come as they were inserted.
