@@ -12,8 +12,9 @@ const (
 	// smallBytes is the size of messages that are not counted: 1,000 of them are 32 MiB.
 	smallBytes = 32 << 10
 
-	// roomMax is how long a call waits for room at most.
-	roomMax = 30 * time.Second
+	// roomMax is how long a call waits for room at most: half of what the clients give an attempt.
+	// So the caller is still there when the service begins with the work.
+	roomMax = 5 * time.Second
 )
 
 // A budget bounds the bytes of all messages that a service holds: a call takes room for its

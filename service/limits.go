@@ -33,10 +33,11 @@ type Limits struct {
 	// Bytes is how many bytes of requests and answers the service holds at a time, of all
 	// principals. One takes half, or RequestBytes or 72 MiB if more; all if nobody is asked who
 	// they are. A call for which there is no room waits, ahead of being read, and is refused after
-	// half a minute. Messages of up to 32 KiB do not count, nor does what is around a message: a
-	// large one takes up to five times as many bytes of memory. Of answers, those of GetTasks,
-	// WaitForTasks, GetInputs and OwnTasks count before what is long is read, the others once they
-	// have come from the database; those of [Service.Guard] never. Default: 256 MiB.
+	// five seconds, or at its deadline. Messages of up to 32 KiB do not count, nor does what is
+	// around a message: a large one takes up to five times as many bytes of memory. Of answers,
+	// those of GetTasks, WaitForTasks, GetInputs and OwnTasks count before what is long is read,
+	// the others once they have come from the database; those of [Service.Guard] never. Default:
+	// 256 MiB.
 	Bytes int64
 	// TransferTime is how long a request may take to arrive from its first byte on, and its answer
 	// to be read. Streams have longer. Default: a minute.

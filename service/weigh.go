@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -15,12 +18,19 @@ import (
 // prefixBytes begin a message of gRPC: a byte, and the size of the message.
 const prefixBytes = 5
 
-// weighed takes room for requests ahead of reading them, and gives back the room of calls.
+// weighed takes room for requests ahead of reading them, and gives back the room of calls. The time
+// that a call has begins ahead of the wait for room: Connect would count it from the end of that,
+// and the service would work for callers that have left.
 func (s *Service) weighed(next http.Handler) http.Handler {
 	streams := streamingProcedures()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		by := callerOf(r.Context())
 		defer by.room.leave()
+		if left, limited := timeLeft(r.Header); limited && !streams[r.URL.Path] {
+			ctx, cancel := context.WithTimeout(r.Context(), left)
+			defer cancel()
+			r = r.WithContext(ctx)
+		}
 		switch {
 		case streams[r.URL.Path]: // their messages are weighed one by one
 		case r.ContentLength >= 0:
@@ -44,6 +54,23 @@ func (s *Service) weighed(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// timeLeft is how long the caller of a request waits for the answer, if it says so as Connect or
+// gRPC have it. What else it says there, Connect refuses.
+func timeLeft(header http.Header) (left time.Duration, limited bool) {
+	number, unit := header.Get("Connect-Timeout-Ms"), time.Millisecond
+	if text := header.Get("Grpc-Timeout"); text != "" {
+		number, unit = text[:len(text)-1], map[byte]time.Duration{
+			'n': time.Nanosecond, 'u': time.Microsecond, 'm': time.Millisecond, 'S': time.Second,
+			'M': time.Minute, 'H': time.Hour,
+		}[text[len(text)-1]]
+	}
+	count, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || unit == 0 || count < 0 || count > int64(math.MaxInt64/unit) {
+		return 0, false
+	}
+	return time.Duration(count) * unit, true
 }
 
 // A weighedBody is that of a request that does not say how large it is. It takes room for the size
