@@ -201,7 +201,24 @@ func (p repetition) tell(t *testing.T, verb string, loses bool) (told string, at
 	for _, task := range page.Tasks {
 		fmt.Fprintf(text, " %s %s after %d,", task.ID, task.State, task.Tries)
 	}
+	tellSettings(t, r, text)
 	return text.String(), way.attempts.Load()
+}
+
+// tellSettings writes which limits, pauses and schedules there are.
+func tellSettings(t *testing.T, r *remote, text io.Writer) {
+	t.Helper()
+	limits, err := r.store.ListLimits(t.Context())
+	wantErr(t, "ListLimits", err, nil)
+	for _, l := range limits {
+		fmt.Fprintf(text, " %s has %+v, paused: %t, keys: %d, weights: %v,", l.Action, l.Limits,
+			!l.PausedSince.IsZero(), len(l.PausedKeys), l.Weights)
+	}
+	schedules, err := r.store.ListSchedules(t.Context())
+	wantErr(t, "ListSchedules", err, nil)
+	for _, s := range schedules {
+		fmt.Fprintf(text, " %s is %s, paused: %t,", s.Name, s.Spec, !s.PausedSince.IsZero())
+	}
 }
 
 // insertAll inserts tasks that others have.
@@ -352,37 +369,67 @@ func settingsRepeated() map[string]repetition {
 	some := []stint.Schedule{{
 		Name: "s", Spec: "@yearly", Tasks: []stint.Task{{Action: "scheduled"}},
 	}}
-	put := func(r *remote) { must(r.store.PutSchedules(ctx, some)) }
+	others := []stint.Schedule{{Name: "s", Spec: "@monthly", Tasks: some[0].Tasks}}
+	store := func(act func(s *stint.Store) error) func(r *remote) {
+		return func(r *remote) { must(act(r.store)) }
+	}
+	put := store(func(s *stint.Store) error { return s.PutSchedules(ctx, some) })
+	putOthers := store(func(s *stint.Store) error { return s.PutSchedules(ctx, others) })
+	unput := store(func(s *stint.Store) error { return s.DeleteSchedules(ctx, "s") })
+	rest := store(func(s *stint.Store) error { return s.PauseSchedules(ctx, "s") })
+	unrest := store(func(s *stint.Store) error { return s.ResumeSchedules(ctx, "s") })
+	limit := store(func(s *stint.Store) error {
+		return s.SetLimits(ctx, "act", stint.Limits{Concurrency: 5})
+	})
+	pause := store(func(s *stint.Store) error { return s.Pause(ctx, "act") })
+	resume := store(func(s *stint.Store) error { return s.Resume(ctx, "act") })
+	pauseKey := store(func(s *stint.Store) error { return s.PauseKeys(ctx, "act", "k") })
+	resumeKey := store(func(s *stint.Store) error { return s.ResumeKeys(ctx, "act", "k") })
+	weigh := store(func(s *stint.Store) error {
+		return s.SetWeights(ctx, "act", map[string]int{"k": 5})
+	})
 	calls := func(call func(c *client.Client) error) func(*remote, *client.Client) (any, error) {
 		return func(_ *remote, c *client.Client) (any, error) { return nil, call(c) }
 	}
 	return map[string]repetition{
-		"SetLimits": {call: calls(func(c *client.Client) error {
+		"SetLimits": {meanwhile: limit, call: calls(func(c *client.Client) error {
 			return c.SetLimits(ctx, "act", stint.Limits{Concurrency: 3})
 		})},
-		"Pause":  {call: calls(func(c *client.Client) error { return c.Pause(ctx, "act") })},
-		"Resume": {call: calls(func(c *client.Client) error { return c.Resume(ctx, "act") })},
-		"PauseKeys": {call: calls(func(c *client.Client) error {
+		"Pause": {meanwhile: resume, call: calls(func(c *client.Client) error {
+			return c.Pause(ctx, "act")
+		})},
+		"Resume": {prepare: pause, meanwhile: pause, call: calls(func(c *client.Client) error {
+			return c.Resume(ctx, "act")
+		})},
+		"PauseKeys": {meanwhile: resumeKey, call: calls(func(c *client.Client) error {
 			return c.PauseKeys(ctx, "act", "k")
 		})},
-		"ResumeKeys": {call: calls(func(c *client.Client) error {
-			return c.ResumeKeys(ctx, "act", "k")
-		})},
-		"SetWeights": {call: calls(func(c *client.Client) error {
-			return c.SetWeights(ctx, "act", map[string]int{"k": 2})
-		})},
-		"PutSchedules": {call: calls(func(c *client.Client) error {
+		"ResumeKeys": {
+			prepare: pauseKey, meanwhile: pauseKey, call: calls(func(c *client.Client) error {
+				return c.ResumeKeys(ctx, "act", "k")
+			}),
+		},
+		"SetWeights": {
+			prepare: limit, meanwhile: weigh, call: calls(func(c *client.Client) error {
+				return c.SetWeights(ctx, "act", map[string]int{"k": 2})
+			}),
+		},
+		"PutSchedules": {meanwhile: putOthers, call: calls(func(c *client.Client) error {
 			return c.PutSchedules(ctx, some)
 		})},
-		"EnsureSchedules": {call: calls(func(c *client.Client) error {
+		"EnsureSchedules": {meanwhile: unput, call: calls(func(c *client.Client) error {
 			return c.EnsureSchedules(ctx, some)
 		})},
-		"PauseSchedules": {prepare: put, call: calls(func(c *client.Client) error {
-			return c.PauseSchedules(ctx, "s")
-		})},
-		"ResumeSchedules": {prepare: put, call: calls(func(c *client.Client) error {
-			return c.ResumeSchedules(ctx, "s")
-		})},
+		"PauseSchedules": {
+			prepare: put, meanwhile: unrest, call: calls(func(c *client.Client) error {
+				return c.PauseSchedules(ctx, "s")
+			}),
+		},
+		"ResumeSchedules": {
+			prepare: put, meanwhile: rest, call: calls(func(c *client.Client) error {
+				return c.ResumeSchedules(ctx, "s")
+			}),
+		},
 		"DeleteSchedules": {
 			prepare: put, meanwhile: put, call: calls(func(c *client.Client) error {
 				return c.DeleteSchedules(ctx, "s")

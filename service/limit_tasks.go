@@ -9,7 +9,7 @@ import (
 	"github.com/stint-tasks/stint/service/access"
 )
 
-// SetLimits may wait for others for long, so the end of the service ends it. It may be repeated.
+// SetLimits may wait for others for long, so the end of the service ends it.
 func (t *taskService) SetLimits(
 	ctx context.Context, r *stintv1.SetLimitsRequest,
 ) (*stintv1.SetLimitsResponse, error) {
@@ -18,11 +18,13 @@ func (t *taskService) SetLimits(
 		return nil, err
 	}
 	defer stop()
-	err = t.store.SetLimits(ctx, r.GetAction(), wire.ToLimits(r.GetLimits()))
+	response, err := apart(ctx, &stintv1.SetLimitsResponse{}, func(ctx context.Context) error {
+		return t.store.SetLimits(ctx, r.GetAction(), wire.ToLimits(r.GetLimits()))
+	})
 	if err != nil && t.draining.Err() != nil {
 		return nil, stint.ErrClosed // the client asks another service
 	}
-	return &stintv1.SetLimitsResponse{}, err
+	return response, err
 }
 
 func (t *taskService) ListLimits(
@@ -38,32 +40,41 @@ func (t *taskService) ListLimits(
 func (t *taskService) Pause(
 	ctx context.Context, r *stintv1.PauseRequest,
 ) (*stintv1.PauseResponse, error) {
-	return &stintv1.PauseResponse{}, t.store.Pause(ctx, r.GetActions()...)
+	return apart(ctx, &stintv1.PauseResponse{}, func(ctx context.Context) error {
+		return t.store.Pause(ctx, r.GetActions()...)
+	})
 }
 
 func (t *taskService) Resume(
 	ctx context.Context, r *stintv1.ResumeRequest,
 ) (*stintv1.ResumeResponse, error) {
-	return &stintv1.ResumeResponse{}, t.store.Resume(ctx, r.GetActions()...)
+	return apart(ctx, &stintv1.ResumeResponse{}, func(ctx context.Context) error {
+		return t.store.Resume(ctx, r.GetActions()...)
+	})
 }
 
 func (t *taskService) PauseKeys(
 	ctx context.Context, r *stintv1.PauseKeysRequest,
 ) (*stintv1.PauseKeysResponse, error) {
-	return &stintv1.PauseKeysResponse{}, t.store.PauseKeys(ctx, r.GetAction(), r.GetKeys()...)
+	return apart(ctx, &stintv1.PauseKeysResponse{}, func(ctx context.Context) error {
+		return t.store.PauseKeys(ctx, r.GetAction(), r.GetKeys()...)
+	})
 }
 
 func (t *taskService) ResumeKeys(
 	ctx context.Context, r *stintv1.ResumeKeysRequest,
 ) (*stintv1.ResumeKeysResponse, error) {
-	return &stintv1.ResumeKeysResponse{}, t.store.ResumeKeys(ctx, r.GetAction(), r.GetKeys()...)
+	return apart(ctx, &stintv1.ResumeKeysResponse{}, func(ctx context.Context) error {
+		return t.store.ResumeKeys(ctx, r.GetAction(), r.GetKeys()...)
+	})
 }
 
 func (t *taskService) SetWeights(
 	ctx context.Context, r *stintv1.SetWeightsRequest,
 ) (*stintv1.SetWeightsResponse, error) {
-	err := t.store.SetWeights(ctx, r.GetAction(), wire.ToWeights(r.GetWeights()))
-	return &stintv1.SetWeightsResponse{}, err
+	return apart(ctx, &stintv1.SetWeightsResponse{}, func(ctx context.Context) error {
+		return t.store.SetWeights(ctx, r.GetAction(), wire.ToWeights(r.GetWeights()))
+	})
 }
 
 // mayLimit returns an error unless the principal may control every task with these actions, since

@@ -92,3 +92,19 @@ func once[M proto.Message](
 	again, _ := response.ProtoReflect().New().Interface().(M)
 	return again, proto.Unmarshal(of.response, again)
 }
+
+// apart is once for verbs that cannot be a part of a transaction with others, and whose responses
+// are empty: they keep the response themselves, together with what they change.
+func apart[M proto.Message](
+	ctx context.Context, response M, verb func(ctx context.Context) error,
+) (M, error) {
+	of, ok := ctx.Value(repeatableKey{}).(*repeatable)
+	switch {
+	case !ok:
+		return response, verb(ctx)
+	case of.response != nil:
+		return response, nil
+	}
+	// Of an empty message; but what is not null is what is kept.
+	return response, verb(responses.With(ctx, of.call, []byte{}))
+}

@@ -18,7 +18,9 @@ func (t *taskService) PutSchedules(
 	if err != nil {
 		return nil, err
 	}
-	return &stintv1.PutSchedulesResponse{}, t.store.PutSchedules(ctx, schedules)
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.PutSchedulesResponse, error) {
+		return &stintv1.PutSchedulesResponse{}, store.PutSchedules(ctx, schedules)
+	})
 }
 
 func (t *taskService) EnsureSchedules(
@@ -28,7 +30,9 @@ func (t *taskService) EnsureSchedules(
 	if err != nil {
 		return nil, err
 	}
-	return &stintv1.EnsureSchedulesResponse{}, t.store.EnsureSchedules(ctx, schedules)
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.EnsureSchedulesResponse, error) {
+		return &stintv1.EnsureSchedulesResponse{}, store.EnsureSchedules(ctx, schedules)
+	})
 }
 
 func (t *taskService) ListSchedules(
@@ -49,7 +53,9 @@ func (t *taskService) PauseSchedules(
 	if err := schedulesFit(ctx, t.store, r.GetNames()); err != nil {
 		return nil, err
 	}
-	return &stintv1.PauseSchedulesResponse{}, t.store.PauseSchedules(ctx, r.GetNames()...)
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.PauseSchedulesResponse, error) {
+		return &stintv1.PauseSchedulesResponse{}, store.PauseSchedules(ctx, r.GetNames()...)
+	})
 }
 
 func (t *taskService) ResumeSchedules(
@@ -58,7 +64,9 @@ func (t *taskService) ResumeSchedules(
 	if err := schedulesFit(ctx, t.store, r.GetNames()); err != nil {
 		return nil, err
 	}
-	return &stintv1.ResumeSchedulesResponse{}, t.store.ResumeSchedules(ctx, r.GetNames()...)
+	return once(ctx, t.Service, func(store *stint.Store) (*stintv1.ResumeSchedulesResponse, error) {
+		return &stintv1.ResumeSchedulesResponse{}, store.ResumeSchedules(ctx, r.GetNames()...)
+	})
 }
 
 func (t *taskService) DeleteSchedules(

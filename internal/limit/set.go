@@ -5,6 +5,7 @@ package limit
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/stint-tasks/stint/internal/changes"
 	"github.com/stint-tasks/stint/internal/outage"
 	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/responses"
 )
 
 //go:embed sql/*.sql
@@ -95,7 +97,8 @@ func New(config Config) *Engine {
 }
 
 // Set sets the limits of an action. If tasks that were fetched before may not count yet, applied
-// is false.
+// is false. A call of the context that took effect before ([responses.With]) does not set them once
+// more, since somebody may have set others meanwhile, but waits as the first attempt has, or would.
 func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied bool, err error) {
 	if limits.Ordered {
 		limits.ConcurrencyPerKey = 1
@@ -122,7 +125,10 @@ func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied
 	} else {
 		err = e.tighten(ctx, set...)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, responses.ErrAnswered): // an earlier attempt may not have come to the rest
+		was = unchanged{Keys: true, KeyRate: true}
+	case err != nil:
 		return true, err
 	}
 	if err := e.apply(ctx, action, limits, was); err != nil {
@@ -209,7 +215,11 @@ func (e *Engine) tightenOnce(ctx context.Context, steps []pg.Step) (older int64,
 		if err != nil || older > 0 {
 			return err
 		}
-		return db.Run(ctx, append([]pg.Step{{Name: "raise_supported"}}, steps...)...)
+		err = db.Run(ctx, append([]pg.Step{{Name: "raise_supported"}}, steps...)...)
+		if err != nil {
+			return err
+		}
+		return responses.Kept(ctx, db)
 	})
 	return older, err
 }
@@ -217,7 +227,7 @@ func (e *Engine) tightenOnce(ctx context.Context, steps []pg.Step) (older int64,
 // loosen removes limits or ends pauses of actions.
 func (e *Engine) loosen(ctx context.Context, actions []string, steps ...pg.Step) error {
 	all := append([]pg.Step{{Name: "lock_limiting"}}, steps...)
-	return e.DB.Run(ctx, append(all,
+	return responses.Run(ctx, e.DB, append(all,
 		pg.Step{Name: "forget_limits", Args: []any{actions}}, pg.Step{Name: "lower_supported"})...)
 }
 

@@ -43,6 +43,45 @@ func Keep(ctx context.Context, db *pg.DB, call uuid.UUID, response []byte) error
 	return nil
 }
 
+// A known call has the response that it is given once it has taken effect.
+type known struct {
+	call     uuid.UUID
+	response []byte
+}
+
+type knownKey struct{}
+
+// With returns a context for verbs that cannot be a part of a transaction of their caller's: what
+// they change, they change by [Run] or [Kept], and so together with the response to the call.
+func With(ctx context.Context, call uuid.UUID, response []byte) context.Context {
+	return context.WithValue(ctx, knownKey{}, known{call, response})
+}
+
+// Kept keeps the response to the call of the context, if that has one, as [Keep] does. It comes
+// last in the transaction, so that it finds what an attempt has kept for whose locks this one had
+// to wait.
+func Kept(ctx context.Context, db *pg.DB) error {
+	of, ok := ctx.Value(knownKey{}).(known)
+	if !ok {
+		return nil
+	}
+	return Keep(ctx, db, of.call, of.response)
+}
+
+// Run is [pg.DB.Run], with the response to the call of the context, if that has one. If it fails
+// with [ErrAnswered], the steps have been undone.
+func Run(ctx context.Context, db *pg.DB, steps ...pg.Step) error {
+	if _, ok := ctx.Value(knownKey{}).(known); !ok {
+		return db.Run(ctx, steps...)
+	}
+	return db.Transact(ctx, func(db *pg.DB) error {
+		if err := db.Run(ctx, steps...); err != nil {
+			return err
+		}
+		return Kept(ctx, db)
+	})
+}
+
 // Find returns the response that is kept of a call, or nil if there is none.
 func Find(ctx context.Context, db *pg.DB, call uuid.UUID) (response []byte, err error) {
 	err = db.Run(ctx, pg.Step{
