@@ -26,6 +26,13 @@ REPEAT_FOR = 10.0
 _PAUSE_FIRST = 0.05
 _PAUSE_MAX = 2.0
 
+# How much of a request arrives in a second, and in how many seconds the whole, on a slow network.
+_SENT_PER_SECOND = 64 << 10
+_SEND_MAX = 60.0
+
+# For how many seconds an attempt may take: more than ten digits of milliseconds are no deadline.
+_DEADLINE_MAX = 9_999_999.0
+
 # How an answer is understood that is not of the Connect protocol, but of a proxy, for example. With
 # every other status the call may have taken effect.
 _CODES = {
@@ -198,6 +205,7 @@ class Connection:
     ) -> Message:
         headers = {
             "Content-Type": "application/json", "Connect-Protocol-Version": "1",
+            "Connect-Timeout-Ms": str(_milliseconds(timeout, len(body))),
             "User-Agent": "stint-python", **self._noted, **(more or {}),
         }
         if token is not None:
@@ -265,6 +273,16 @@ class Connection:
             self.close()
             raise
         return connection
+
+
+def _milliseconds(timeout: float, size: int) -> int:
+    """Returns for how long the service is to work on an attempt, after which nobody waits.
+
+    It counts from the header on, but the timeout of a socket from the last byte: so there is time
+    to send the body, for a minute at most, as the service has it.
+    """
+    seconds = timeout + min(size / _SENT_PER_SECOND, _SEND_MAX)
+    return max(1, int(min(seconds, _DEADLINE_MAX) * 1000))
 
 
 def _is_loopback(host: str) -> bool:

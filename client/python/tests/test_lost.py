@@ -264,6 +264,24 @@ class RefusedTest(unittest.TestCase):
                          ["Bearer old", "Bearer new", "Bearer new", "Bearer new", "Bearer newer",
                           "Bearer newer"])
 
+    def test_the_service_is_told_for_how_long_somebody_waits(self):
+        end = {"finished": True, "next": "c", "tasks": []}
+        calls = (
+            (lambda c: list(c.list()), 3_000, 3_100),
+            (lambda c: c.stats(), 3_000, 3_100),
+            (lambda c: c.wait([], timeout=7), 9_900, 10_100),
+            (lambda c: c.insert(stint.Task("act", b"b" * (3 << 18))), 19_000, 19_100),
+            (lambda c: c.insert(stint.Task("act", b"b" * (6 << 20))), 63_000, 63_000),
+        )
+        for call, least, most in calls:
+            service = self.invented((200, {}, end), (200, {}, {}))
+            call(stint.Client(service.url, timeout=3))
+            told = int(service.calls[0][0]["Connect-Timeout-Ms"])
+            self.assertTrue(least <= told <= most, (told, least, most))
+        service = self.invented((200, {}, {}))
+        stint.Client(service.url, timeout=1e7).stats()
+        self.assertEqual(service.calls[0][0]["Connect-Timeout-Ms"], "9999999000")
+
     def test_a_token_is_in_no_text(self):
         for token in ("se cret", "secret\nX: y", "sécret"):
             with self.assertRaises(stint.InvalidArgument) as caught:

@@ -173,13 +173,17 @@ export class Connection {
       clearTimeout(timer);
       timer = setTimeout(late, Math.min(seconds * 1000, timerMost));
     };
-    until(silence + (how.wait ?? 0) + Math.floor(body.length / mib)); // a second more for a MiB
+    // A second more for a MiB.
+    const most = silence + (how.wait ?? 0) + Math.floor(body.length / mib);
+    until(most);
     try {
       const response = await (how.fetch ?? this.#fetch)(`${this.url}/stint.v1.${procedure}`, {
         method: "POST", body, signal: ending.signal,
         headers: {
           ...headersWith(token), ...this.#noted, ...how.headers,
           "content-type": "application/json",
+          // The service is not to work on when nobody waits any more.
+          "connect-timeout-ms": String(Math.ceil(Math.min(most * 1000, timerMost))),
         },
         redirect: "manual", credentials: "omit", cache: "no-store",
       });

@@ -268,6 +268,21 @@ test("a service that is silent is asked again", async (t) => {
   assert(service.calls.length >= 1); // more, where an answer takes longer
 });
 
+test("the service is told for how long somebody waits", async (t) => {
+  const end = { finished: true, tasks: [] };
+  for (const [call, least, most] of [
+    [(client: Client) => client.list().next(), 3000, 3000],
+    [(client: Client) => client.stats(), 3000, 3000],
+    [(client: Client) => client.wait([], { timeout: 7 }), 9900, 10_000],
+    [(client: Client) => client.insert({ action: "act", body: "b".repeat(5 << 20) }), 8000, 8000],
+  ] as const) {
+    const service = await Invented.answering(t, [200, {}, end]);
+    await call(new Client(service.url, { timeout: 3 }));
+    const told = Number(service.calls[0]!.headers["connect-timeout-ms"]);
+    assert(least <= told && told <= most, `${told}`);
+  }
+});
+
 test("an error has all that its detail has", async (t) => {
   const refused = Buffer.concat([
     field(1, "a"), field(2, "b"), field(3, "task-started"), field(5, "ready")]);
