@@ -5,17 +5,26 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/wire"
 )
 
 // SetLimits is [stint.Store.SetLimits]. It may wait for long for tasks that are being fetched,
 // in which no proxy must cut the connection off.
 func (c *Client) SetLimits(ctx context.Context, action string, limits stint.Limits) error {
-	request := &stintv1.SetLimitsRequest{Action: action, Limits: wire.FromLimits(limits)}
-	return said("set limits", c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
-		_, err := c.tasks.SetLimits(ctx, request)
+	request := &stintv1.SetLimitsRequest{
+		Action: action, Limits: wire.FromLimits(limits), Seen: wire.FromSeenLimits(ctx),
+	}
+	changed := false
+	err := c.repeat(ctx, longMax, func(ctx context.Context, _ bool) error {
+		r, err := c.tasks.SetLimits(ctx, request)
+		changed = r.GetChanged()
 		return err
-	}))
+	})
+	if err == nil && changed {
+		err = limit.ErrChanged
+	}
+	return said("set limits", err)
 }
 
 // ListLimits is [stint.Store.ListLimits].

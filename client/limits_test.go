@@ -1,14 +1,20 @@
 package client_test
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/client"
+	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/internal/testing/testservice"
+	"github.com/stint-tasks/stint/internal/wire"
 )
 
 // What a client lists is what the store lists.
@@ -91,4 +97,36 @@ func TestPause_SaysThatOlderStoresAreConnected(t *testing.T) {
 	if !strings.Contains(err.Error(), "replace their processes first") {
 		t.Errorf("Pause = %v", err)
 	}
+}
+
+// Limits are set as their caller has seen them, or not at all, and what the call has set itself
+// before its answer was lost is no change by others.
+func TestClient_SetsLimitsOnlyAsSeen(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t, stint.Options{})
+	way := &loser{verb: "SetLimits", loses: true, meanwhile: func() {}, next: newTransport()}
+	c := testservice.Client(t, r.address, client.Options{HTTPClient: &http.Client{Transport: way}})
+	first, second := stint.Limits{Concurrency: 3}, stint.Limits{Concurrency: 3, Fair: true}
+	seeing := func(seen stint.Limits) context.Context {
+		return wire.WithSeenLimits(t.Context(), seen)
+	}
+	wantErr(t, "SetLimits as seen, whose answer is lost",
+		c.SetLimits(seeing(stint.Limits{}), "mail", first), nil)
+	if way.attempts.Load() < 2 {
+		t.Error("it was not repeated")
+	}
+	for _, set := range []interface {
+		SetLimits(ctx context.Context, action string, limits stint.Limits) error
+	}{c, r.store} {
+		for _, none := range []stint.Limits{second, {}} {
+			err := set.SetLimits(seeing(stint.Limits{}), "mail", none)
+			wantErr(t, "SetLimits as seen before", err, limit.ErrChanged)
+		}
+	}
+	list, err := r.store.ListLimits(t.Context(), "mail")
+	wantErr(t, "ListLimits", err, nil)
+	if len(list) != 1 || list[0].Limits != first {
+		t.Errorf("the limits are %+v, want %+v", list, first)
+	}
+	wantErr(t, "SetLimits as seen", c.SetLimits(seeing(first), "mail", second), nil)
 }

@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	"errors"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/limit"
 	"github.com/stint-tasks/stint/internal/wire"
 	"github.com/stint-tasks/stint/service/access"
 )
@@ -18,10 +20,16 @@ func (t *taskService) SetLimits(
 		return nil, err
 	}
 	defer stop()
+	if r.GetSeen() != nil {
+		ctx = wire.WithSeenLimits(ctx, wire.ToLimits(r.GetSeen()))
+	}
 	response, err := apart(ctx, &stintv1.SetLimitsResponse{}, func(ctx context.Context) error {
 		return t.store.SetLimits(ctx, r.GetAction(), wire.ToLimits(r.GetLimits()))
 	})
-	if err != nil && t.draining.Err() != nil {
+	switch {
+	case errors.Is(err, limit.ErrChanged):
+		return &stintv1.SetLimitsResponse{Changed: true}, nil
+	case err != nil && t.draining.Err() != nil:
 		return nil, stint.ErrClosed // the client asks another service
 	}
 	return response, err

@@ -265,6 +265,7 @@ var sample = map[string]struct {
 	"leased_writers":    {"NULL", nil},
 	"capacity_writers":  {"NULL", nil},
 	"list_limited_keys": {"NULL, 10", []string{"limited_keys_pkey"}},
+	"limits_now":        {"'act'", []string{"limits_pkey"}},
 	"list_limits":       {"NULL, 10", []string{"leased_limited", "ready_parked"}},
 	"lock_limiting":     {"", nil},
 	"lower_supported":   {"", []string{"limits_pkey"}},

@@ -61,7 +61,8 @@ var (
 		"task_ids", "unsettled_edges", "waited_tasks",
 	}
 	operating = []string{
-		"forget_keys", "forget_limits", "forget_origin", "lock_limiting", "lower_supported",
+		"forget_keys", "forget_limits", "forget_origin", "limits_now", "lock_limiting",
+		"lower_supported",
 		"pause_actions", "pause_keys", "raise_supported", "resume_actions", "resume_keys",
 		"set_limits",
 		"set_weights",

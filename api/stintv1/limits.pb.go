@@ -450,7 +450,10 @@ type SetLimitsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Action string                 `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
 	// In the place of all limits of the action; missing: none.
-	Limits        *Limits `protobuf:"bytes,2,opt,name=limits,proto3" json:"limits,omitempty"`
+	Limits *Limits `protobuf:"bytes,2,opt,name=limits,proto3" json:"limits,omitempty"`
+	// If given, nothing is set unless the limits are these, as ListLimits has them: for whoever
+	// changes some of them, and must not undo how others change the rest.
+	Seen          *Limits `protobuf:"bytes,3,opt,name=seen,proto3" json:"seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -499,8 +502,17 @@ func (x *SetLimitsRequest) GetLimits() *Limits {
 	return nil
 }
 
+func (x *SetLimitsRequest) GetSeen() *Limits {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
 type SetLimitsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Nothing was set, since the limits are not those of seen.
+	Changed       bool `protobuf:"varint,1,opt,name=changed,proto3" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -533,6 +545,13 @@ func (x *SetLimitsResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use SetLimitsResponse.ProtoReflect.Descriptor instead.
 func (*SetLimitsResponse) Descriptor() ([]byte, []int) {
 	return file_stint_v1_limits_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SetLimitsResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
 }
 
 type ListLimitsRequest struct {
@@ -1093,11 +1112,13 @@ const file_stint_v1_limits_proto_rawDesc = "" +
 	"\x06weight\x18\x03 \x01(\x05R\x06weight\"5\n" +
 	"\tKeyWeight\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
-	"\x06weight\x18\x02 \x01(\x05R\x06weight\"T\n" +
+	"\x06weight\x18\x02 \x01(\x05R\x06weight\"z\n" +
 	"\x10SetLimitsRequest\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\x12(\n" +
-	"\x06limits\x18\x02 \x01(\v2\x10.stint.v1.LimitsR\x06limits\"\x13\n" +
-	"\x11SetLimitsResponse\"-\n" +
+	"\x06limits\x18\x02 \x01(\v2\x10.stint.v1.LimitsR\x06limits\x12$\n" +
+	"\x04seen\x18\x03 \x01(\v2\x10.stint.v1.LimitsR\x04seen\"-\n" +
+	"\x11SetLimitsResponse\x12\x18\n" +
+	"\achanged\x18\x01 \x01(\bR\achanged\"-\n" +
 	"\x11ListLimitsRequest\x12\x18\n" +
 	"\aactions\x18\x01 \x03(\tR\aactions\"D\n" +
 	"\x12ListLimitsResponse\x12.\n" +
@@ -1168,13 +1189,14 @@ var file_stint_v1_limits_proto_depIdxs = []int32{
 	3,  // 7: stint.v1.ActionLimits.keys:type_name -> stint.v1.LimitedKey
 	20, // 8: stint.v1.LimitedKey.paused_since:type_name -> google.protobuf.Timestamp
 	0,  // 9: stint.v1.SetLimitsRequest.limits:type_name -> stint.v1.Limits
-	2,  // 10: stint.v1.ListLimitsResponse.limits:type_name -> stint.v1.ActionLimits
-	4,  // 11: stint.v1.SetWeightsRequest.weights:type_name -> stint.v1.KeyWeight
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	0,  // 10: stint.v1.SetLimitsRequest.seen:type_name -> stint.v1.Limits
+	2,  // 11: stint.v1.ListLimitsResponse.limits:type_name -> stint.v1.ActionLimits
+	4,  // 12: stint.v1.SetWeightsRequest.weights:type_name -> stint.v1.KeyWeight
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_limits_proto_init() }

@@ -73,5 +73,5 @@ func (e *Engine) SetWeights(
 	steps := append(append([]pg.Step{{Name: "lock_limiting"}}, note...),
 		pg.Step{Name: "set_weights", Args: []any{action, keys, weights}},
 		pg.Step{Name: "forget_keys", Args: []any{action, keys}})
-	return done(responses.Run(ctx, e.DB, steps...))
+	return done(e.DB.Transact(ctx, func(db *pg.DB) error { return change(ctx, db, steps...) }))
 }

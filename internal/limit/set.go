@@ -110,7 +110,8 @@ func (e *Engine) Set(ctx context.Context, action string, limits Limits) (applied
 		limits.FairGroup, limits.ByCost,
 	}
 	var was unchanged
-	set := append(changes.Note(ctx, "note_limits", "SetLimits", args...),
+	note := changes.Note(ctx, "note_limits", "SetLimits", args...)
+	set := append(append(asSeen(ctx, action), note...),
 		pg.Step{Name: "lock_limits", Args: []any{[]string{action}}},
 		pg.Step{Name: "join_group", Args: []any{action, limits.FairGroup}},
 		pg.Step{
@@ -215,11 +216,7 @@ func (e *Engine) tightenOnce(ctx context.Context, steps []pg.Step) (older int64,
 		if err != nil || older > 0 {
 			return err
 		}
-		err = db.Run(ctx, append([]pg.Step{{Name: "raise_supported"}}, steps...)...)
-		if err != nil {
-			return err
-		}
-		return responses.Kept(ctx, db)
+		return change(ctx, db, append([]pg.Step{{Name: "raise_supported"}}, steps...)...)
 	})
 	return older, err
 }
@@ -227,8 +224,9 @@ func (e *Engine) tightenOnce(ctx context.Context, steps []pg.Step) (older int64,
 // loosen removes limits or ends pauses of actions.
 func (e *Engine) loosen(ctx context.Context, actions []string, steps ...pg.Step) error {
 	all := append([]pg.Step{{Name: "lock_limiting"}}, steps...)
-	return responses.Run(ctx, e.DB, append(all,
-		pg.Step{Name: "forget_limits", Args: []any{actions}}, pg.Step{Name: "lower_supported"})...)
+	all = append(all,
+		pg.Step{Name: "forget_limits", Args: []any{actions}}, pg.Step{Name: "lower_supported"})
+	return e.DB.Transact(ctx, func(db *pg.DB) error { return change(ctx, db, all...) })
 }
 
 const (

@@ -51,8 +51,8 @@ type known struct {
 
 type knownKey struct{}
 
-// With returns a context for verbs that cannot be a part of a transaction of their caller's: what
-// they change, they change by [Run] or [Kept], and so together with the response to the call.
+// With returns a context for verbs that cannot be a part of a transaction of their caller's: they
+// call [Kept] themselves.
 func With(ctx context.Context, call uuid.UUID, response []byte) context.Context {
 	return context.WithValue(ctx, knownKey{}, known{call, response})
 }
@@ -66,20 +66,6 @@ func Kept(ctx context.Context, db *pg.DB) error {
 		return nil
 	}
 	return Keep(ctx, db, of.call, of.response)
-}
-
-// Run is [pg.DB.Run], with the response to the call of the context, if that has one. If it fails
-// with [ErrAnswered], the steps have been undone.
-func Run(ctx context.Context, db *pg.DB, steps ...pg.Step) error {
-	if _, ok := ctx.Value(knownKey{}).(known); !ok {
-		return db.Run(ctx, steps...)
-	}
-	return db.Transact(ctx, func(db *pg.DB) error {
-		if err := db.Run(ctx, steps...); err != nil {
-			return err
-		}
-		return Kept(ctx, db)
-	})
 }
 
 // Find returns the response that is kept of a call, or nil if there is none.

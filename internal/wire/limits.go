@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/limit"
 )
 
 // FromLimits converts limits into a message.
@@ -29,6 +31,29 @@ func ToLimits(l *stintv1.Limits) stint.Limits {
 		Fair: l.GetFair(), FairGroup: l.GetFairGroup(), Ordered: l.GetOrdered(),
 		ByCost: l.GetByCost(),
 	}
+}
+
+// WithSeenLimits returns a context in which SetLimits fails with [limit.ErrChanged], and sets
+// nothing, unless the limits of the action are still those that the caller has seen.
+func WithSeenLimits(ctx context.Context, seen stint.Limits) context.Context {
+	return limit.WithSeen(ctx, limit.Limits{
+		Concurrency: seen.Concurrency, ConcurrencyPerKey: seen.ConcurrencyPerKey,
+		Rate: limit.Rate(seen.Rate), RatePerKey: limit.Rate(seen.RatePerKey), Fair: seen.Fair,
+		FairGroup: seen.FairGroup, Ordered: seen.Ordered, ByCost: seen.ByCost,
+	})
+}
+
+// FromSeenLimits converts the limits of such a context into a message; nil if it has none.
+func FromSeenLimits(ctx context.Context) *stintv1.Limits {
+	seen, ok := limit.SeenIn(ctx)
+	if !ok {
+		return nil
+	}
+	return FromLimits(stint.Limits{
+		Concurrency: seen.Concurrency, ConcurrencyPerKey: seen.ConcurrencyPerKey,
+		Rate: stint.Rate(seen.Rate), RatePerKey: stint.Rate(seen.RatePerKey), Fair: seen.Fair,
+		FairGroup: seen.FairGroup, Ordered: seen.Ordered, ByCost: seen.ByCost,
+	})
 }
 
 func fromRate(r stint.Rate) *stintv1.Rate {

@@ -51,6 +51,17 @@ WHERE pg_locks.locktype = 'relation'
   AND pg_locks.pid IS DISTINCT FROM pg_backend_pid()
   AND ($1::text[] IS NULL OR pg_locks.virtualtransaction = ANY ($1::text[]))
 
+-- name: limits_now
+--
+-- Returns the limits of an action; nothing if it has none and is not paused.
+--
+--   $1 action  text
+SELECT limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per, limits.rate_burst,
+       limits.key_tasks, limits.key_per, limits.key_burst, limits.fair, limits.ordered,
+       limits.fair_group, limits.by_cost
+FROM stint.limits
+WHERE limits.action = $1::text
+
 -- name: lower_supported
 --
 -- Lets releases start that do not know of limits, if there are none and nothing is paused. It does

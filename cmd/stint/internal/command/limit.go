@@ -13,10 +13,17 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
+	"github.com/stint-tasks/stint/internal/limit"
+	"github.com/stint-tasks/stint/internal/wire"
 )
 
-// weightMax is the highest weight of a key.
-const weightMax = 1000
+const (
+	// weightMax is the highest weight of a key.
+	weightMax = 1000
+
+	// limitTries is how often limits are changed anew since others have changed them meanwhile.
+	limitTries = 10
+)
 
 // limitFlags are those of the limits of an action.
 type limitFlags struct {
@@ -32,9 +39,9 @@ func (p *program) limitCommand() *cobra.Command {
 		Use:   "limit ACTION",
 		Short: "Limit how tasks with an action are fetched",
 		Long: `Set limits of an action, for all workers together, at once. Limits whose flags are
-not given stay as they are: the command reads them first. 0 removes a limit, --none all of
-them. Pauses and weights stay. An action that nothing has the name of is limited, too, with
-a warning on standard error.
+not given stay as they are, also if others set them at the same time. 0 removes a limit,
+--none all of them. Pauses and weights stay. An action that nothing has the name of is
+limited, too, with a warning on standard error.
 
 With --ordered, the tasks of each key are performed one at a time, in the order in which
 they became ready: a task holds its key until it has ended, through all of its tries. To
@@ -105,23 +112,13 @@ func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) er
 	}
 	return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
 		var limits stint.Limits
-		list, err := db.store.ListLimits(ctx, action)
-		if err != nil && some {
-			return err
-		}
-		if some && len(list) > 0 {
-			limits = list[0].Limits
-		}
-		if err := flags.change(&limits, given); err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			p.warnAction(ctx, db, action)
-		}
-		if err := db.store.SetLimits(ctx, action, limits); err != nil {
-			return toldAll(flagsOf(err))
+		err := limit.ErrChanged
+		for left := limitTries; left > 0 && errors.Is(err, limit.ErrChanged); left-- {
+			limits, err = p.setLimits(ctx, db, action, flags, given)
 		}
 		switch {
+		case err != nil:
+			return toldAll(flagsOf(err))
 		case p.json:
 			return p.printLimit(ctx, db, action)
 		case limits == stint.Limits{}:
@@ -130,6 +127,29 @@ func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) er
 			return p.printf("set the limits of %s\n", display.Text(action))
 		}
 	})
+}
+
+// setLimits changes the limits of an action as they are now, and returns what it has set. If
+// others have changed them in between, it fails with [limit.ErrChanged]: it would undo that.
+func (p *program) setLimits(
+	ctx context.Context, db *database, action string, flags *limitFlags, given func(string) bool,
+) (limits stint.Limits, err error) {
+	list, err := db.store.ListLimits(ctx, action)
+	if err != nil && !flags.none {
+		return limits, err
+	}
+	if len(list) == 0 {
+		p.warnAction(ctx, db, action)
+	} else if !flags.none {
+		limits = list[0].Limits
+	}
+	if !flags.none {
+		ctx = wire.WithSeenLimits(ctx, limits)
+	}
+	if err := flags.change(&limits, given); err != nil {
+		return limits, err
+	}
+	return limits, db.store.SetLimits(ctx, action, limits)
 }
 
 // printLimit prints the limits of an action as the store has them, with the bursts that it filled
