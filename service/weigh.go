@@ -32,7 +32,12 @@ func (s *Service) weighed(next http.Handler) http.Handler {
 			r = r.WithContext(ctx)
 		}
 		switch {
-		case streams[r.URL.Path]: // their messages are weighed one by one
+		case streams[r.URL.Path]:
+			body := &framedBody{
+				ReadCloser: r.Body, ctx: r.Context(), caller: by, limits: s.limits.Limits,
+			}
+			defer body.end()
+			r.Body = body
 		case r.ContentLength >= 0:
 			// Anybody announces what he likes: no more than this is read.
 			size := min(r.ContentLength, int64(s.limits.RequestBytes))
@@ -144,24 +149,6 @@ func (weigher) WrapStreamingHandler(
 	next connect.StreamingHandlerFunc,
 ) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
-		return next(ctx, &weighedStream{stream, callerOf(ctx).room, ctx})
+		return next(ctx, &weighedStream{stream, callerOf(ctx), ctx})
 	}
-}
-
-// A weighedStream takes room for each message that it has received, until the next one.
-type weighedStream struct {
-	connect.StreamingHandlerConn
-	room *room
-	ctx  context.Context //nolint:containedctx // of the stream
-}
-
-func (s *weighedStream) Receive(message any) error {
-	if err := s.StreamingHandlerConn.Receive(message); err != nil {
-		return err
-	}
-	of, ok := message.(proto.Message)
-	if !ok {
-		return nil
-	}
-	return s.room.hold(s.ctx, int64(proto.Size(of)))
 }
