@@ -25,19 +25,15 @@ type input struct {
 	Result     any              `json:"result"`
 }
 
-// fromShards gives the inputs from other shards the IDs that their tasks have there, and leaves out
-// those that a cluster has inserted for itself. See package shards.
+// fromShards gives the inputs from other shards the IDs that their tasks have there. See package
+// shards.
 func fromShards(inputs []stint.Input) []stint.Input {
-	var all []stint.Input
-	for _, in := range inputs {
+	for i, in := range inputs {
 		if of, ok := shards.StandsFor(in.ID); ok {
-			in.ID = of.Task
-		} else if shards.IsOwn(in.ID) {
-			continue
+			inputs[i].ID = of.Task
 		}
-		all = append(all, in)
 	}
-	return all
+	return inputs
 }
 
 // writeInputs writes predecessors into a file of their own and returns its path.
