@@ -278,7 +278,7 @@ func (s *Store) listTogether(
 // their tasks by key. Whoever asks for steps is about to record some, which takes a row of the
 // task's own, so tasks are cut out of the rows that they share with others.
 func (s *Store) listing(
-	ctx context.Context, owned []OwnedTask, stillOwned map[performance]bool,
+	ctx context.Context, owned []OwnedTask, good map[performance]bool,
 	found map[int64][]RecordedStep,
 ) []pg.Step {
 	sorted := slices.Clone(owned)
@@ -290,7 +290,7 @@ func (s *Store) listing(
 		return a.performance().key == b.performance().key
 	})
 	return append(s.splitSteps(ctx, distinct...),
-		pg.Step{Name: "still_owned", Args: []any{keys, claims, true}, Read: readPerformances(stillOwned)},
+		pg.Step{Name: "still_owned", Args: []any{keys, claims, true}, Read: readPerformances(good)},
 		pg.Step{
 			Name: "list_steps", Args: []any{slices.Compact(slices.Clone(keys))},
 			Read: func(rows pgx.Rows) error {

@@ -73,8 +73,8 @@ func (r *reporter) judge(info, again *stint.TaskInfo) {
 }
 
 // letGo lets the dependents of a placeholder go on as if they had waited for a task of their shard
-// that was replaced (R5): they wait for it no longer, and conditions about it are not met. An answer
-// cannot say that, so the placeholder is replaced.
+// that was replaced (R5): they wait for it no longer, and conditions about it are not met. No
+// answer can say that, so the placeholder is replaced.
 func (r *reporter) letGo(ctx context.Context, store Store) error {
 	found, err := find(ctx, store, r.of.Placeholder)
 	switch {

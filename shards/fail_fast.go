@@ -249,8 +249,8 @@ func (c *Cluster) cutEdges(
 	return placeholders, reporters, nil
 }
 
-// isSilent reports whether a task that reports has ended, though the placeholder is open and nothing
-// else will report to that.
+// isSilent reports whether a task that reports has ended, though the placeholder is open and
+// nothing else will report to that.
 func (n *network) isSilent(id ID) bool {
 	if !strings.HasPrefix(string(id.Task), reportPrefix) || n.tasks[id].FinishedAt.IsZero() ||
 		strings.HasSuffix(string(id.Task), againSuffix) {

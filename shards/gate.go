@@ -22,7 +22,9 @@ func (c *Cluster) end(ctx context.Context, own ID, code stint.StatusCode) error 
 	if err != nil {
 		return err
 	}
-	verdicts, err := store.AnswerTasks(ctx, clusterActor, []stint.Answer{{ID: own.Task, Code: code}})
+	verdicts, err := store.AnswerTasks(ctx, clusterActor, []stint.Answer{
+		{ID: own.Task, Code: code},
+	})
 	if err != nil {
 		return inShard(own.Shard, err)
 	}

@@ -60,7 +60,9 @@ func TestInsertTasks_GatesDoNotCountAsPredecessors(t *testing.T) {
 	d := newDatabases(t, "1", "2")
 	last := task("1/last", "1/first")
 	last.Task.OnAbort = stint.RunAnyway
-	tasks := []shards.Task{task("1/first"), last, task("2/a"), task("2/b"), task("2/c"), task("2/d")}
+	tasks := []shards.Task{
+		task("1/first"), last, task("2/a"), task("2/b"), task("2/c"), task("2/d"),
+	}
 	wantErr(t, "InsertTasks", d.cluster(t, shards.Options{}).InsertTasks(t.Context(), tasks), nil)
 	for i, id := range []stint.TaskID{"first", "last"} {
 		owned := d.own(t, "1")
