@@ -90,8 +90,8 @@ WITH dependent AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS lease
 ), waiting AS MATERIALIZED (
-    -- One with a new version since the snapshot may have another definition (Debounce), with another
-    -- deadline. It stays for the next time.
+    -- One with a new version since the snapshot may have another definition (Debounce), with
+    -- another deadline. It stays for the next time.
     SELECT named.key, locked.tries, locked.status
     FROM named
     CROSS JOIN LATERAL (

@@ -7,8 +7,8 @@
 --   $2 claims   bigint[]
 --   $3 actor    text, or null: whoever the owner was
 --   $4 session  bigint, that of the actor, or null
---   $5 ends     boolean: the owner returns the tasks now. Otherwise none of an action with limits is
---               given back, since others may have the capacity that the lease left
+--   $5 ends     boolean: the owner returns the tasks now. Otherwise none of an action with limits
+--               is given back, since others may have the capacity that the lease left
 WITH named AS MATERIALIZED (
     SELECT DISTINCT named.key, named.claim
     FROM unnest($1::bigint[], $2::bigint[]) AS named (key, claim)
