@@ -169,11 +169,10 @@ BEGIN
                         FROM stint.ready
                         WHERE ready.lo = named.key AND ready.claim = named.claim
                           AND ready.late
-                          AND (NULL::text IS NULL
-                               OR ready.actor = NULL::text
-                                  AND (SELECT true
-                                       FROM stint.limits
-                                       WHERE limits.action = ready.action) IS NULL)
+                          AND (NULL::text IS NULL OR ready.actor = NULL::text)
+                          AND (true::boolean OR (SELECT true
+                                               FROM stint.limits
+                                               WHERE limits.action = ready.action) IS NULL)
                         FOR UPDATE
                     ) AS ready
                 ), gone AS (
@@ -740,7 +739,7 @@ BEGIN
                     SELECT leased.lo, leased.claim
                     FROM stint.leased
                     WHERE leased.lo = named.key AND leased.hi = named.key AND leased.claim = named.claim
-                    FOR NO KEY UPDATE
+                    FOR KEY SHARE
                 ) AS leased
             LOOP END LOOP;
         END IF;

@@ -146,6 +146,7 @@ BEGIN
                 --   $2 finishing.claims
                 --   $3 NULL
                 --   $4 NULL
+                --   $5 true
             EXCEPTION WHEN unique_violation THEN
                 GET STACKED DIAGNOSTICS violated = CONSTRAINT_NAME;
                 IF violated <> 'leases_pkey' THEN
