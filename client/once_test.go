@@ -253,7 +253,7 @@ func must(err error) {
 func repetitions() map[string]repetition {
 	all := changesRepeated()
 	for _, more := range []map[string]repetition{
-		insertsRepeated(), settingsRepeated(), ownersRepeated(),
+		insertsRepeated(), limitsRepeated(), schedulesRepeated(), ownersRepeated(),
 	} {
 		for verb, tried := range more {
 			all[verb] = tried
@@ -364,79 +364,128 @@ func changesRepeated() map[string]repetition {
 	}
 }
 
-func settingsRepeated() map[string]repetition {
-	ctx := context.Background()
-	some := []stint.Schedule{{
-		Name: "s", Spec: "@yearly", Tasks: []stint.Task{{Action: "scheduled"}},
-	}}
-	others := []stint.Schedule{{Name: "s", Spec: "@monthly", Tasks: some[0].Tasks}}
-	store := func(act func(s *stint.Store) error) func(r *remote) {
-		return func(r *remote) { must(act(r.store)) }
+// onStore has a verb of the store called, by others or ahead of the call.
+func onStore(act func(ctx context.Context, s *stint.Store) error) func(r *remote) {
+	return func(r *remote) { must(act(context.Background(), r.store)) }
+}
+
+// repeating is a call of a verb whose answer is empty.
+func repeating(
+	call func(ctx context.Context, c *client.Client) error,
+) func(*remote, *client.Client) (any, error) {
+	return func(_ *remote, c *client.Client) (any, error) {
+		return nil, call(context.Background(), c)
 	}
-	put := store(func(s *stint.Store) error { return s.PutSchedules(ctx, some) })
-	putOthers := store(func(s *stint.Store) error { return s.PutSchedules(ctx, others) })
-	unput := store(func(s *stint.Store) error { return s.DeleteSchedules(ctx, "s") })
-	rest := store(func(s *stint.Store) error { return s.PauseSchedules(ctx, "s") })
-	unrest := store(func(s *stint.Store) error { return s.ResumeSchedules(ctx, "s") })
-	limit := store(func(s *stint.Store) error {
+}
+
+func limitsRepeated() map[string]repetition {
+	limit := onStore(func(ctx context.Context, s *stint.Store) error {
 		return s.SetLimits(ctx, "act", stint.Limits{Concurrency: 5})
 	})
-	pause := store(func(s *stint.Store) error { return s.Pause(ctx, "act") })
-	resume := store(func(s *stint.Store) error { return s.Resume(ctx, "act") })
-	pauseKey := store(func(s *stint.Store) error { return s.PauseKeys(ctx, "act", "k") })
-	resumeKey := store(func(s *stint.Store) error { return s.ResumeKeys(ctx, "act", "k") })
-	weigh := store(func(s *stint.Store) error {
+	pause := onStore(func(ctx context.Context, s *stint.Store) error { return s.Pause(ctx, "act") })
+	resume := onStore(func(ctx context.Context, s *stint.Store) error {
+		return s.Resume(ctx, "act")
+	})
+	pauseKey := onStore(func(ctx context.Context, s *stint.Store) error {
+		return s.PauseKeys(ctx, "act", "k")
+	})
+	resumeKey := onStore(func(ctx context.Context, s *stint.Store) error {
+		return s.ResumeKeys(ctx, "act", "k")
+	})
+	weigh := onStore(func(ctx context.Context, s *stint.Store) error {
 		return s.SetWeights(ctx, "act", map[string]int{"k": 5})
 	})
-	calls := func(call func(c *client.Client) error) func(*remote, *client.Client) (any, error) {
-		return func(_ *remote, c *client.Client) (any, error) { return nil, call(c) }
-	}
 	return map[string]repetition{
-		"SetLimits": {meanwhile: limit, call: calls(func(c *client.Client) error {
-			return c.SetLimits(ctx, "act", stint.Limits{Concurrency: 3})
-		})},
-		"Pause": {meanwhile: resume, call: calls(func(c *client.Client) error {
-			return c.Pause(ctx, "act")
-		})},
-		"Resume": {prepare: pause, meanwhile: pause, call: calls(func(c *client.Client) error {
-			return c.Resume(ctx, "act")
-		})},
-		"PauseKeys": {meanwhile: resumeKey, call: calls(func(c *client.Client) error {
-			return c.PauseKeys(ctx, "act", "k")
-		})},
+		"SetLimits": {
+			meanwhile: limit, call: repeating(func(ctx context.Context, c *client.Client) error {
+				return c.SetLimits(ctx, "act", stint.Limits{Concurrency: 3})
+			}),
+		},
+		"Pause": {
+			meanwhile: resume, call: repeating(func(ctx context.Context, c *client.Client) error {
+				return c.Pause(ctx, "act")
+			}),
+		},
+		"Resume": {
+			prepare: pause, meanwhile: pause,
+			call: repeating(func(ctx context.Context, c *client.Client) error {
+				return c.Resume(ctx, "act")
+			}),
+		},
+		"PauseKeys": {
+			meanwhile: resumeKey,
+			call: repeating(func(ctx context.Context, c *client.Client) error {
+				return c.PauseKeys(ctx, "act", "k")
+			}),
+		},
 		"ResumeKeys": {
-			prepare: pauseKey, meanwhile: pauseKey, call: calls(func(c *client.Client) error {
+			prepare: pauseKey, meanwhile: pauseKey,
+			call: repeating(func(ctx context.Context, c *client.Client) error {
 				return c.ResumeKeys(ctx, "act", "k")
 			}),
 		},
 		"SetWeights": {
-			prepare: limit, meanwhile: weigh, call: calls(func(c *client.Client) error {
+			prepare: limit, meanwhile: weigh,
+			call: repeating(func(ctx context.Context, c *client.Client) error {
 				return c.SetWeights(ctx, "act", map[string]int{"k": 2})
 			}),
 		},
-		"PutSchedules": {meanwhile: putOthers, call: calls(func(c *client.Client) error {
-			return c.PutSchedules(ctx, some)
-		})},
-		"EnsureSchedules": {meanwhile: unput, call: calls(func(c *client.Client) error {
-			return c.EnsureSchedules(ctx, some)
-		})},
+	}
+}
+
+func schedulesRepeated() map[string]repetition {
+	some := []stint.Schedule{{
+		Name: "s", Spec: "@yearly", Tasks: []stint.Task{{Action: "scheduled"}},
+	}}
+	others := []stint.Schedule{{Name: "s", Spec: "@monthly", Tasks: some[0].Tasks}}
+	put := onStore(func(ctx context.Context, s *stint.Store) error {
+		return s.PutSchedules(ctx, some)
+	})
+	putOthers := onStore(func(ctx context.Context, s *stint.Store) error {
+		return s.PutSchedules(ctx, others)
+	})
+	unput := onStore(func(ctx context.Context, s *stint.Store) error {
+		return s.DeleteSchedules(ctx, "s")
+	})
+	rest := onStore(func(ctx context.Context, s *stint.Store) error {
+		return s.PauseSchedules(ctx, "s")
+	})
+	unrest := onStore(func(ctx context.Context, s *stint.Store) error {
+		return s.ResumeSchedules(ctx, "s")
+	})
+	return map[string]repetition{
+		"PutSchedules": {
+			meanwhile: putOthers,
+			call: repeating(func(ctx context.Context, c *client.Client) error {
+				return c.PutSchedules(ctx, some)
+			}),
+		},
+		"EnsureSchedules": {
+			meanwhile: unput, call: repeating(func(ctx context.Context, c *client.Client) error {
+				return c.EnsureSchedules(ctx, some)
+			}),
+		},
 		"PauseSchedules": {
-			prepare: put, meanwhile: unrest, call: calls(func(c *client.Client) error {
+			prepare: put, meanwhile: unrest,
+			call: repeating(func(ctx context.Context, c *client.Client) error {
 				return c.PauseSchedules(ctx, "s")
 			}),
 		},
 		"ResumeSchedules": {
-			prepare: put, meanwhile: rest, call: calls(func(c *client.Client) error {
+			prepare: put, meanwhile: rest,
+			call: repeating(func(ctx context.Context, c *client.Client) error {
 				return c.ResumeSchedules(ctx, "s")
 			}),
 		},
 		"DeleteSchedules": {
-			prepare: put, meanwhile: put, call: calls(func(c *client.Client) error {
+			prepare: put, meanwhile: put,
+			call: repeating(func(ctx context.Context, c *client.Client) error {
 				return c.DeleteSchedules(ctx, "s")
 			}),
 		},
 		"TriggerSchedule": {
-			prepare: put, once: true, call: calls(func(c *client.Client) error {
+			prepare: put, once: true,
+			call: repeating(func(ctx context.Context, c *client.Client) error {
 				return errOf(c.TriggerSchedule(ctx, "s"))
 			}),
 		},
