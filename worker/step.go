@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,10 +107,20 @@ func takeStepIn[T any](
 	if err := checkStepName(name); err != nil {
 		return value, err
 	}
+	waits, err := task.steps.enter(tx, name)
+	if err != nil {
+		return value, err
+	}
+	defer func() { task.steps.end(name, -1) }()
 	store := queue.WithTx(tx)
-	// Nobody else can be given the task from here on, so nobody else records the step.
+	// Nobody else can be given the task from here on, so no other owner records the step.
 	if err := store.HoldOwnership(ctx, []stint.OwnedTask{task.OwnedTask}); err != nil {
 		return value, err
+	}
+	if waits {
+		if err := waitForStep(ctx, queue, tx, task, name); err != nil {
+			return value, err
+		}
 	}
 	steps, err := store.Steps(ctx, task.OwnedTask)
 	if err != nil {
@@ -128,6 +139,22 @@ func takeStepIn[T any](
 	}
 	recorded, err = store.RecordStep(ctx, task.OwnedTask, name, encoded)
 	return valueOf[T](recorded, unkept(err))
+}
+
+// waitForStep waits until no other transaction can commit a step with this name. It records one,
+// which waits for these, and undoes that.
+func waitForStep(
+	ctx context.Context, queue txQueue, tx pgx.Tx, task *Task, name string,
+) error {
+	errUndo := errors.New("undo")
+	err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
+		_, err := queue.WithTx(savepoint).RecordStep(ctx, task.OwnedTask, name, nil)
+		return cmp.Or(err, errUndo)
+	})
+	if errors.Is(err, errUndo) {
+		return nil
+	}
+	return err
 }
 
 // encode returns a value as it is recorded. If it cannot be, no try can record it.

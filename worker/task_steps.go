@@ -110,16 +110,13 @@ func (s *taskSteps) begin(
 			return nil, false, err
 		}
 	}
-	s.taken[name] = true
+	s.take(name)
 	return recorded.Result, known, nil
 }
 
 // load takes the steps that are recorded.
 func (s *taskSteps) load(steps []stint.RecordedStep) {
 	s.loaded, s.bytes = now(), 0
-	if s.taken == nil {
-		s.taken = map[string]bool{}
-	}
 	s.recorded = make(map[string]stint.RecordedStep, len(steps))
 	for _, recorded := range steps {
 		s.recorded[recorded.Name] = recorded
@@ -150,15 +147,32 @@ func (s *taskSteps) end(name string, bytes int) {
 	s.bytes += bytes
 }
 
+func (s *taskSteps) take(name string) {
+	if s.taken == nil {
+		s.taken = map[string]bool{}
+	}
+	s.taken[name] = true
+}
+
+// enter keeps others from a step that is under way in a transaction. It reports whether another
+// transaction of this try took the step, and may not have ended yet.
+func (s *taskSteps) enter(tx pgx.Tx, name string) (waits bool, err error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.taken[name] {
+		return false, errTwice()
+	}
+	s.take(name)
+	before, used := s.usedIn[name]
+	return used && !same(before.tx, tx), nil
+}
+
 // beginIn begins a step in a transaction that sees these recorded steps.
 func (s *taskSteps) beginIn(
 	ctx context.Context, tx pgx.Tx, name string, steps []stint.RecordedStep,
 ) (value []byte, known bool, err error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.taken[name] {
-		return nil, false, errTwice()
-	}
 	if s.usedIn == nil {
 		s.usedIn = map[string]stepUse{}
 	}

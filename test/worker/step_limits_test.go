@@ -301,6 +301,52 @@ func TestStep_OfTwoGoroutinesWithOneNameOneIsRefused(t *testing.T) {
 	}
 }
 
+// A transaction waits for an earlier one of the try that has taken the step and has not ended. Only
+// if that is undone, the step is called again.
+// Proves G187.
+func TestStepIn_WaitsForTheTransactionThatTookTheStep(t *testing.T) {
+	t.Parallel()
+	if isRemote() {
+		return // it has no transactions
+	}
+	store, pool := newStoreAndPool(t)
+	insert(t, store, stint.Task{ID: "a", Action: "a"})
+	performs(t, store, func(ctx context.Context, task *worker.Task) error {
+		for name, end := range map[string]func(pgx.Tx, context.Context) error{
+			"undone": pgx.Tx.Rollback, "committed": pgx.Tx.Commit,
+		} {
+			calls := 0
+			take := func(tx pgx.Tx) error {
+				_, err := worker.StepIn(ctx, task, tx, name,
+					func(context.Context) (int, error) { calls++; return calls, nil })
+				return err
+			}
+			first, second := must(pool.Begin(ctx)), must(pool.Begin(ctx))
+			wantErr(t, "StepIn", take(first), nil)
+			answer := make(chan error, 1)
+			go func() { answer <- take(second) }()
+			for waiting := 0; waiting+len(answer) == 0; {
+				wantErr(t, "SELECT", pool.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+					WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+				).Scan(&waiting), nil)
+			}
+			wantErr(t, "the end of the first", end(first, ctx), nil)
+			err := <-answer
+			switch name {
+			case "undone":
+				wantErr(t, "StepIn behind one that was undone", err, nil)
+			default:
+				wantArgumentErr(t, "StepIn behind one that was committed", err)
+				if calls != 1 {
+					t.Errorf("the step was called %d times", calls)
+				}
+			}
+			wantErr(t, "Rollback", second.Rollback(ctx), nil)
+		}
+		return nil
+	})
+}
+
 // When code changes, a step and a sleep with one name are not taken for each other.
 // Proves G189.
 func TestStep_IsNotTakenForASleep(t *testing.T) {
