@@ -1173,7 +1173,7 @@ BEGIN
                                AND (step.age > 0 OR step.verdict & 8 <> 0 AND step.missing > step.signals)
                                AND bool_or(step.cause IS NOT NULL) OVER ()
                     FROM (
-                        SELECT arrived.*, judged.cause, judged.moved, blocked.claim, blocked.tries, blocked.status,
+                        SELECT arrived.*, judged.cause, seen.moved, blocked.claim, blocked.tries, blocked.status,
                                blocked.missing, blocked.completed AS had_completed,
                                blocked.aborted AS had_aborted, blocked.not_before
                         FROM (
@@ -1253,6 +1253,12 @@ BEGIN
                             FOR UPDATE
                         ) AS blocked
                         CROSS JOIN LATERAL (
+                            SELECT blocked.version IS DISTINCT FROM (
+                                SELECT blocked.xmin FROM stint.blocked WHERE blocked.key = arrived.key
+                            ) AS moved
+                            OFFSET 0
+                        ) AS seen
+                        CROSS JOIN LATERAL (
                             SELECT CASE
                                        WHEN arrived.verdict & 8 <> 0
                                             OR blocked.missing <> arrived.signals AND arrived.verdict & 3 = 0
@@ -1265,11 +1271,7 @@ BEGIN
                                                     WHERE tasks.key = arrived.key) <> E'\x73tint.Spontaneous'
                                                    OR blocked.not_before > statement_timestamp()
                                                )
-                                            OR blocked.version IS DISTINCT FROM (
-                                                SELECT blocked.xmin
-                                                FROM stint.blocked
-                                                WHERE blocked.key = arrived.key
-                                            ) THEN NULL
+                                            OR seen.moved THEN NULL
                                        WHEN arrived.verdict & 1 <> 0
                                        THEN CASE WHEN arrived.key IN (SELECT fallen.key FROM fallen) THEN NULL
                                                  WHEN blocked.missing > arrived.signals
@@ -1302,10 +1304,7 @@ BEGIN
                                              WHERE tasks.key = arrived.key) = E'\x73tint.Spontaneous'
                                             AND blocked.not_before > statement_timestamp() IS NOT true
                                        THEN 0::smallint /* completed */
-                                   END AS cause,
-                                   arrived.orphans > 0 AND blocked.version IS DISTINCT FROM (
-                                       SELECT blocked.xmin FROM stint.blocked WHERE blocked.key = arrived.key
-                                   ) AS moved
+                                   END AS cause
                             OFFSET 0
                         ) AS judged
                     ) AS step
@@ -1390,10 +1389,10 @@ BEGIN
                     CROSS JOIN LATERAL (
                         SELECT NOT counted.doomed
                                AND CASE
-                                       WHEN counted.verdict & 1 <> 0 THEN true
+                                       WHEN counted.verdict & 1 <> 0 OR counted.moved AND counted.missing = 0
+                                       THEN true
                                        WHEN counted.orphans = 0 OR counted.missing <> 0
                                             OR counted.verdict & 22 <> 0 THEN false
-                                       WHEN counted.moved THEN true
                                        ELSE (
                                            SELECT count(*)
                                            FROM (
@@ -1487,7 +1486,9 @@ BEGIN
                            CASE WHEN judged.later THEN judged.told_aborted ELSE judged.aborted END,
                            CASE WHEN NOT judged.later THEN judged.status END,
                            CASE WHEN judged.later THEN judged.signals END,
-                           CASE WHEN judged.later THEN judged.verdict | 16 END
+                           CASE WHEN judged.later
+                                THEN judged.verdict | CASE WHEN judged.orphans > 0 THEN 16 ELSE 0 END
+                           END
                     FROM judged
                     WHERE judged.cause IS NOT NULL OR judged.later
                 )

@@ -83,12 +83,17 @@ func TestInsertTasks_RefusesConditionsThatCannotBeKept(t *testing.T) {
 	testrun.Long(t)
 	d := newDatabases(t, "eu", "us")
 	cluster := d.cluster(t, shards.Options{})
-	wantErr(t, "InsertTasks", cluster.InsertTasks(t.Context(), []shards.Task{task("us/old")}), nil)
-	early := task("us/early")
+	wantErr(t, "InsertTasks", cluster.InsertTasks(t.Context(), []shards.Task{
+		task("us/old"), task("eu/old"),
+	}), nil)
+	early, other := task("us/early"), task("eu/other")
 	early.WhenAny = []shards.Condition{ends("us/old"), ends("eu/a")}
-	err := cluster.InsertTasks(t.Context(), []shards.Task{task("eu/a"), early})
+	other.WhenAny = []shards.Condition{ends("eu/behind", stint.StateSkipped)}
+	err := cluster.InsertTasks(t.Context(), []shards.Task{
+		task("eu/a"), early, task("eu/behind", "eu/old"), other,
+	})
 	if wantErr(t, "InsertTasks", err, stint.ErrInvalidArgument); err != nil &&
-		!strings.Contains(err.Error(), "must name tasks of the same call, or of other shards") {
+		!strings.Contains(err.Error(), "insert these two apart") {
 		t.Errorf("InsertTasks = %v", err)
 	}
 	err = cluster.InsertTasks(t.Context(), []shards.Task{
@@ -96,6 +101,31 @@ func TestInsertTasks_RefusesConditionsThatCannotBeKept(t *testing.T) {
 	})
 	wantErr(t, "InsertTasks", err, stint.ErrCycle)
 	d.awaitState(t, "us/early", "none")
+}
+
+// The part decides in which a stored task may start one of several: none starts before that.
+// Proves R23, G139.
+func TestInsertTasks_StartsNoTaskWithWhenAnyBeforeTheDecision(t *testing.T) {
+	t.Parallel()
+	d := newDatabases(t, "eu", "us")
+	cluster := d.cluster(t, shards.Options{})
+	insert(t, cluster, task("us/old"))
+	_, err := cluster.AbortTasks(t.Context(), []shards.ID{idOf("us/old")}, "gone")
+	wantErr(t, "AbortTasks", err, nil)
+	early := task("us/early")
+	early.WhenAny = []shards.Condition{ends("us/falls", stint.StateAborted), ends("us/never")}
+	tasks := []shards.Task{
+		task("us/falls", "us/old"), task("us/never"), early,
+		task("eu/a"), task("eu/b"), task("eu/c"), task("eu/d"), task("eu/e"),
+	}
+	err = d.dying(t, 2).InsertTasks(t.Context(), tasks)
+	wantErr(t, "InsertTasks of a process that is killed", err, errKilled)
+	d.awaitState(t, "us/early", "none")
+	stop := d.relay(t, shards.Options{DecideWithin: time.Nanosecond})
+	d.awaitDecided(t)
+	stop()
+	insert(t, cluster, tasks...)
+	d.awaitState(t, "us/early", "ready")
 }
 
 // A task that was skipped, and that is retried and completed then, has what was skipped because of

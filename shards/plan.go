@@ -31,7 +31,8 @@ type Task struct {
 	After []ID
 
 	// When and WhenAny are further conditions, about tasks of any shard. In an insert over several
-	// shards, all tasks of the WhenAny of a task are of the same call, or of other shards.
+	// shards, tasks with WhenAny that wait for stored tasks of their shard, also by way of tasks of
+	// the call, are all on one shard.
 	When, WhenAny []Condition
 }
 
@@ -124,7 +125,7 @@ func newPlan(topology Topology, tasks []Task) (*plan, error) {
 			return nil, at(err, i, tasks[i].Task.ID)
 		}
 	}
-	order, edges, err := inOrder(tasks)
+	order, edges, others, err := inOrder(tasks)
 	if err != nil {
 		return nil, err
 	}
@@ -142,12 +143,10 @@ func newPlan(topology Topology, tasks []Task) (*plan, error) {
 		if err := refuseSignals(tasks); err != nil {
 			return nil, err
 		}
-		if err := refuseFirsts(tasks); err != nil {
-			return nil, err
-		}
+		p.decides, err = shardOfFirsts(tasks, order, slices.Concat(edges, others))
 	}
-	p.decides = p.largest()
-	return p, nil
+	p.decides = cmp.Or(p.decides, p.largest())
+	return p, err
 }
 
 func (p *plan) name(topology Topology, task *Task) error {
@@ -388,10 +387,7 @@ func (p *plan) deciding() ([]stint.Task, error) {
 // refuseSignals refuses edges to stored tasks in an insert over several shards: undoing it would
 // make these wait for tasks that never come, or delete them.
 func refuseSignals(tasks []Task) error {
-	inserted := make(map[ID]bool, len(tasks))
-	for _, task := range tasks {
-		inserted[ID{task.Shard, task.Task.ID}] = true
-	}
+	inserted := idsOf(tasks)
 	for i, task := range tasks {
 		for _, dependent := range task.Task.ToSignalAfter {
 			if !inserted[ID{task.Shard, dependent}] {
@@ -407,35 +403,58 @@ func refuseSignals(tasks []Task) error {
 	return nil
 }
 
-// refuseFirsts refuses tasks with WhenAny that a stored task could start before the insert over
-// several shards is decided: they cannot wait for anything besides.
-func refuseFirsts(tasks []Task) error {
-	inserted := make(map[ID]bool, len(tasks))
-	for _, task := range tasks {
-		inserted[ID{task.Shard, task.Task.ID}] = true
-	}
-	for i, task := range tasks {
-		first := slices.Clone(task.WhenAny)
-		for _, c := range task.Task.WhenAny {
-			first = append(first, Condition{After: ID{task.Shard, c.After}})
-		}
-		for _, c := range first {
-			if c.After.Shard == task.Shard && !inserted[c.After] {
-				return &stint.ArgumentError{
-					Argument: "Task.WhenAny", Index: i, ID: task.Task.ID,
-					Err: stint.ErrInvalidArgument,
-					Problem: fmt.Sprintf("must name tasks of the same call, or of other shards, "+
-						"in an insert over several shards, not %q", c.After.Task),
-				}
+// shardOfFirsts returns the shard whose part has tasks with WhenAny that a stored task could start
+// before the insert over several shards is decided: they cannot wait for a gate besides, so this
+// part decides. If several shards have some, they are refused.
+func shardOfFirsts(tasks []Task, order []int32, edges []dag.Edge) (string, error) {
+	before, inserted := predecessors(tasks, edges), idsOf(tasks)
+	exposed := make([]bool, len(tasks)) // to the end of a stored task
+	shard := ""
+	for _, i := range order {
+		of := &tasks[i]
+		ordinary, others := of.after()
+		exposed[i] = slices.ContainsFunc(slices.Concat(ordinary, others), func(id ID) bool {
+			return id.Shard == of.Shard && !inserted[id]
+		}) || slices.ContainsFunc(before[i], func(predecessor int32) bool {
+			return exposed[predecessor] && tasks[predecessor].Shard == of.Shard
+		})
+		switch {
+		case !exposed[i] || len(of.WhenAny)+len(of.Task.WhenAny) == 0:
+		case shard == "" || shard == of.Shard:
+			shard = of.Shard
+		default:
+			return "", &stint.ArgumentError{
+				Argument: "Task.WhenAny", Index: int(i), ID: of.Task.ID,
+				Err: stint.ErrInvalidArgument,
+				Problem: fmt.Sprintf("waits for stored tasks of its shard, as does that of a task "+
+					"of shard %q: insert these two apart", shard),
 			}
 		}
 	}
-	return nil
+	return shard, nil
 }
 
-// inOrder returns the places of tasks, each behind those that it waits for, and the edges between
-// them along which aborts bring tasks down. It refuses tasks that would wait for each other.
-func inOrder(tasks []Task) (order []int32, edges []dag.Edge, err error) {
+func idsOf(tasks []Task) map[ID]bool {
+	ids := make(map[ID]bool, len(tasks))
+	for _, task := range tasks {
+		ids[ID{task.Shard, task.Task.ID}] = true
+	}
+	return ids
+}
+
+// predecessors returns the places of the tasks that each task waits for.
+func predecessors(tasks []Task, edges []dag.Edge) [][]int32 {
+	before := make([][]int32, len(tasks))
+	for _, edge := range edges {
+		before[edge.To] = append(before[edge.To], edge.From)
+	}
+	return before
+}
+
+// inOrder returns the places of tasks, each behind those that it waits for; the edges between them
+// along which aborts bring tasks down; and the others. It refuses tasks that would wait for each
+// other.
+func inOrder(tasks []Task) (order []int32, edges, others []dag.Edge, err error) {
 	number := make(map[ID]int32, len(tasks))
 	for i, task := range tasks {
 		number[ID{task.Shard, task.Task.ID}] = int32(i)
@@ -446,7 +465,6 @@ func inOrder(tasks []Task) (order []int32, edges []dag.Edge, err error) {
 			*into = append(*into, dag.Edge{From: from, To: to})
 		}
 	}
-	var others []dag.Edge
 	for i, task := range tasks {
 		id := ID{task.Shard, task.Task.ID}
 		ordinary, conditional := tasks[i].after()
@@ -462,22 +480,19 @@ func inOrder(tasks []Task) (order []int32, edges []dag.Edge, err error) {
 	}
 	order, cycle := dag.Order(len(tasks), slices.Concat(edges, others))
 	if len(cycle) == 0 {
-		return order, edges, nil
+		return order, edges, others, nil
 	}
 	path := make([]stint.TaskID, len(cycle))
 	for i, n := range cycle {
 		path[i] = stint.TaskID(ID{tasks[n].Shard, tasks[n].Task.ID}.String())
 	}
-	return nil, nil, &stint.CycleError{Path: path}
+	return nil, nil, nil, &stint.CycleError{Path: path}
 }
 
 // passingOn returns which tasks are to have FailFast since their aborts bring down, on other
 // shards, tasks that have it: there, nobody sees what these tasks wait for.
 func passingOn(tasks []Task, order []int32, edges []dag.Edge) []bool {
-	before := make([][]int32, len(tasks))
-	for _, edge := range edges {
-		before[edge.To] = append(before[edge.To], edge.From)
-	}
+	before := predecessors(tasks, edges)
 	brings, passOn := make([]bool, len(tasks)), make([]bool, len(tasks))
 	for _, i := range slices.Backward(order) {
 		of := tasks[i]

@@ -176,11 +176,16 @@ func TestInsertTasks_UndoneKeepsWhatHasReplacedATask(t *testing.T) {
 			t.Parallel()
 			d := newDatabases(t, "1", "2")
 			err := d.dying(t, 2).InsertTasks(t.Context(), []shards.Task{
-				task("1/a"), task("1/replaced", "1/a"), task("2/b"), task("2/c"), task("2/d"),
+				task("1/a"), task("1/replaced", "1/a"), task("1/debounced", "1/a"), task("2/b"),
+				task("2/c"), task("2/d"), task("2/e"),
 			})
 			wantErr(t, "InsertTasks of a process that is killed", err, errKilled)
-			another := []stint.Task{{ID: "replaced", Action: "act"}}
-			wantErr(t, "ReplaceTasks", d.stores["1"].ReplaceTasks(t.Context(), another), nil)
+			another := stint.Task{ID: "replaced", Action: "act"}
+			wantErr(t, "ReplaceTasks",
+				d.stores["1"].ReplaceTasks(t.Context(), []stint.Task{another}), nil)
+			another.ID = "debounced"
+			wantErr(t, "Debounce",
+				d.stores["1"].Debounce(t.Context(), another, time.Hour, time.Hour), nil)
 			options := shards.Options{DecideWithin: time.Nanosecond}
 			if seen {
 				options.Connect = shards.Connect
@@ -189,6 +194,9 @@ func TestInsertTasks_UndoneKeepsWhatHasReplacedATask(t *testing.T) {
 			d.awaitDecided(t)
 			if got := d.state(t, "1/replaced"); got != "ready" {
 				t.Errorf("what has replaced a task of the insert is %s", got)
+			}
+			if got := d.state(t, "1/debounced"); got != "scheduled" {
+				t.Errorf("what was debounced in place of a task of the insert is %s", got)
 			}
 			if got := d.state(t, "1/a"); got != "none" {
 				t.Errorf("1/a is %s, though its insert was undone", got)

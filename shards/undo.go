@@ -112,7 +112,8 @@ func (c *Cluster) reportedFrom(
 }
 
 // insertedWith returns those of the tasks of a part that were inserted with its gate, the last of
-// them. A task that has replaced one of them since is younger, and somebody else's.
+// them. A task that has replaced one of them since is younger, and somebody else's; one that was
+// debounced is as old, but waits for nothing.
 func insertedWith(
 	ctx context.Context, store Store, gate *stint.TaskInfo, tasks []stint.TaskID,
 ) ([]bulk.Task, error) {
@@ -123,7 +124,7 @@ func insertedWith(
 			return nil, err
 		}
 		for i := range infos {
-			if !infos[i].InsertedAt.After(gate.InsertedAt) {
+			if !infos[i].InsertedAt.After(gate.InsertedAt) && infos[i].TotalDependencies > 0 {
 				seen := bulk.NewTask(&infos[i])
 				seen.State = "" // in whatever state it is: one in progress is refused
 				own = append(own, seen)

@@ -468,6 +468,31 @@ func TestChangeTasks_LosesNoChangeOfAnother(t *testing.T) {
 	}
 }
 
+// A change holds also if the task starts at that moment, behind joins that end together: nobody
+// could foresee that it would.
+// Proves G218.
+func TestChangeTasks_OfATaskThatStartsBehindJoins(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("first"), join("left", "first"), join("right", "first"),
+		join("both", "left", "right"), after("a", "both"), after("b", "both"))
+	owned := ownOne(t, store)
+	tx := begin(t, pool)
+	lockBlocked(t, tx, "a")
+	returned := start(func() ([]error, error) {
+		return store.ReturnTasks(t.Context(), completed([]stint.OwnedTask{owned}))
+	})
+	waitForLocks(t, pool, 1)
+	change(t, store, stint.TaskChanges{Priority: new(int16(3))}, []stint.TaskID{"b"}, "b")
+	wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
+	if _, err := ends(t, "ReturnTasks", returned); err != nil {
+		t.Fatal(err)
+	}
+	if got := ownOne(t, store); got.ID != "b" {
+		t.Errorf("%q is ahead of the task of a higher priority", got.ID)
+	}
+}
+
 // While tasks are fetched, returned and aborted, none is lost, doubled or torn.
 // Proves G218.
 func TestChangeTasks_MeetsEverybodyElse(t *testing.T) {

@@ -103,13 +103,17 @@ WITH start AS MATERIALIZED (
                   ], -1))
     RETURNING tasks.key
 ), postponed AS (
+    -- One of which only the definition changes gets a new version, by which settle_tasks knows.
     UPDATE stint.blocked
-    SET not_before = (SELECT start.not_before FROM start)
-    WHERE $2::boolean
-      AND blocked.key = ANY (ARRAY(
-          SELECT wanted.key FROM wanted WHERE wanted.state = 0 /* blocked */ ORDER BY wanted.key
-      ))
-      AND blocked.not_before IS DISTINCT FROM (SELECT start.not_before FROM start)
+    SET not_before = CASE WHEN $2::boolean
+                          THEN (SELECT start.not_before FROM start)
+                          ELSE blocked.not_before
+                     END
+    WHERE blocked.key = ANY (ARRAY(
+              SELECT wanted.key FROM wanted WHERE wanted.state = 0 /* blocked */ ORDER BY wanted.key
+          ))
+      AND ($2::boolean AND blocked.not_before IS DISTINCT FROM (SELECT start.not_before FROM start)
+           OR blocked.key = ANY (ARRAY(SELECT defined.key FROM defined)))
     RETURNING blocked.key
 ), moved AS MATERIALIZED (
     -- A ready or scheduled task gets a new row in any case. A fetch that has begun before may

@@ -16,9 +16,9 @@
 -- last knows that it does, and an edge that was added meanwhile is not missed.
 --
 -- A row that lock_dependents did not foresee is locked here. Its values may be newer than the
--- snapshot. If such a task is to end, and its row has a new version, it may have edges that the
--- snapshot does not hold: it goes into settling for the next round. settling_rounds fails a
--- transaction that would need another.
+-- snapshot. If it has a new version (moved), the task may have edges, or a definition, that the
+-- snapshot does not hold: if it ends, or waits for nothing more, it goes into settling for the next
+-- round. settling_rounds fails a transaction that would need another.
 --
 -- The causes are those of finished: 0 completed, 3 a predecessor was aborted, 5 replaced, 8
 -- skipped; and 7 deleted. Replaced tasks and deleted ones leave no signal, but nobody may wait for
@@ -171,7 +171,7 @@ WITH RECURSIVE due AS (
                AND (step.age > 0 OR step.verdict & 8 <> 0 AND step.missing > step.signals)
                AND bool_or(step.cause IS NOT NULL) OVER ()
     FROM (
-        SELECT arrived.*, judged.cause, judged.moved, blocked.claim, blocked.tries, blocked.status,
+        SELECT arrived.*, judged.cause, seen.moved, blocked.claim, blocked.tries, blocked.status,
                blocked.missing, blocked.completed AS had_completed,
                blocked.aborted AS had_aborted, blocked.not_before
         FROM (
@@ -234,6 +234,12 @@ WITH RECURSIVE due AS (
             FOR UPDATE
         ) AS blocked
         CROSS JOIN LATERAL (
+            SELECT blocked.version IS DISTINCT FROM (
+                SELECT blocked.xmin FROM stint.blocked WHERE blocked.key = arrived.key
+            ) AS moved
+            OFFSET 0
+        ) AS seen
+        CROSS JOIN LATERAL (
             -- A task that an abort brings down is not skipped, and neither is one that it may bring
             -- down in the next round. One of which all have ended otherwise than they must, some by
             -- an abort, falls in the next round.
@@ -249,11 +255,7 @@ WITH RECURSIVE due AS (
                                     WHERE tasks.key = arrived.key) <> 'stint.Spontaneous'
                                    OR blocked.not_before > statement_timestamp()
                                )
-                            OR blocked.version IS DISTINCT FROM (
-                                SELECT blocked.xmin
-                                FROM stint.blocked
-                                WHERE blocked.key = arrived.key
-                            ) THEN NULL
+                            OR seen.moved THEN NULL
                        WHEN arrived.verdict & 1 <> 0
                        THEN CASE WHEN arrived.key IN (SELECT fallen.key FROM fallen) THEN NULL
                                  WHEN blocked.missing > arrived.signals
@@ -286,10 +288,7 @@ WITH RECURSIVE due AS (
                              WHERE tasks.key = arrived.key) = 'stint.Spontaneous'
                             AND blocked.not_before > statement_timestamp() IS NOT true
                        THEN 0::smallint /* completed */
-                   END AS cause,
-                   arrived.orphans > 0 AND blocked.version IS DISTINCT FROM (
-                       SELECT blocked.xmin FROM stint.blocked WHERE blocked.key = arrived.key
-                   ) AS moved
+                   END AS cause
             OFFSET 0
         ) AS judged
     ) AS step
@@ -344,7 +343,8 @@ WITH RECURSIVE due AS (
     ORDER BY target.key
 ), judged AS MATERIALIZED (
     -- The next round decides (later) whether all predecessors of a task were deleted, since it sees
-    -- the edges as they are by now, and whether a task is skipped, or an abort brings it down.
+    -- the edges as they are by now, and whether a task is skipped, or an abort brings it down. It
+    -- also sees the definition of a task that somebody has changed.
     SELECT counted.*, task.action, task.priority, task.deadline, timing.early,
            CASE WHEN counted.doomed THEN 3 /* a predecessor */
                 WHEN next.decides OR counted.missing <> 0 THEN NULL
@@ -368,10 +368,10 @@ WITH RECURSIVE due AS (
     CROSS JOIN LATERAL (
         SELECT NOT counted.doomed
                AND CASE
-                       WHEN counted.verdict & 1 <> 0 THEN true
+                       WHEN counted.verdict & 1 <> 0 OR counted.moved AND counted.missing = 0
+                       THEN true
                        WHEN counted.orphans = 0 OR counted.missing <> 0
                             OR counted.verdict & 22 <> 0 THEN false
-                       WHEN counted.moved THEN true
                        ELSE (
                            SELECT count(*)
                            FROM (
@@ -472,7 +472,9 @@ WITH RECURSIVE due AS (
            CASE WHEN judged.later THEN judged.told_aborted ELSE judged.aborted END,
            CASE WHEN NOT judged.later THEN judged.status END,
            CASE WHEN judged.later THEN judged.signals END,
-           CASE WHEN judged.later THEN judged.verdict | 16 END
+           CASE WHEN judged.later
+                THEN judged.verdict | CASE WHEN judged.orphans > 0 THEN 16 ELSE 0 END
+           END
     FROM judged
     WHERE judged.cause IS NOT NULL OR judged.later
 )
