@@ -203,11 +203,9 @@ func (s *Store) redefineFollowUp(
 }
 
 func debouncedStep(task *Task, key int64, waits bool, first time.Time, place *int64) pg.Step {
-	return pg.Step{Name: "insert_debounced", NoPlanner: true, Args: []any{
-		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
-		pg.Moment(task.NotBefore), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
-		key, waits, limitKey(task), first, place, encodedHeaders(task), cost(task),
-	}}
+	row := rowOf(task, key)
+	return pg.Step{Name: "insert_debounced", NoPlanner: true, Args: append(
+		[]any{first, place, pg.Moment(task.NotBefore), waits}, row[:]...)}
 }
 
 // calls are the times of the calls that the tasks with some keys stand for, and of this one.

@@ -3,7 +3,6 @@ package stint
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -342,55 +341,6 @@ func at(err error, index int, id TaskID) error {
 
 func checkTask(task *Task, index int) error {
 	return at(task.check(), index, task.ID)
-}
-
-func (t *Task) check() error {
-	if err := checkText("Task.ID", string(t.ID), idBytesMax); err != nil {
-		return err
-	}
-	if err := checkText("Task.Action", t.Action, actionBytesMax); err != nil {
-		return err
-	}
-	if t.Key != "" {
-		if err := checkText("Task.Key", t.Key, keyBytesMax); err != nil {
-			return err
-		}
-	}
-	if t.AnswerKey != "" {
-		if err := t.AnswerKey.check("Task.AnswerKey"); err != nil {
-			return err
-		}
-	}
-	if err := checkHeaders("Task.Headers", t.Headers); err != nil {
-		return err
-	}
-	switch {
-	case t.AnswerKey != "" && t.Action != External:
-		return argumentError("Task.AnswerKey", "is for tasks with the action "+External)
-	case len(t.Body) > bodyBytesMax:
-		return tooLarge("Task.Body bytes", len(t.Body), bodyBytesMax)
-	case t.Cost < 0 || t.Cost > costMax:
-		return argumentError("Task.Cost", "must be 0 to 1000000000")
-	case t.MaxTries < UnlimitedTries || t.MaxTries > math.MaxInt32:
-		return argumentError("Task.MaxTries", "must be UnlimitedTries or 0 to 2147483647")
-	case t.OnAbort != AbortToo && t.OnAbort != RunAnyway:
-		return argumentError("Task.OnAbort", "must be AbortToo or RunAnyway")
-	case !pg.IsStorable(t.NotBefore):
-		return argumentError("Task.NotBefore", "must be between the years 1 and 9999")
-	case !pg.IsStorable(t.Deadline):
-		return argumentError("Task.Deadline", "must be between the years 1 and 9999")
-	}
-	for _, id := range t.After {
-		if err := checkText("Task.After", string(id), idBytesMax); err != nil {
-			return err
-		}
-	}
-	for _, id := range t.ToSignalAfter {
-		if err := checkText("Task.ToSignalAfter", string(id), idBytesMax); err != nil {
-			return err
-		}
-	}
-	return t.checkConditions()
 }
 
 func (t *Task) checkConditions() error {

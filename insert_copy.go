@@ -103,31 +103,6 @@ func inOrder(n int) []int {
 	return order
 }
 
-//nolint:gochecknoglobals // constants, but for the language
-var (
-	tasksColumns = []string{
-		"key", "id", "action", "body", "priority", "max_tries", "deadline", "on_abort",
-		"post_result", "limit_key", "headers", "cost",
-	}
-	readyColumns = []string{
-		"lo", "hi", "action", "priority", "deadline", "tries", "limit_key",
-	}
-	scheduledColumns = []string{"key", "not_before", "tries"}
-	deadlineColumns  = []string{"deadline", "key"}
-)
-
-// columnsFor leaves out the columns at the end for which none of the tasks has a value.
-func columnsFor(tasks []Task, columns []string) []string {
-	for n := len(columns); ; n-- {
-		has := map[string]func(Task) bool{
-			"limit_key": hasKey, "headers": hasHeaders, "cost": hasCost,
-		}[columns[n-1]]
-		if has == nil || slices.ContainsFunc(tasks, has) {
-			return columns[:n]
-		}
-	}
-}
-
 // taskRows are the rows of the table tasks, in the order of their keys. A COPY ends when the server
 // keeps 8 MiB of their bodies: it writes rows to the table a thousand at a time.
 type taskRows struct {
@@ -151,11 +126,7 @@ func (r *taskRows) Next() bool {
 
 func (r *taskRows) Values() ([]any, error) {
 	task := &r.tasks[r.order[r.next]]
-	r.row = [...]any{
-		r.keys[r.next], string(task.ID), task.Action, task.Body, task.Priority,
-		task.triesLimit(), pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult,
-		limitKey(task), encodedHeaders(task), cost(task),
-	}
+	r.row = rowOf(task, r.keys[r.next])
 	r.next++
 	r.kept += len(task.Body) + headers.Size(task.Headers)
 	return r.row[:len(r.columns)], nil

@@ -28,11 +28,42 @@ func insertStatement(tasks []Task, keys []int64, graph *insertGraph) pg.Step {
 }
 
 func insertOne(task *Task, key int64) pg.Step {
-	return pg.Step{Name: "insert_task", NoPlanner: true, Args: []any{
+	row := rowOf(task, key)
+	return pg.Step{Name: "insert_task", NoPlanner: true, Args: row[:]}
+}
+
+//nolint:gochecknoglobals // constants, but for the language
+var (
+	// rowOf has their values.
+	tasksColumns = []string{
+		"id", "action", "body", "priority", "max_tries", "deadline", "on_abort", "post_result",
+		"key", "limit_key", "headers", "cost",
+	}
+	readyColumns = []string{
+		"lo", "hi", "action", "priority", "deadline", "tries", "limit_key",
+	}
+	scheduledColumns = []string{"key", "not_before", "tries"}
+	deadlineColumns  = []string{"deadline", "key"}
+)
+
+func rowOf(task *Task, key int64) [12]any {
+	return [...]any{
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
 		pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
 		limitKey(task), encodedHeaders(task), cost(task),
-	}}
+	}
+}
+
+// columnsFor leaves out the columns at the end for which none of the tasks has a value.
+func columnsFor(tasks []Task, columns []string) []string {
+	for n := len(columns); ; n-- {
+		has := map[string]func(Task) bool{
+			"limit_key": hasKey, "headers": hasHeaders, "cost": hasCost,
+		}[columns[n-1]]
+		if has == nil || slices.ContainsFunc(tasks, has) {
+			return columns[:n]
+		}
+	}
 }
 
 // separately inserts tasks, in the order of their IDs if sorted is set, and clears the verdicts on

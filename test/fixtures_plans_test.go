@@ -202,8 +202,8 @@ var sample = map[string]struct {
 	}},
 	"insert_task": {"'a', 'act', 'x', 0, 0, NULL, 0, false, 5, 'k', '{}', 2", nil},
 	"insert_debounced": {
-		"'a', 'act', 'b', 0, 5, now() + '1 h', now() + '2 h', 0, false, 7, false, 'key', " +
-			"now(), 9, '{}', 2", nil,
+		"now(), 9, now() + '1 h', false, 'a', 'act', 'b', 0, 5, now() + '2 h', 0, false, 7, " +
+			"'key', '{}', 2", nil,
 	},
 	"first_calls":    {"'{a,b}'", []string{"tasks_id_key"}},
 	"lock_debounced": {"'a'", nil},

@@ -85,34 +85,7 @@ const insertText = `Insert tasks, all or none. With --action, insert one task, a
 nothing. Otherwise standard input has a JSON object for each task, starting on a new line,
 with these fields:
 
-  id               a string; if it is left out, a new UUID, which is printed
-  action           a string, the name of the procedure to perform; the only required field
-  key              a string by which tasks of the action are grouped, such as a customer;
-                   limits per key count by it
-  body             its parameters: a string, or any other JSON, whose text is the body
-  body_base64      the same, as bytes in base64
-  headers          an object of strings, which say something about the task, such as of
-                   which trace it is a part
-  priority         a whole number, higher first (default 0)
-  cost             what each try takes from limits that count costs (default 1)
-  max_tries        how many times the task is fetched at most (default 25; -1: no
-                   limit)
-  not_before       a time in RFC 3339, before which the task is not fetched
-  deadline         a time at which the task is aborted unless it has finished
-  answer_key       what must come with the answer to a task whose action is stint.External:
-                   16 bytes or more that cannot be guessed (see: stint help answer)
-  post_result      true lets others wait for the task, and keeps it for at least an hour
-  on_abort         what to do when a task that this one waits for is aborted:
-                   "abort-too" (the default) or "run-anyway"
-  fail_fast        true aborts what only this task needs when this one is aborted
-  after            a list of the IDs of tasks that this one waits for
-  to_signal_after  a list of the IDs of tasks that wait for this one
-  when             a list of conditions, which say how further tasks that this one waits for
-                   must end: it starts when all are met, and is skipped as soon as one cannot
-                   be met any more
-  when_any         a list of conditions: the first that is met starts the task; excludes after
-                   and when
-
+` + taskFieldsHelp + `
 A condition is an object with the fields after, an ID; states, a list of "completed" (the
 default), "aborted" and "skipped"; and results, a list of strings: the result of a completed
 task must be one of these (default: any).

@@ -138,9 +138,9 @@ func TestPerform_TriesAgainAfterTheTimeout(t *testing.T) {
 	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 2})
 	d := newDirectory(t, map[string]string{"a": "exec sleep 1000"})
 	start(t, store, d, worker.WithTimeout(50*time.Millisecond))
-	const want = "time-out of the handler passed: signal: terminated"
+	const want = "time-out of the handler passed: " // also before the program has begun
 	if info := finish(t, store, "a"); info.AbortCause != stint.CauseTries || info.Tries != 2 ||
-		info.Status != want {
+		!strings.HasPrefix(info.Status, want) {
 		t.Errorf("got %+v, want %q", info, want)
 	}
 }

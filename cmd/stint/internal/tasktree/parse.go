@@ -171,6 +171,25 @@ func (p *parser) parseFields(
 	}
 }
 
+// FieldsHelp explains the fields that parseField knows.
+const FieldsHelp = `  name        names the task within the file; required
+  action      the name of the procedure to perform; required
+  key         groups tasks of the action, such as by customer; limits per key count by it
+  answer_key  what must come with the answer to a task whose action is stint.External
+  fail_fast   true aborts what only this task needs when this one is aborted
+  value       the task's body, as JSON
+  headers     a mapping of texts, which say something about the task
+  cost        what each try takes from limits that count costs (default 1)
+  after       a list of the names of tasks that this one waits for
+  when, when_any
+              lists of conditions, as in: stint help insert; their after is a name, too
+  priority    a whole number, higher first (default 0)
+  max_tries   how often the task is fetched at most (default 25; -1: no limit)
+  not_before  a time in RFC 3339, before which the task is not fetched
+  deadline    a time at which the task is aborted unless it has finished
+  on_abort    if a task that this one waits for is aborted: abort-too (default) or run-anyway
+`
+
 func (p *parser) parseField(t *node, key, value *yaml.Node) {
 	switch key.Value {
 	case "name":
