@@ -125,7 +125,7 @@ WITH named AS MATERIALIZED (
     ) AS owned
 )
 SELECT
-       -- include task_columns: body=NULL::bytea; result=NULL::bytea
+       -- include task_columns: body=NULL::bytea; status=task.status; result=NULL::bytea
        ,
        coalesce((SELECT blocked.missing
                  FROM stint.blocked

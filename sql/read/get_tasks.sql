@@ -5,7 +5,7 @@
 --
 --   $1 ids  text[]
 SELECT
-       -- include task_columns: body=task.body; result=task.result
+       -- include task_columns: body=task.body; status=task.status; result=task.result
        , task.key,
        -- include dependencies: key=task.key
        ,

@@ -25,7 +25,7 @@ WITH RECURSIVE around (key) AS (
     SELECT around.key FROM around LIMIT $2::integer
 )
 SELECT
-       -- include task_columns: body=NULL::bytea; result=NULL::bytea
+       -- include task_columns: body=NULL::bytea; status=task.status; result=NULL::bytea
        , task.key,
        coalesce(edge.predecessors, '{}'), edge.conditions,
        EXISTS (SELECT FROM around OFFSET $2::integer) AS cut

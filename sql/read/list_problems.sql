@@ -70,7 +70,7 @@ WITH slow AS MATERIALIZED (
     FROM failed
 )
 SELECT
-       -- include task_columns: body=NULL::bytea; result=NULL::bytea
+       -- include task_columns: body=NULL::bytea; status=task.status; result=NULL::bytea
        , chosen.kind
 FROM chosen
 CROSS JOIN LATERAL (

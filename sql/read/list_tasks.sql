@@ -14,7 +14,7 @@
 --   $9 headers    text: an object of JSON whose pairs the task has, or null: all
 --   $10 tasks     integer
 SELECT
-       -- include task_columns: body=NULL::bytea; result=NULL::bytea
+       -- include task_columns: body=NULL::bytea; status=task.status; result=NULL::bytea
        , named.place
 FROM unnest($1::bigint[]) WITH ORDINALITY AS named (key, place)
 CROSS JOIN LATERAL (

@@ -24,7 +24,7 @@ WITH watched AS MATERIALIZED (
     LIMIT $1::integer
 )
 SELECT
-       -- include task_columns: body=NULL::bytea; result=NULL::bytea
+       -- include task_columns: body=NULL::bytea; status=task.status; result=NULL::bytea
 FROM chosen
 CROSS JOIN LATERAL (
     SELECT * FROM stint.task_states WHERE task_states.key = chosen.key OFFSET 0

@@ -6,12 +6,11 @@
 --
 --   $1 ids   text[]
 --   $2 most  integer
-SELECT task.id, task.action, CASE WHEN long.body IS NULL THEN task.body END,
-       task.priority, task.max_tries, task.deadline, task.on_abort, task.post_result,
-       task.inserted_at, task.state, task.tries, task.actor, task.until, task.owned_at,
-       CASE WHEN long.status IS NULL THEN task.status END, task.progress,
-       CASE WHEN long.result IS NULL THEN task.result END, task.limit_key,
-       task.headers::text, task.cost, task.key,
+SELECT
+       -- include task_columns: body=CASE WHEN long.body IS NULL THEN task.body END;
+       --   status=CASE WHEN long.status IS NULL THEN task.status END;
+       --   result=CASE WHEN long.result IS NULL THEN task.result END
+       , task.key,
        -- include dependencies: key=task.key
        ,
        coalesce((SELECT blocked.missing
