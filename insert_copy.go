@@ -110,7 +110,7 @@ type taskRows struct {
 	tasks   []Task
 	order   []int
 	keys    []int64
-	row     [12]any
+	row     taskRow
 
 	first, next int // of a COPY, and of those to come
 	kept        int // bytes of bodies

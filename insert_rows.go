@@ -14,7 +14,8 @@ import (
 func insertStatement(tasks []Task, keys []int64, graph *insertGraph) pg.Step {
 	n := len(tasks)
 	if n == 1 && graph == nil && tasks[0].NotBefore.IsZero() {
-		return insertOne(&tasks[0], keys[0])
+		row := rowOf(&tasks[0], keys[0])
+		return pg.Step{Name: "insert_task", NoPlanner: true, Args: row[:]}
 	}
 	waits := make([]bool, n)
 	for i := range tasks {
@@ -25,11 +26,6 @@ func insertStatement(tasks []Task, keys []int64, graph *insertGraph) pg.Step {
 		c.ids, c.actions, c.bodies, c.priorities, c.tries, c.starts, c.deadlines, c.onAborts,
 		c.postResults, keys, waits, c.limitKeys, c.headers, c.costs,
 	}}
-}
-
-func insertOne(task *Task, key int64) pg.Step {
-	row := rowOf(task, key)
-	return pg.Step{Name: "insert_task", NoPlanner: true, Args: row[:]}
 }
 
 //nolint:gochecknoglobals // constants, but for the language
@@ -46,8 +42,10 @@ var (
 	deadlineColumns  = []string{"deadline", "key"}
 )
 
-func rowOf(task *Task, key int64) [12]any {
-	return [...]any{
+type taskRow [12]any
+
+func rowOf(task *Task, key int64) taskRow {
+	return taskRow{
 		string(task.ID), task.Action, task.Body, task.Priority, task.triesLimit(),
 		pg.Moment(task.Deadline), int16(task.OnAbort), task.PostResult, key,
 		limitKey(task), encodedHeaders(task), cost(task),

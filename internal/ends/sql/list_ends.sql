@@ -71,7 +71,7 @@ WITH looked AS MATERIALIZED (
            sum(CASE WHEN judged.wanted
                     THEN coalesce(octet_length(judged.result), 0)
                          + coalesce(octet_length(judged.status), 0)
-                         + coalesce(octet_length(judged.headers::text), 0)
+                         + coalesce(octet_length(judged.headers), 0)
                     ELSE 0
                END) OVER (ORDER BY judged.place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
                AS bytes
@@ -84,8 +84,8 @@ WITH looked AS MATERIALIZED (
         FROM looked
         LEFT JOIN LATERAL (
             SELECT tasks.id, tasks.action, tasks.priority, tasks.max_tries, tasks.deadline,
-                   tasks.on_abort, tasks.post_result, tasks.inserted_at, tasks.limit_key,
-                   tasks.headers, tasks.cost
+                   tasks.on_abort, tasks.post_result, tasks.inserted_at,
+                   -- include later_columns: of=tasks
             FROM stint.tasks
             WHERE tasks.key = looked.key
             OFFSET 0
@@ -98,8 +98,8 @@ SELECT coalesce(page.id, ''), coalesce(page.action, ''), NULL::bytea AS body,
        coalesce(page.inserted_at, one.at), (10 + coalesce(page.cause, 0::smallint))::smallint,
        coalesce(page.tries, 0), page.actor, page.finished_at AS until,
        NULL::timestamptz AS owned_at, page.status, NULL::real AS progress, page.result,
-       page.limit_key, page.headers::text, page.cost,
-       one.at, one.writers, one.ahead, one.pruned_to, one.looked, page.key,
+       -- include later_columns: of=page
+       , one.at, one.writers, one.ahead, one.pruned_to, one.looked, page.key,
        page.place = one.looked AS last, page.wanted IS true AS wanted, page.big IS true AS big
 FROM (
     SELECT statement_timestamp() AS at,

@@ -4,5 +4,5 @@
 -- readInfo reads it. The bodies and results of many tasks are left out: they may be large.
 task.id, task.action, {body} AS body, task.priority, task.max_tries, task.deadline, task.on_abort,
 task.post_result, task.inserted_at, task.state, task.tries, task.actor, task.until, task.owned_at,
-{status} AS status, task.progress, {result} AS result, task.limit_key, task.headers::text,
-task.cost
+{status} AS status, task.progress, {result} AS result,
+-- include later_columns: of=task
