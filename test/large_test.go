@@ -69,7 +69,7 @@ func largeVerbs() map[string]largeVerb {
 		"AbortTasks":              {93, false, abort},
 		"DeleteTasks":             {93, false, (*stint.Store).DeleteTasks},
 		"DeleteTasks of finished": {90, true, (*stint.Store).DeleteTasks},
-		"RetryTasks":              {80, true, (*stint.Store).RetryTasks},
+		"RetryTasks":              {85, true, (*stint.Store).RetryTasks},
 	}
 }
 
