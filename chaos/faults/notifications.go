@@ -158,7 +158,7 @@ func forged(r *rand.Rand, heard []string) string {
 func fillNotifyQueue(
 	ctx context.Context, s *system.System, _ *rand.Rand, d time.Duration,
 ) (err error) {
-	const setting, pages, since, full = "max_notify_queue_pages", "64", 170000, "54000"
+	const setting, pages, since = "max_notify_queue_pages", "64", 170000
 	version, err := value[int](ctx, s, "server_version")
 	if err != nil {
 		return err
@@ -171,18 +171,28 @@ func fillNotifyQueue(
 			if _, err := conn.Exec(ctx, statement(s, "listen_idle", "")); err != nil {
 				return err
 			}
-			for {
-				err := execute(ctx, s, "notify_much")
-				var refused *pgconn.PgError
-				if errors.As(err, &refused) && refused.Code == full {
-					break
-				}
-				if err != nil {
-					return err
-				}
+			if err := notifyUntilFull(ctx, s); err != nil {
+				return err
 			}
 			pause(ctx, d)
 			return nil
 		})
+	})
+}
+
+// notifyUntilFull has its own session: those of before the restart are gone.
+func notifyUntilFull(ctx context.Context, s *system.System) error {
+	const full = "54000"
+	return session(ctx, s, func(ctx context.Context, conn *pgx.Conn) error {
+		for {
+			_, err := conn.Exec(ctx, statement(s, "notify_much", ""))
+			var refused *pgconn.PgError
+			if errors.As(err, &refused) && refused.Code == full {
+				return nil
+			}
+			if err != nil {
+				return named("notify_much", err)
+			}
+		}
 	})
 }
