@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/graphs"
@@ -18,12 +19,19 @@ import (
 // networkPage shows the network of a task as a picture, and as a list.
 func networkPage(h *Handler, r *request) (view, error) {
 	id := stint.TaskID(r.URL.Query().Get("id"))
-	graph, err := h.asked.Graphs.GetLarge(r.Context(), id)
+	graph, begun, err := h.asked.Graphs.GetSoon(r.Context(), id, patience)
 	if err != nil {
 		return view{}, err
 	}
 	data := graphs.NewView(graphs.NewNet(graph, id, r.may(ReadBodies)), r.URL.Query(), r.now)
-	data.Partly = r.partly
+	if begun && data.Canvas != nil { // the places of its boxes are those of all
+		if graph, err = h.asked.Graphs.GetLarge(r.Context(), id); err != nil {
+			return view{}, err
+		}
+		begun = false
+		data = graphs.NewView(graphs.NewNet(graph, id, r.may(ReadBodies)), r.URL.Query(), r.now)
+	}
+	data.Partly, data.Begun = r.partly, begun
 	if data.Chain != nil { // its first task says what the network waits for; most is known without
 		if found, err := h.asked.Task(r.Context(), data.Chain.First.ID); err == nil &&
 			!show.IsFinal(found.Why.Task.State) {
@@ -34,6 +42,9 @@ func networkPage(h *Handler, r *request) (view, error) {
 	}
 	return view{name: "network", title: "Network of " + show.Text(id), data: data}, nil
 }
+
+// patience is for how long whoever opens a page waits for all of a large network.
+const patience = 500 * time.Millisecond
 
 // placesMax is how many large pictures are kept.
 const placesMax = 4

@@ -113,7 +113,11 @@ func TestNetwork_IsWholeWhereItIsVeryLarge(t *testing.T) {
 	wantNil(t, store.InsertTasks(t.Context(), tasks))
 	h := ui.New(store, ui.Options{})
 	for _, id := range []string{"t/0", "t/11999"} {
-		page := text(t, h, "/network?id="+id)
+		var page string
+		eventually(t, func() bool {
+			page = text(t, h, "/network?id="+id)
+			return !strings.Contains(page, "more is being read")
+		})
 		wantParts(t, page, "<strong>12,000 tasks</strong>", "11,999 blocked", "work × 11,999")
 		if strings.Contains(page, "larger network") {
 			t.Error("the page says that there is more")

@@ -2,8 +2,10 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/kept"
@@ -37,13 +39,23 @@ func (g *Networks) Get(ctx context.Context, id stint.TaskID) (*stint.Graph, erro
 	return found.Graph, nil
 }
 
-// GetLarge is Get with ten times as many tasks, where the store can tell of so many in time. That
-// takes more than a second.
+// GetLarge is Get with ten times as many tasks, where the store can tell of so many in time.
 func (g *Networks) GetLarge(ctx context.Context, id stint.TaskID) (*stint.Graph, error) {
-	found, err := g.Get(ctx, id)
+	found, _, err := g.GetSoon(ctx, id, longest)
+	return found, err
+}
+
+// GetSoon is GetLarge, which may take seconds. After patience it returns what GetLarge returned
+// last or, for the first time, what Get returns; begun says that more is being read.
+func (g *Networks) GetSoon(
+	ctx context.Context, id stint.TaskID, patience time.Duration,
+) (found *stint.Graph, begun bool, err error) {
+	found, err = g.Get(ctx, id)
 	if err != nil || !found.Cut || g.askLarge == nil {
-		return found, err
+		return found, false, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	large, err := g.large.Get(ctx, string(id), func(ctx context.Context) (*stint.Graph, error) {
 		graph, err := g.askLarge(ctx, id)
 		if err == nil {
@@ -51,10 +63,10 @@ func (g *Networks) GetLarge(ctx context.Context, id stint.TaskID) (*stint.Graph,
 		}
 		return graph, err
 	})
-	if err == nil {
-		found = large
-	} // otherwise the nearest tasks are better than none
-	return found, nil
+	if large != nil {
+		return large, false, nil
+	}
+	return found, errors.Is(err, context.DeadlineExceeded), nil // better than none
 }
 
 // by returns the task by which the network of another one was asked for, or that one itself.
@@ -117,4 +129,6 @@ const (
 	graphsMax = 8
 	// largeTasksMax is how many tasks a large one has, and largeMax how many of these are kept.
 	largeTasksMax, largeMax = 100_000, 2
+	// longest is for how long anybody waits for one.
+	longest = time.Minute
 )

@@ -18,6 +18,7 @@ type View struct {
 	ID      stint.TaskID
 	All     int
 	Cut     bool
+	Begun   bool // more of it is being read
 	Partly  bool // there may be tasks that whoever asks may not see
 	Counts  []show.Tally
 	Chain   *Chain // nil if all tasks have ended

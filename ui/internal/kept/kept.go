@@ -35,7 +35,7 @@ const (
 )
 
 // Get returns an answer that is new. The store is asked for all who wait, so that it does not
-// matter if one of them goes.
+// matter if one of them goes: that one gets the last answer with the error.
 func (s *Answer[T]) Get(ctx context.Context) (T, error) {
 	s.mutex.Lock()
 	begun := Now()
@@ -52,8 +52,9 @@ func (s *Answer[T]) Get(ctx context.Context) (T, error) {
 	select {
 	case <-asking:
 	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		return s.last.value, ctx.Err()
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -2,6 +2,7 @@ package kept_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -24,5 +25,27 @@ func TestAnswers_KeepsTheLatest(t *testing.T) {
 		if got, err := r.Get(t.Context(), step.key, ask); got != step.want || err != nil {
 			t.Errorf("step %d: %d, %v, want %d", i, got, err, step.want)
 		}
+	}
+}
+
+// Whoever does not wait for the next answer has the last one.
+func TestAnswer_IsTheLastOneForThoseWhoGo(t *testing.T) {
+	t.Parallel()
+	hold, asked := make(chan struct{}), 0
+	a := kept.Answer[int]{Timeout: time.Minute, Ask: func(context.Context) (int, error) {
+		if asked++; asked > 1 {
+			<-hold
+		}
+		return asked, nil
+	}}
+	defer close(hold)
+	if got, err := a.Get(t.Context()); got != 1 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+	a.Forget()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := a.Get(gone); got != 1 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d, %v for one who goes", got, err)
 	}
 }
