@@ -52,7 +52,7 @@ func TestOverview_SaysWhatNeedsAttention(t *testing.T) {
 	want := []string{
 		"mail: 24 tasks failed or were given back: “no route to host”",
 		"No registered actor performs mail: 1,200 tasks ready, the oldest inserted 1h00m ago.",
-		"Finished tasks stay too long: pruning is 1h00m behind.",
+		"Pruning is 1h00m behind: no store maintains this one, or they cannot keep up.",
 		"scan is behind: 7 tasks ready, the oldest inserted 20m ago.",
 		"print is behind: 40 tasks ready, the oldest inserted 2m00s ago; its limit is full; " +
 			"3 parked by limits, pauses or turns of their keys.",

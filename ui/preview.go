@@ -84,7 +84,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	if err != nil {
 		return data, err
 	}
-	number := display.Count(int64(len(affected.Tasks)), "task")
+	number := display.Count(int64(len(affected.Tasks)+affected.Others), "task")
 	data = previewData{
 		Heading:  k.text + " these tasks?",
 		Sentence: show.Say(k.will + " " + countOf(k, affected) + "."),
@@ -108,7 +108,8 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	data.Details = append(data.Details, followsOf(affected)...)
 	if found.Skipped > 0 {
 		data.Details = append(data.Details, show.Say(display.Count(int64(found.Skipped), "task")+
-			" not counted here, aborted because of others: they are opened with these others."))
+			" of the filter "+plural(found.Skipped, "was", "were")+" aborted because of others, "+
+			"and "+plural(found.Skipped, "is", "are")+" opened when these others are retried."))
 	}
 	if h.ofShards() {
 		data.Details = append(data.Details, h.countedOn())

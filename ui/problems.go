@@ -5,12 +5,14 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui/internal/ask"
+	"github.com/stint-tasks/stint/ui/internal/notices"
 )
 
 type problemsData struct {
 	Partly bool // as in [request]
 	stint.Problems
 	Hidden []ask.HiddenAction // whose failures are not counted
+	Untold []notices.Notice   // aborted tasks of which no group tells
 	Now    time.Time
 }
 
@@ -25,6 +27,7 @@ func problemsPage(h *Handler, r *request) (view, error) {
 	}
 	if stats, err := h.asked.Counts.Get(r.Context()); err == nil {
 		data.Hidden = found.Hidden(stats)
+		data.Untold = notices.OfUntold(h.asked.Untold(r.Context(), stats, &found))
 	}
 	const most = 20
 	kinds := []*[]stint.TaskInfo{&data.Slow, &data.Failing, &data.Failed, &data.Unwatched}

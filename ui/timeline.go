@@ -87,7 +87,7 @@ func timeline(e *stint.Explanation, found *ask.TaskAnswer) ([]event, bool) {
 func tryEvent(try *stint.Try, now time.Time) event {
 	e := event{
 		At: show.NewMoment(try.EndedAt, now), Status: try.Status, Log: try.Log,
-		Outcome: string(try.Outcome), Key: "try " + try.EndedAt.UTC().Format(time.RFC3339Nano),
+		Outcome: endOf(try.Outcome), Key: "try " + try.EndedAt.UTC().Format(time.RFC3339Nano),
 		What: show.Say("Try ", display.Number(int64(try.Number)), " by ", show.Actor(try.Actor)),
 	}
 	if try.Number == 0 { // an answer from outside
@@ -106,6 +106,19 @@ func tryEvent(try *stint.Try, now time.Time) event {
 		e.Icon = string(stint.StateAborted)
 	}
 	return e
+}
+
+// endOf says how a try ended.
+func endOf(outcome stint.TryOutcome) string {
+	switch outcome {
+	case stint.TryReturned:
+		return "given back, to be tried again"
+	case stint.TryReleased:
+		return "given back, which does not count"
+	case stint.TryCompleted, stint.TryAborted, stint.TryExpired, stint.TryCancelled,
+		stint.TryOverdue:
+	}
+	return string(outcome)
 }
 
 // changeEvents are the changes of a task as events of its life: those of the task that has the ID

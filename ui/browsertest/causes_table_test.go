@@ -296,7 +296,7 @@ func failures() []cause {
 		},
 		notice: "mail: 90 tasks were aborted since tasks that they depend on were.",
 		follow: "Look", says: "Because of aborted render no template",
-		mend:   []press{{text: "Retry where it began…"}, {text: "Retry 1 task"}},
+		mend:   []press{{text: "Retry where it began…"}, {text: "Retry 91 tasks"}},
 		mended: func(s *trouble) { s.own(1, "render"); s.want(stint.StateBlocked, "mail/90") },
 	}, {
 		name: "many tasks fail alike",

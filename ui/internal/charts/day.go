@@ -82,7 +82,7 @@ func NewDay(minutes []stint.Minute, marks []Mark, now time.Time) Day {
 		{"Completed", PerMinute, func(m *stint.Minute) (float64, bool) {
 			return perMinute(m.Completed, m), true
 		}},
-		{"Failed", PerMinute, func(m *stint.Minute) (float64, bool) {
+		{"Failed for good", PerMinute, func(m *stint.Minute) (float64, bool) {
 			return perMinute(m.Failed, m), true
 		}},
 		{"Ready", Tasks, func(m *stint.Minute) (float64, bool) { return float64(m.Ready), true }},

@@ -97,9 +97,9 @@ func Of(
 	}
 	if stats.PruningBehind > pruningLong {
 		all = append(all, Notice{
-			Bad: true, Key: "pruning",
-			What: show.Say("Finished tasks stay too long: pruning is " +
-				display.Span(stats.PruningBehind) + " behind."),
+			Bad: true, Key: "pruning", Where: "actors",
+			What: show.Say("Pruning is " + display.Span(stats.PruningBehind) +
+				" behind: no store maintains this one, or they cannot keep up."),
 		})
 	}
 	return WorstFirst(all)

@@ -27,20 +27,22 @@ func OfUntold(untold []ask.Untold) (all []Notice) {
 			number = "at least " + number
 		}
 		isOne, isCascade := c.Tasks == 1 && !c.OrMore, c.Cause == stint.CauseDependency
-		said := ": " + number + " were aborted since tasks that they depend on were."
+		said := " were aborted since tasks that they depend on were."
 		switch {
 		case isOne && isCascade:
-			said = ": " + number + " was aborted since a task that it depends on was."
+			said = " was aborted since a task that it depends on was."
 		case isOne:
-			said = ": " + number + " was aborted: " + why.Cause(c.Action, c.Cause) + "."
+			said = " was aborted: " + why.Cause(c.Action, c.Cause) + "."
 		case !isCascade:
-			said = ": " + number + " were aborted, such as " + display.Text(string(c.Example)) +
+			said = " were aborted, such as " + display.Text(string(c.Example)) +
 				": " + why.Cause(c.Action, c.Cause) + "."
 		}
 		all = append(all, Notice{
 			Bad: true, Where: show.Link("task", "id", string(c.Example)),
 			Key:  "untold " + string(c.Cause) + " " + c.Action,
-			What: show.Say(show.Action(c.Action), said),
+			What: show.Say(show.Action(c.Action), ": ", show.Part{Text: number, Link: show.Link(
+				"tasks", "action", c.Action, "state", string(stint.StateAborted),
+			)}, said),
 		})
 	}
 	return all
