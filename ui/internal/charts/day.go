@@ -12,6 +12,7 @@ import (
 
 // A Day is a day by the minute, as curves and as a table.
 type Day struct {
+	Since  time.Time // the left edge of the curves
 	Curves []Curve
 	Hours  []Hour // the newest first
 	Marks  []Mark // the oldest first
@@ -56,8 +57,8 @@ type Mark struct {
 
 const (
 	dayLong  = 24 * time.Hour
-	dayWidth = 288 // one unit is a point of a curve: five minutes
-	pointOf  = dayLong / dayWidth
+	dayLeast = time.Hour // what curves show of less
+	dayWidth = 288       // one unit is a point of a curve: five minutes of a day
 )
 
 // NewDay draws the last day. The minutes are those of an action or of all together, the oldest
@@ -67,7 +68,8 @@ func NewDay(minutes []stint.Minute, marks []Mark, now time.Time) Day {
 	if len(minutes) == 0 {
 		return day
 	}
-	begin := now.Add(-dayLong)
+	axis := axisOf(minutes, marks, now)
+	day.Since = axis.begin
 	perMinute := func(tasks int64, m *stint.Minute) float64 {
 		return float64(tasks) / max(m.Until.Sub(m.Since).Minutes(), 1.0/60)
 	}
@@ -87,16 +89,16 @@ func NewDay(minutes []stint.Minute, marks []Mark, now time.Time) Day {
 		}},
 		{"Ready", Tasks, func(m *stint.Minute) (float64, bool) { return float64(m.Ready), true }},
 		{
-			"From insertion to completion, 95 % within", Seconds,
+			"95 % took", Seconds, // from insertion to completion
 			func(m *stint.Minute) (float64, bool) { return m.P95.Seconds(), m.Completed > 0 },
 		},
 	} {
 		c := Curve{Name: curve.name, Unit: curve.unit}
-		c.draw(minutes, begin, curve.of)
+		c.draw(minutes, axis, curve.of)
 		day.Curves = append(day.Curves, c)
 	}
 	for _, mark := range marks {
-		if x := placeOf(mark.At, begin); x >= 0 {
+		if x := axis.place(mark.At); x >= 0 {
 			mark.X = x
 			day.Marks = append(day.Marks, mark)
 		}
@@ -105,13 +107,27 @@ func NewDay(minutes []stint.Minute, marks []Mark, now time.Time) Day {
 	return day
 }
 
-func placeOf(at, begin time.Time) float64 {
-	return float64(at.Sub(begin)) / float64(pointOf)
+// An axis is the time that curves show.
+type axis struct{ begin, end time.Time }
+
+// axisOf is the part of the last day of which something is known.
+func axisOf(minutes []stint.Minute, marks []Mark, now time.Time) axis {
+	known := max(now.Sub(minutes[0].Since), dayLeast)
+	for _, mark := range marks {
+		if ago := now.Sub(mark.At); ago <= dayLong {
+			known = max(known, ago)
+		}
+	}
+	return axis{begin: now.Add(-min(known, dayLong)), end: now}
+}
+
+func (a axis) place(at time.Time) float64 {
+	return dayWidth * float64(at.Sub(a.begin)) / float64(a.end.Sub(a.begin))
 }
 
 // draw draws a curve of the means of the minutes of a point. It has gaps where nothing is known.
 func (c *Curve) draw(
-	minutes []stint.Minute, begin time.Time, of func(*stint.Minute) (float64, bool),
+	minutes []stint.Minute, a axis, of func(*stint.Minute) (float64, bool),
 ) {
 	var sums [dayWidth + 1]float64
 	var counts [dayWidth + 1]int
@@ -121,8 +137,8 @@ func (c *Curve) draw(
 		if !known {
 			continue
 		}
-		from := max(int(placeOf(m.Since.Add(time.Second), begin)), 0)
-		for point := from; point <= min(int(placeOf(m.Until, begin)), dayWidth); point++ {
+		from := max(int(a.place(m.Since.Add(time.Second))), 0)
+		for point := from; point <= min(int(a.place(m.Until)), dayWidth); point++ {
 			sums[point] += value
 			counts[point]++
 		}

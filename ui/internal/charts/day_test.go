@@ -38,7 +38,7 @@ func TestDay_ShowsWhatWasNoted(t *testing.T) {
 	if parts := strings.Count(day.Curves[0].Line, "M"); parts != 2 {
 		t.Errorf("the curve has %d parts: %s", parts, day.Curves[0].Line)
 	}
-	if len(day.Marks) != 1 || day.Marks[0].Text != "noon" || day.Marks[0].X != 144 {
+	if len(day.Marks) != 1 || day.Marks[0].Text != "noon" || day.Marks[0].X != 0 {
 		t.Errorf("the marks are %+v", day.Marks)
 	}
 	var tries, completed int64
