@@ -93,18 +93,8 @@ func (h *Handler) glimpses(
 		add("Oldest ready", ready,
 			show.Old(oldest.OldestReady)+" old, of ", show.Action(oldest.Action))
 	}
-	owned := 0
-	for i := range actors {
-		owned += actors[i].Tasks
-	}
-	registered := "none registered" + show.Seen(r.partly)
-	if len(actors) > 0 && r.partly { // how many tasks they own is not told
-		registered = display.Number(int64(len(actors))) + " registered" + show.Seen(true)
-	} else if len(actors) > 0 {
-		registered = display.Number(int64(len(actors))) + " registered, with " +
-			display.Count(int64(owned), "task")
-	}
-	add("Actors", "actors", registered)
+	add("Actors", "actors", inShort("none registered", some{int64(len(actors)), "registered"})+
+		show.Seen(r.partly))
 	if h.asked.Limits != nil {
 		add("Limits", "limits", inShort(none,
 			some{limited, "limited"}, some{full, "full"}, some{paused, "paused"},

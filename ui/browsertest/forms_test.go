@@ -164,6 +164,7 @@ func (f *forms) take(st step) {
 func (tab *tab) fill(within, name, value string) {
 	tab.t.Helper()
 	field := within + `.querySelector('[name="` + name + `"]:not([type=hidden])')`
+	tab.run(field + `.closest("details")?.setAttribute("open", "")`)
 	switch eval[string](tab, field+".type") {
 	case "checkbox", "radio":
 		if value != "*" { // any of them

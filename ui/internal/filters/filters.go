@@ -32,6 +32,7 @@ type Filter struct {
 	Sizes   []int
 	Columns map[string]bool // those that are shown besides the usual ones
 	Finer   bool            // it picks among the tasks of a state and an action
+	Further bool            // it has what few filters have
 	Present bool            // it filters anything
 }
 
@@ -122,6 +123,8 @@ func New(query url.Values) (Filter, stint.Filter) {
 	asked.NewestFirst = f.Order == orderNewest
 	f.Finer = f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Body != "" ||
 		f.Age != ""
+	f.Further = f.Header != "" || f.Actor != "" || f.Body != "" || f.Age != "" ||
+		f.Size != f.Sizes[0] || slices.Contains(slices.Collect(maps.Values(f.Columns)), true)
 	f.Present = f.Finer || len(asked.States) > 0 || f.Action != ""
 	return f, asked
 }

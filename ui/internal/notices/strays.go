@@ -39,7 +39,7 @@ func OfUntold(untold []ask.Untold) (all []Notice) {
 		}
 		all = append(all, Notice{
 			Bad: true, Where: show.Link("task", "id", string(c.Example)),
-			Key:  "untold " + string(c.Cause) + " " + c.Action,
+			Key: "untold " + string(c.Cause) + " " + c.Action,
 			What: show.Say(show.Action(c.Action), ": ", show.Part{Text: number, Link: show.Link(
 				"tasks", "action", c.Action, "state", string(stint.StateAborted),
 			)}, said),
