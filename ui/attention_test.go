@@ -94,6 +94,7 @@ func TestOverview_NamesWhatWaitsInSilence(t *testing.T) {
 		{ID: "render", Action: "render"},
 		{ID: "long", Action: "scan"},
 		{ID: "brief", Action: "scan"},
+		{ID: "bind", Action: "bind", After: []stint.TaskID{"render"}},
 	}
 	for i := range 90 {
 		tasks = append(tasks, stint.Task{
@@ -117,7 +118,7 @@ func TestOverview_NamesWhatWaitsInSilence(t *testing.T) {
 	got := strings.Join(attentionOf(t, page), "\n")
 	for _, want := range []string{
 		"1 task is scheduled for more than a year from now: far starts in 10y.",
-		"mail: 90 tasks were aborted since tasks that they depend on were.",
+		"mail: 90 tasks, bind: 1 task were aborted since tasks that they depend on were.",
 		"1 task is owned by processes that nobody watches: if these are gone, the last lease, " +
 			"of gone, expires in 9d.",
 	} {

@@ -19,33 +19,52 @@ const (
 	leaseLong = 15 * time.Minute
 )
 
-// OfUntold are aborted tasks of which no group of errors tells.
+// OfUntold are aborted tasks of which no group of errors tells. Those that went with others are one
+// notice: mostly they went with the same.
 func OfUntold(untold []ask.Untold) (all []Notice) {
-	for _, c := range untold {
+	var cascades []any
+	var first *ask.Untold
+	for i := range untold {
+		c := &untold[i]
 		number := display.Count(int64(c.Tasks), "task")
 		if c.OrMore {
 			number = "at least " + number
 		}
-		isOne, isCascade := c.Tasks == 1 && !c.OrMore, c.Cause == stint.CauseDependency
-		said := " were aborted since tasks that they depend on were."
-		switch {
-		case isOne && isCascade:
-			said = " was aborted since a task that it depends on was."
-		case isOne:
-			said = " was aborted: " + why.Cause(c.Action, c.Cause) + "."
-		case !isCascade:
-			said = " were aborted, such as " + display.Text(string(c.Example)) +
-				": " + why.Cause(c.Action, c.Cause) + "."
+		counted := show.Part{Text: number, Link: show.Link(
+			"tasks", "action", c.Action, "state", string(stint.StateAborted),
+		)}
+		if c.Cause == stint.CauseDependency {
+			if first == nil {
+				first = c
+			} else {
+				cascades = append(cascades, ", ")
+			}
+			cascades = append(cascades, show.Action(c.Action), ": ", counted)
+			continue
 		}
-		all = append(all, Notice{
-			Bad: true, Where: show.Link("task", "id", string(c.Example)),
-			Key: "untold " + string(c.Cause) + " " + c.Action,
-			What: show.Say(show.Action(c.Action), ": ", show.Part{Text: number, Link: show.Link(
-				"tasks", "action", c.Action, "state", string(stint.StateAborted),
-			)}, said),
-		})
+		said := " were aborted, such as " + display.Text(string(c.Example))
+		if c.Tasks == 1 && !c.OrMore {
+			said = " was aborted"
+		}
+		all = append(all, notice(c, show.Action(c.Action), ": ", counted, said+": "+
+			why.Cause(c.Action, c.Cause)+"."))
 	}
-	return all
+	if first == nil {
+		return all
+	}
+	said := " were aborted since tasks that they depend on were."
+	if len(cascades) == 3 && first.Tasks == 1 && !first.OrMore { //nolint:mnd // one action
+		said = " was aborted since a task that it depends on was."
+	}
+	return append(all, notice(first, append(cascades, said)...))
+}
+
+// notice leads to the example.
+func notice(c *ask.Untold, said ...any) Notice {
+	return Notice{
+		Bad: true, Where: show.Link("task", "id", string(c.Example)),
+		Key: "untold " + string(c.Cause) + " " + c.Action, What: show.Say(said...),
+	}
 }
 
 // OfFar are tasks that start so late that it may be a mistake.
