@@ -102,29 +102,28 @@ WITH start AS MATERIALIZED (
                                    ARRAY(SELECT wanted.key FROM wanted ORDER BY wanted.key))
                   ], -1))
     RETURNING tasks.key
+), changed AS MATERIALIZED (
+    SELECT wanted.*
+    FROM wanted
+    WHERE wanted.priority <> wanted.was_priority
+       OR wanted.limit_key IS DISTINCT FROM wanted.was_key
+       OR wanted.max_tries NOT IN (-1, wanted.was_tries)
+       OR wanted.starts IS DISTINCT FROM wanted.not_before
 ), postponed AS (
-    -- One of which only the definition changes gets a new version, by which settle_tasks knows.
+    -- One of which only the definition changes gets a new version, too: settle_tasks looks for it.
     UPDATE stint.blocked
     SET not_before = CASE WHEN $2::boolean
                           THEN (SELECT start.not_before FROM start)
                           ELSE blocked.not_before
                      END
     WHERE blocked.key = ANY (ARRAY(
-              SELECT wanted.key FROM wanted WHERE wanted.state = 0 /* blocked */ ORDER BY wanted.key
-          ))
-      AND ($2::boolean AND blocked.not_before IS DISTINCT FROM (SELECT start.not_before FROM start)
-           OR blocked.key = ANY (ARRAY(SELECT defined.key FROM defined)))
+        SELECT changed.key FROM changed WHERE changed.state = 0 /* blocked */ ORDER BY changed.key
+    ))
     RETURNING blocked.key
 ), moved AS MATERIALIZED (
     -- A ready or scheduled task gets a new row in any case. A fetch that has begun before may
     -- find an old row with new values, but never the old definition with a new row.
-    SELECT wanted.*
-    FROM wanted
-    WHERE wanted.state <> 0 /* blocked */
-      AND (wanted.priority <> wanted.was_priority
-           OR wanted.limit_key IS DISTINCT FROM wanted.was_key
-           OR wanted.max_tries NOT IN (-1, wanted.was_tries)
-           OR wanted.starts IS DISTINCT FROM wanted.not_before)
+    SELECT changed.* FROM changed WHERE changed.state <> 0 /* blocked */
 ), unqueued AS (
     DELETE FROM stint.ready
     WHERE ready.lo = ANY (ARRAY(

@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -66,7 +65,7 @@ func (g *Networks) GetSoon(
 	if large != nil {
 		return large, false, nil
 	}
-	return found, errors.Is(err, context.DeadlineExceeded), nil // better than none
+	return found, ctx.Err() != nil, nil // better than none, also if the store cannot tell of all
 }
 
 // by returns the task by which the network of another one was asked for, or that one itself.

@@ -15,11 +15,14 @@ func TestGetSoon_DoesNotWaitForALargeNetwork(t *testing.T) {
 	graphOf := func(tasks int) *stint.Graph {
 		return &stint.Graph{Tasks: make([]stint.TaskInfo, tasks), Cut: true}
 	}
-	hold := make(chan struct{})
+	hold, broken := make(chan struct{}), false
 	g := &Networks{
 		ask: func(context.Context, stint.TaskID) (*stint.Graph, error) { return graphOf(1), nil },
 		askLarge: func(context.Context, stint.TaskID) (*stint.Graph, error) {
 			<-hold
+			if broken {
+				return nil, context.DeadlineExceeded
+			}
 			return graphOf(2), nil
 		},
 	}
@@ -36,4 +39,7 @@ func TestGetSoon_DoesNotWaitForALargeNetwork(t *testing.T) {
 	look(time.Nanosecond, 1, true)
 	close(hold)
 	look(time.Hour, 2, false)
+	broken = true // which is not said to be under way
+	g.large.Forget()
+	look(time.Hour, 1, false)
 }
