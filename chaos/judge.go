@@ -43,6 +43,10 @@ func (r *round) openHistory(ctx context.Context, number int, p place) error {
 	if err != nil {
 		return err
 	}
+	r.histories = append(r.histories, &history{replayed, p})
+	if r.long > 0 {
+		return nil // moves of hours have no journals to be joined with
+	}
 	replayed.OnMove = func(m replay.Move) {
 		r.deeds[m.Task] = append(r.deeds[m.Task],
 			fmt.Sprintf("%s %s %s: from %+v to %+v, claim %x, try %d",
@@ -51,7 +55,6 @@ func (r *round) openHistory(ctx context.Context, number int, p place) error {
 			ID: stint.TaskID(m.Task), Key: m.Key, From: m.From, To: m.To, Claim: m.Claim,
 		})
 	}
-	r.histories = append(r.histories, &history{replayed, p})
 	return nil
 }
 

@@ -33,23 +33,6 @@ const (
 	longRetention = 2 * time.Minute
 )
 
-// A minuteOf is a line of the long run.
-type minuteOf struct {
-	At   time.Time `json:"at"`
-	Rate float64   `json:"rate"` // completed tasks a second
-	// P50 and P99 are milliseconds from an insert to the answer of a wait.
-	P50         float64          `json:"p50"`
-	P99         float64          `json:"p99"`
-	Bytes       map[string]int64 `json:"bytes"` // of tables with their indexes
-	Dead        map[string]int64 `json:"dead"`  // rows
-	WAL         int64            `json:"wal"`   // bytes since the line before
-	Connections int              `json:"connections"`
-	// Server and Processes are bytes of memory that is not shared.
-	Server    int64            `json:"server"`
-	Processes map[string]int64 `json:"processes"`
-	Deaths    int              `json:"deaths"`
-}
-
 // A probe collects how long tasks took.
 type probe struct {
 	mutex sync.Mutex
@@ -78,40 +61,88 @@ func (p *probe) take() (p50, p99 float64) {
 	return p50, p99
 }
 
-// runLong runs the workloads without a fault, and writes a line a minute to the standard output.
+// runLong runs the workloads without a fault, follows what the servers commit, and writes a line
+// about the run and one a minute to the standard output.
 func (c *campaign) runLong(ctx context.Context) error {
-	r := &round{campaign: c, result: record.Round{}, dir: filepath.Join(c.dir, "long")}
+	r := &round{campaign: c, dir: filepath.Join(c.dir, "long")}
+	r.result.Seed = c.seedOf()
 	const enter = 0o755
 	if err := os.Mkdir(r.dir, enter); err != nil {
 		return err
 	}
-	err := r.start(ctx)
+	err := r.openHistories(ctx)
+	if err == nil {
+		err = r.start(ctx)
+	}
 	if err == nil {
 		err = r.pace(ctx)
 	}
-	var wal int64
-	for end := now().Add(c.long); err == nil && now().Before(end); {
-		if !work.Pause(ctx, minute) {
-			break
-		}
-		var line minuteOf
-		if line, wal, err = r.look(ctx, wal); err == nil {
-			err = json.NewEncoder(os.Stdout).Encode(line)
-		}
+	out := json.NewEncoder(os.Stdout)
+	if err == nil {
+		err = out.Encode(record.Long{
+			Seed: r.result.Seed, Commit: c.commit, Date: now().UTC(), Machine: machine(),
+			Load: c.load, Full: c.full,
+		})
 	}
-	if err == nil && ctx.Err() == nil {
+	if err == nil {
+		err = r.watch(ctx, out)
+	}
+	if err == nil {
 		err = r.drain(ctx)
 	}
-	ctx = context.WithoutCancel(ctx)
-	r.stop(ctx)
+	r.stop(context.WithoutCancel(ctx))
 	if err == nil {
-		err = r.check(ctx)
+		err = errors.Join(r.check(ctx), r.readHistories(ctx))
+	}
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "%d commits, %d moves, %d violations\n", r.result.Commits,
+			r.result.Moves, len(r.result.Violations))
 	}
 	for _, v := range r.result.Violations {
 		fmt.Fprintln(os.Stderr, v)
 		err = errors.Join(err, errViolated)
 	}
-	return errors.Join(err, r.close(ctx))
+	return errors.Join(err, r.close(context.WithoutCancel(ctx)))
+}
+
+// watch looks at everything once a minute, and follows the histories in between.
+func (r *round) watch(ctx context.Context, out *json.Encoder) error {
+	wal := int64(0)
+	for end := now().Add(r.long); now().Before(end); {
+		if err := r.follow(ctx, minute); err != nil {
+			return err
+		}
+		line, after, err := r.look(ctx, wal)
+		if err != nil {
+			return err
+		}
+		wal = after
+		for _, h := range r.histories {
+			line.Commits += h.Counts().Commits
+			line.Moves += h.Counts().Moves
+			line.Found += len(h.Violations())
+		}
+		if err := out.Encode(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow follows the histories for a time, so often that no server takes their reader for gone.
+func (r *round) follow(ctx context.Context, lasts time.Duration) error {
+	const pause = time.Second
+	for end := now().Add(lasts); now().Before(end); {
+		for _, h := range r.histories {
+			if err := h.Read(ctx); err != nil {
+				return fmt.Errorf("the history of %s: %w", h.name, err)
+			}
+		}
+		if !work.Pause(ctx, pause) {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // A sizeRow is a row of sizesSQL.
@@ -127,8 +158,10 @@ type serverRow struct {
 }
 
 // look looks at everything.
-func (r *round) look(ctx context.Context, before int64) (line minuteOf, wal int64, err error) {
-	line = minuteOf{
+func (r *round) look(ctx context.Context, before int64) (
+	line record.Minute, wal int64, err error,
+) {
+	line = record.Minute{
 		At: now().UTC(), Rate: r.meter.rate(minute),
 		Bytes: map[string]int64{}, Dead: map[string]int64{}, Processes: map[string]int64{},
 	}
