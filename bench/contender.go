@@ -55,7 +55,7 @@ const (
 
 // contenders are all contenders, in the order of the table.
 func contenders() []contender {
-	return []contender{stintContender(), riverContender(), rawContender()}
+	return []contender{stintContender(), riverContender(), pgqContender(), rawContender()}
 }
 
 // lookUp returns the entry that a job names.

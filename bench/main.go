@@ -40,6 +40,7 @@ func begin(ctx context.Context) error {
 	flag.DurationVar(&p.Mixed, "w11", 10*time.Minute, "how long each variant of W11 lasts")
 	flag.DurationVar(&p.Slots, "w18", 10*time.Second, "how long each variant of W18 lasts")
 	flag.DurationVar(&p.Disturbed, "w19", 30*time.Second, "how long each disturbance of W19 lasts")
+	flag.DurationVar(&p.Pinned, "w20", 10*time.Minute, "how long each variant of W20 lasts")
 	flag.IntVar(&p.Finished, "w14", 1_000_000, "how many finished tasks W14 keeps, at least")
 	flag.Float64Var(&p.Scale, "scale", 1, "multiply all numbers of tasks")
 	flag.StringVar(&jsonFile, "json", "", "also write the results as JSON to this `file`")

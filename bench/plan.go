@@ -21,6 +21,7 @@ type plan struct {
 	Finished  int           `json:"w14_finished"`
 	Slots     time.Duration `json:"w18_nanoseconds"`
 	Disturbed time.Duration `json:"w19_nanoseconds"`
+	Pinned    time.Duration `json:"w20_nanoseconds"`
 	Scale     float64       `json:"scale"` // all numbers of tasks are multiplied by it
 
 	settings map[string]string // of the server, instead of the usual ones
@@ -84,6 +85,8 @@ func (p plan) job(m *measured) job {
 		lasts = p.Slots
 	case w.picked("W19"):
 		lasts = p.Disturbed
+	case w.picked("W20"):
+		lasts = p.Pinned
 	case w.picked(finishedWorkload), w.picked(resultsWorkload), w.picked(checkWorkload):
 		backlog = max(backlog, p.Finished)
 	}
@@ -112,9 +115,13 @@ func (p plan) carryOut(ctx context.Context, s *server, progress io.Writer) ([]*m
 			}
 			begun := now()
 			told := "failed"
-			if err := p.measure(ctx, s, m); err != nil {
+			err := p.measure(ctx, s, m)
+			switch {
+			case err != nil && strings.Contains(err.Error(), errNoPgQ.Error()):
+				told = "not here"
+			case err != nil:
 				failed = errors.Join(failed, err)
-			} else {
+			default:
 				f := m.workload.figuresOrRate()[0]
 				told = quantity(m.reports[len(m.reports)-1].value(f), f.unit)
 			}

@@ -28,6 +28,9 @@ func TestPerform_MeasuresEveryEntry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if c.name == "pgq" && len(found.Results) == 0 {
+				t.Skip(errNoPgQ)
+			}
 			for _, m := range p.measurements() {
 				for _, f := range m.workload.figuresOrRate() {
 					row, ok := found.Results.of(c.name, m.workload.id, m.entry.variant, f.name)

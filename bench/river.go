@@ -55,6 +55,7 @@ func riverContender() contender {
 	}
 	c.entries = append(append(c.entries, riverSlotEntries()...),
 		disturbedEntries(riverPolling1, openRiverSlotsSoon, "river_job")...)
+	c.entries = append(c.entries, pinnedEntries(riverPolling1, openRiverSlotsSoon)...)
 	return c
 }
 

@@ -22,20 +22,25 @@ const riverRescue = 30 * time.Second
 func riverSlotEntries() []entry {
 	paced := func(w workload) bool { return w.perSecond > 0 }
 	idle := func(w workload) bool { return w.picked("W18-idle") }
-	opened := func(polling time.Duration) opener {
-		return func(ctx context.Context, r *run, slots int) (slotted, error) {
-			return openRiverSlots(ctx, r, slots, polling)
-		}
-	}
 	eager := slotEntries(riverPolling1, openRiverSlotsSoon, nil,
 		func(w workload) bool { return !idle(w) })
-	calm := slotEntries(riverPolling50, opened(50*time.Millisecond), nil, paced)
-	return append(append(eager, calm...), slotEntries("default", nil, opened(0), idle)...)
+	calm := slotEntries(riverPolling50, openRiverSlotsCalm, nil, paced)
+	return append(append(eager, calm...), slotEntries("default", nil, openRiverSlotsUnset, idle)...)
 }
 
 // openRiverSlotsSoon has a client that polls as often as it can.
 func openRiverSlotsSoon(ctx context.Context, r *run, slots int) (slotted, error) {
 	return openRiverSlots(ctx, r, slots, time.Millisecond)
+}
+
+// openRiverSlotsCalm has one that polls as in the public harness.
+func openRiverSlotsCalm(ctx context.Context, r *run, slots int) (slotted, error) {
+	return openRiverSlots(ctx, r, slots, 50*time.Millisecond)
+}
+
+// openRiverSlotsUnset has one with the defaults.
+func openRiverSlotsUnset(ctx context.Context, r *run, slots int) (slotted, error) {
+	return openRiverSlots(ctx, r, slots, 0)
 }
 
 // openRiverSlots has a client that polls as often, or as seldom as by default. Without slots,

@@ -90,6 +90,7 @@ func stintContender() contender {
 	c.entries = append(append(c.entries, scaleEntries()...), limitEntries()...)
 	c.entries = append(append(c.entries, historyEntries()...), stintSlotEntries()...)
 	c.entries = append(c.entries, disturbedEntries("", openStintSlots, "stint.tasks")...)
+	c.entries = append(c.entries, pinnedEntries("", openStintSlots)...)
 	return c
 }
 

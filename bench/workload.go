@@ -150,7 +150,7 @@ func workloads() []workload {
 	all = slices.Concat(all, shardWorkloads(), scaleWorkloads(), limitWorkloads(), []workload{
 		{id: stepsWorkload, title: "drain tasks with ten steps", tasks: 2_000},
 		{id: historyWorkload, title: "drain with the history of tries", tasks: 100_000},
-	}, slotWorkloads(), disturbedWorkloads())
+	}, slotWorkloads(), disturbedWorkloads(), pinnedWorkloads())
 	for i := range all {
 		all[i].bodyBytes = max(all[i].bodyBytes, smallBody)
 		all[i].backlog = max(all[i].backlog, all[i].tasks)

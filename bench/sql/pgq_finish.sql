@@ -1,0 +1,2 @@
+-- The batch is done.
+SELECT pgq.finish_batch($1)

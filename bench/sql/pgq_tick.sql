@@ -1,0 +1,2 @@
+-- Ends a batch, if it is time for that.
+SELECT pgq.ticker()
