@@ -284,6 +284,7 @@ const (
 	resultBytesMax      = 64 << 20
 	schemaBytesMax      = 63
 	environmentBytesMax = 255
+	costMax             = 1_000_000_000
 	ownedTasksMax       = 100_000
 	leaseMax            = 10 * 365 * 24 * time.Hour
 	actionsMax          = 10_000

@@ -59,7 +59,6 @@ const (
 	concurrencyMax = 1_000_000_000
 	perKeyMax      = 1000
 	rateTasksMax   = 1_000_000_000
-	costMax        = 1_000_000_000
 	ratePerMax     = 366 * 24 * time.Hour
 	bucketYearsMax = 1000
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/safely"
 )
@@ -288,4 +290,65 @@ func (s *Store) checkOwners(ctx context.Context) (looked bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// splitSteps are the steps that split owned tasks, sorted by key, off the rows that they share with
+// others.
+func (s *Store) splitSteps(ctx context.Context, owned ...OwnedTask) []pg.Step {
+	if !slices.ContainsFunc(owned, sharesRow) {
+		return nil
+	}
+	keys, _ := keysAndClaims(performancesOf(owned))
+	s.splitOff(ctx, singles(keys))
+	return []pg.Step{splitLeased(singles(keys))}
+}
+
+// splitOff cuts owned tasks out of the rows of leased that they share with others, before the
+// caller's transaction changes them: that transaction would lock their neighbours until it ends.
+// The cut is made in a separate transaction, on a connection of the pool or the reserve. If neither
+// can be had soon, or if that transaction fails, the caller's transaction cuts the tasks out
+// itself, and others wait for it.
+func (s *Store) splitOff(ctx context.Context, spans []span) {
+	const lookEvery, runMax = 100 * time.Millisecond, 5 * time.Second
+	if !s.db.InCallersTx() || len(spans) == 0 {
+		return
+	}
+	hopeless := func() bool { return s.db.IsStarved(pg.Prompt) }
+	if hopeless() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, runMax)
+	defer cancel()
+	acquiring, acquired := context.WithCancel(ctx)
+	go func() {
+		for acquiring.Err() == nil && !hopeless() { // otherwise the machine is only slow
+			select {
+			case <-time.After(lookEvery):
+			case <-acquiring.Done():
+			}
+		}
+		acquired()
+	}()
+	own, release, err := s.db.Outside().WithReserve(pg.Prompt, 0).Acquire(acquiring)
+	acquired()
+	if err != nil {
+		return
+	}
+	defer release()
+	_ = own.Run(ctx, pg.LimitWaiting(true)[0], splitLeased(spans)) // as said above
+}
+
+// splittableTasks looks for owned tasks that are to be split off.
+func (s *Store) splittableTasks(ids []TaskID, shared *[]int64) []pg.Step {
+	if !s.db.InCallersTx() || len(ids) == 0 {
+		return nil
+	}
+	return []pg.Step{{
+		Name: "splittable_tasks", Args: []any{texts(ids)},
+		Read: func(rows pgx.Rows) error {
+			var err error
+			*shared, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+			return err
+		},
+	}}
 }
