@@ -28,6 +28,8 @@ var (
 	pgqFinishSQL string
 	//go:embed sql/pgq_upkeep.sql
 	pgqUpkeepSQL string
+	//go:embed sql/pgq_switched.sql
+	pgqSwitchedSQL string
 	//go:embed sql/pgq_left.sql
 	pgqLeftSQL string
 )
@@ -143,24 +145,8 @@ func keepUpPgQ(ctx, live context.Context, pool *pgxpool.Pool) error {
 			continue
 		}
 		upkeep = now()
-		rows, err := pool.Query(ctx, pgqUpkeepSQL)
-		if err != nil {
-			return err
-		}
-		type operation struct {
-			Function string
-			Argument *string
-		}
-		operations, err := pgx.CollectRows(rows, pgx.RowToStructByPos[operation])
-		if err != nil {
-			return err
-		}
-		for _, o := range operations {
-			call, args := "SELECT "+o.Function+"()", []any{}
-			if o.Argument != nil {
-				call, args = "SELECT "+o.Function+"($1)", []any{*o.Argument}
-			}
-			if _, err := pool.Exec(ctx, call, args...); err != nil {
+		for _, statement := range []string{pgqUpkeepSQL, pgqSwitchedSQL} {
+			if _, err := pool.Exec(ctx, statement); err != nil {
 				return err
 			}
 		}

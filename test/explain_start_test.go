@@ -264,7 +264,7 @@ func TestExplain_EstimatesTheStartsOfAQueue(t *testing.T) {
 		triesNoted(t, pool, int64(fetched))
 		aMinuteLater(t, pool)
 		maintain(t, store)
-		for i := fetched; minute >= learned && i < perMinute*minutes; i += 7 {
+		for i := fetched; minute >= learned && i < perMinute*minutes; i += 29 {
 			id := numbered("t", i+1)[i].ID
 			why := whyOf(t, store, id)
 			if why.Start == nil || why.Start.At.IsZero() || why.Start.OrLater {

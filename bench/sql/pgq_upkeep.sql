@@ -1,2 +1,2 @@
--- What the queue wants to have called.
-SELECT func_name, func_arg FROM pgq.maint_operations()
+-- Empties the oldest table and writes to it from now on, if it is time for that.
+SELECT pgq.maint_rotate_tables_step1('bench')
