@@ -29,7 +29,8 @@ func (h *Handler) attention(
 		all = append(notices.OfErrors(found),
 			notices.OfShards(each, actors, h.answersFrom(), r.now)...)
 	} else {
-		all = notices.Of(stats, found, actors, h.answersFrom(), r.partly, r.now)
+		silences := h.asked.Silences(ctx, stats, actors, notices.ReadyLong)
+		all = notices.Of(stats, found, actors, silences, h.answersFrom(), r.partly, r.now)
 		all = notices.WithPauses(all, h.notedPauses(r, stats), r.now)
 		var schedules []stint.ScheduleInfo
 		if h.asked.Schedules != nil {

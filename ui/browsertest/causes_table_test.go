@@ -14,6 +14,7 @@ import (
 
 const (
 	shop  = "shop" // a key
+	brief = 2 * time.Minute
 	long  = 20 * time.Minute
 	years = 10 * 366 * 24 * time.Hour
 )
@@ -127,11 +128,19 @@ func actors() []cause {
 		done: work, mended: performed,
 	}, {
 		name: "an actor hangs in all its slots",
-		make: hang,
-		notice: "mail is behind: 1 task ready, the oldest inserted 20m ago; 1 is in progress, " +
-			"for 20m",
-		mend:   append([]press{{text: "1 is in progress, for 20m"}}, abortAll...),
+		make: hang, notice: "; nobody has asked for more for 2m",
+		mend:   append([]press{{text: "1 is in progress, for 2m*"}}, abortAll...),
 		mended: performed,
+	}, {
+		name: "an actor is registered, and never asks",
+		make: func(s *trouble) {
+			register(s)
+			s.insert(1, stint.Task{})
+			s.exec("age", brief)
+			s.exec("asked", brief)
+		},
+		notice: "; nobody has asked for any, though 1 actor is registered for it",
+		told:   "hangs, or lacks what it needs: its log may tell", done: work, mended: performed,
 	}, {
 		name: "an owner is gone, whose lease is long",
 		make: func(s *trouble) {
@@ -193,7 +202,8 @@ func hang(s *trouble) {
 	s.insert(2, stint.Task{Body: []byte("hang")})
 	work(s)
 	eventually(s.T, func() bool { return s.state("mail/1") == stint.StateInProgress })
-	s.exec("age", long)
+	s.exec("age", brief)
+	s.exec("asked", brief)
 }
 
 // register says that there is a worker for mails.

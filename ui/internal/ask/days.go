@@ -28,6 +28,18 @@ var markVerbs = []string{ //nolint:gochecknoglobals // never changes
 // Day returns the last day of an action by the minute, or of all together if it is empty; nil where
 // the store does not tell: the rest of the page is worth showing.
 func (a *Store) Day(ctx context.Context, action string, now time.Time) *charts.Day {
+	minutes := a.minutes(ctx, action)
+	if len(minutes) == 0 {
+		return nil
+	}
+	marks := slices.Concat(a.changeMarks(ctx, action), a.actorMarks(ctx, action))
+	slices.SortFunc(marks, func(a, b charts.Mark) int { return a.At.Compare(b.At) })
+	day := charts.NewDay(minutes, marks, now)
+	return &day
+}
+
+// minutes are those of the last day of an action; none where the store does not tell.
+func (a *Store) minutes(ctx context.Context, action string) []stint.Minute {
 	by, ok := a.Reader.(verbs.Recorder)
 	if !ok {
 		return nil
@@ -35,13 +47,10 @@ func (a *Store) Day(ctx context.Context, action string, now time.Time) *charts.D
 	minutes, err := a.days.Get(ctx, action, func(ctx context.Context) ([]stint.Minute, error) {
 		return by.Minutes(ctx, action)
 	})
-	if err != nil || len(minutes) == 0 {
+	if err != nil {
 		return nil
 	}
-	marks := slices.Concat(a.changeMarks(ctx, action), a.actorMarks(ctx, action))
-	slices.SortFunc(marks, func(a, b charts.Mark) int { return a.At.Compare(b.At) })
-	day := charts.NewDay(minutes, marks, now)
-	return &day
+	return minutes
 }
 
 // actorMarks are the times at which actors that perform an action, or any, registered, as far as

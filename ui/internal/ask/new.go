@@ -29,6 +29,7 @@ func New(store verbs.Reader, options Options) *Store {
 		lists:   kept.Answers[stint.TaskPage]{Most: listsMax, Timeout: options.Timeout},
 		changes: kept.Answers[stint.ChangePage]{Most: listsMax, Timeout: options.Timeout},
 		days:    kept.Answers[[]stint.Minute]{Most: daysMax, Timeout: options.Timeout},
+		asked:   kept.Answers[asking]{Most: listsMax, Timeout: options.Timeout},
 	}
 	a.Graphs.ask = store.Graph
 	a.Graphs.recent = kept.Answers[*netAnswer]{Most: graphsMax, Timeout: options.Timeout}

@@ -28,6 +28,7 @@ type Store struct {
 	lists       kept.Answers[stint.TaskPage]
 	changes     kept.Answers[stint.ChangePage]
 	days        kept.Answers[[]stint.Minute]
+	asked       kept.Answers[asking]
 	pauses      pauseNotes
 	Values      Values
 	Rates       charts.Rates

@@ -30,9 +30,10 @@ type Notice struct {
 type Mend struct{ Do, Action, LimitKey, Schedule string }
 
 const (
-	// readyLong is for how long a task may be ready before somebody should know.
-	readyLong = time.Minute
-	// behindLong is for how long, although somebody performs tasks of the action.
+	// ReadyLong is for how long a task may be ready before somebody should know.
+	ReadyLong = time.Minute
+	// behindLong is for how long, although somebody asks for tasks of the action, or does so now
+	// and then.
 	behindLong = 10 * time.Minute
 	// pruningLong is how far pruning may be behind: half a minute is usual.
 	pruningLong = 5 * time.Minute
@@ -42,13 +43,13 @@ const (
 
 // Of says what counts and errors tell of, the worst first.
 func Of(
-	stats stint.Stats, found *ask.Troubles, actors []stint.ActorInfo, answersFrom string,
-	partly bool, now time.Time,
+	stats stint.Stats, found *ask.Troubles, actors []stint.ActorInfo,
+	silences map[string]ask.Silence, answersFrom string, partly bool, now time.Time,
 ) []Notice {
-	asked := map[string]bool{}
+	registered := map[string]int{}
 	for _, actor := range actors {
 		for _, action := range actor.Actions {
-			asked[action] = true
+			registered[action]++
 		}
 	}
 	var all []Notice
@@ -67,21 +68,16 @@ func Of(
 				What:  show.Say(show.Action(a.Action), " is paused: "+waits+" ready."),
 				Where: page, Key: "paused " + a.Action,
 			})
-		case a.OldestReady > readyLong && a.InProgress == 0 && !asked[a.Action]:
+		case a.OldestReady > ReadyLong && a.InProgress == 0 && registered[a.Action] == 0:
 			stuck = append(stuck, Notice{
 				Bad: a.Ready > a.Parked, Where: page, Key: "stuck " + a.Action, Of: a.Action,
 				age: a.OldestReady,
 				What: show.Say("No registered actor"+show.Seen(partly)+" performs ",
 					show.Action(a.Action), ": "+waits+" ready"+oldest(a)+heldUp(a)+"."),
 			})
-		case a.OldestReady > behindLong, a.OldestReady > readyLong && heldUp(a) != "":
-			stuck = append(stuck, Notice{
-				Where: page, Key: "late " + a.Action, Of: a.Action, age: a.OldestReady,
-				What: show.Say(append(append([]any{show.Action(a.Action), " is behind: " + waits +
-					" ready" + oldest(a) + heldUp(a)},
-					slowOf(found, a, now)...), ".")...),
-				Mend: mendOf(a),
-			})
+		case silences[a.Action] != ask.Silence{}, a.OldestReady > behindLong,
+			a.OldestReady > ReadyLong && heldUp(a) != "":
+			stuck = append(stuck, ofLate(a, found, silences[a.Action], registered[a.Action], now))
 		}
 	}
 	slices.SortStableFunc(stuck, func(a, b Notice) int { return cmp.Compare(b.age, a.age) })
@@ -103,6 +99,51 @@ func Of(
 		})
 	}
 	return WorstFirst(all)
+}
+
+// ofLate says of an action that its tasks wait, and what for.
+func ofLate(
+	a *stint.ActionStats, found *ask.Troubles, s ask.Silence, registered int, now time.Time,
+) Notice {
+	said := []any{
+		show.Action(a.Action), " is behind: " + display.Count(a.Ready, "task") + " ready" +
+			oldest(a) + heldUp(a),
+	}
+	isSilent := s != ask.Silence{}
+	idle := isSilent && a.InProgress == 0
+	least := behindLong
+	switch {
+	case idle:
+		said = append(said, ofIdle(s, registered, now)...)
+	case isSilent:
+		least = ReadyLong
+		said = append(said, "; nobody has asked for more for "+display.Span(now.Sub(s.Since)))
+	}
+	said = append(append(said, slowOf(found, a, least, now)...), ".")
+	return Notice{
+		Bad: idle, Where: show.Link("action", "name", a.Action), Key: "late " + a.Action,
+		Of: a.Action, age: a.OldestReady, Mend: mendOf(a), What: show.Say(said...),
+	}
+}
+
+// ofIdle says since when nobody asks for an action of which no task is in progress, although so
+// many actors are registered for it.
+func ofIdle(s ask.Silence, registered int, now time.Time) []any {
+	said := "; nobody has asked for them for " + display.Span(now.Sub(s.Since))
+	if s.Never {
+		said = "; nobody has asked for any"
+	}
+	number := show.Part{Text: display.Count(int64(registered), "actor"), Link: "actors"}
+	if registered == 1 {
+		return []any{
+			said + ", though ", number, " is registered for it, which hangs, or lacks what it " +
+				"needs: its log may tell",
+		}
+	}
+	return []any{
+		said + ", though ", number, " are registered for it, which hang, or lack what they " +
+			"need: their logs may tell",
+	}
 }
 
 // oldest says how long ago the first of the ready tasks of an action was inserted.
@@ -143,12 +184,14 @@ func heldUp(a *stint.ActionStats) string {
 	return text
 }
 
-// slowOf says of an action how many tasks are in progress, if one has been for long.
-func slowOf(found *ask.Troubles, a *stint.ActionStats, now time.Time) []any {
+// slowOf says of an action how many tasks are in progress, if one has been for so long.
+func slowOf(
+	found *ask.Troubles, a *stint.ActionStats, least time.Duration, now time.Time,
+) []any {
 	for i := range found.Slow {
 		task := &found.Slow[i]
 		age := now.Sub(task.OwnedAt)
-		if task.Action != a.Action || task.OwnedAt.IsZero() || age < behindLong {
+		if task.Action != a.Action || task.OwnedAt.IsZero() || age < least {
 			continue
 		}
 		said := "1 is in progress, for "
@@ -262,7 +305,9 @@ func OfShards(
 	found []views.Stats, actors []stint.ActorInfo, answersFrom string, now time.Time,
 ) (all []Notice) {
 	for i := range found {
-		for _, n := range Of(found[i].Stats, &ask.Troubles{}, actors, answersFrom, false, now) {
+		for _, n := range Of(
+			found[i].Stats, &ask.Troubles{}, actors, nil, answersFrom, false, now,
+		) {
 			n.What = append(show.Say(display.Text(found[i].Shard)+": "), n.What...)
 			n.Key, n.Of, n.Mend = found[i].Shard+" "+n.Key, "", Mend{} // its own pages mend it
 			if n.Where != "" {

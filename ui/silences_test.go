@@ -1,0 +1,85 @@
+package ui_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/ui"
+)
+
+// change runs a statement.
+func change(t *testing.T, pool *pgxpool.Pool, statement string) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), statement)
+	wantNil(t, err)
+}
+
+// An action for which nobody asks is told of after two minutes: its actors hang with all slots, or
+// never ask. One whose actors ask is not, nor one that often waits for so long.
+func TestOverview_SaysSoonThatNobodyAsks(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	wantNil(t, err)
+	t.Cleanup(func() { wantNil(t, store.Close(context.WithoutCancel(t.Context()))) })
+	wantNil(t, store.RegisterActor(t.Context(), "worker-1", []string{"mail", "scan"}))
+	insert(t, store, stint.Task{ID: "a", Action: "mail"}, stint.Task{ID: "b", Action: "mail"},
+		stint.Task{ID: "c", Action: "scan"})
+	owned, err := store.OwnTasks(t.Context(), "worker-1", 1, []string{"mail"}, time.Hour)
+	wantNil(t, err)
+	if len(owned) != 1 {
+		t.Fatalf("%d tasks are handed out", len(owned))
+	}
+	change(t, pool, "UPDATE stint.tasks SET inserted_at = inserted_at - interval '3 minutes'")
+	change(t, pool, "UPDATE stint.leases SET owned_at = owned_at - interval '3 minutes'")
+	const (
+		hangs = "mail is behind: 1 task ready, the oldest inserted 3m00s ago; nobody has asked " +
+			"for more for 2m30s; 1 is in progress, for 3m00s."
+		never = "scan is behind: 1 task ready, the oldest inserted 3m00s ago; nobody has asked " +
+			"for any, though 1 actor is registered for it, which hangs, or lacks what it needs: " +
+			"its log may tell."
+	)
+	look := func(when string, want ...string) {
+		t.Helper()
+		got := attentionOf(t, text(t, ui.New(store, open()), "/"))
+		said := strings.Join(got, "\n")
+		if len(got) != len(want) {
+			t.Errorf("%s, the overview tells of %d things, want %d:\n%s",
+				when, len(got), len(want), said)
+		}
+		for _, part := range want {
+			if !strings.Contains(said, part) {
+				t.Errorf("%s, the overview lacks %q:\n%s", when, part, said)
+			}
+		}
+	}
+	look("while somebody asks, or has just registered")
+	change(t, pool, `
+		UPDATE stint.action_stats SET asked_at = asked_at - interval '150 seconds'`)
+	change(t, pool, "UPDATE stint.actors SET since = since - interval '150 seconds'")
+	look("when nobody has asked for long", hangs, never)
+	change(t, pool, fetchedOnceIn("20 minutes"))
+	look("when nobody has for so long once before", hangs, never)
+	change(t, pool, fetchedOnceIn("10 minutes"))
+	look("when nobody has for so long time and again", never)
+}
+
+// fetchedOnceIn notes that mails were fetched so long ago, not for two minutes, and then again.
+func fetchedOnceIn(ago string) string {
+	return `
+		INSERT INTO stint.minutes (minute, since, until, all_tries, all_retries, tries, retries,
+			completed, failed, ready, estimated, action)
+		SELECT begun.at, begun.at, begun.at + interval '1 minute', 0, 0, minute.tries, 0, 0, 0, 2,
+			false, 'mail'
+		FROM (VALUES (0, 3), (1, 0), (2, 0), (3, 3)) AS minute (n, tries)
+		CROSS JOIN LATERAL (
+			SELECT date_trunc('minute', now()) - interval '` + ago + `'
+				+ minute.n * interval '1 minute' AS at
+		) AS begun`
+}
