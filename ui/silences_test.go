@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
 
@@ -68,6 +69,52 @@ func TestOverview_SaysSoonThatNobodyAsks(t *testing.T) {
 	look("when nobody has for so long once before", hangs, never)
 	change(t, pool, fetchedOnceIn("10 minutes"))
 	look("when nobody has for so long time and again", never)
+}
+
+// The overview of all shards says of each what its own overview says that waits, and leads there.
+func TestShards_SayWhatWaitsOnEach(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	pool := testdb.New(t)
+	us, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	wantNil(t, err)
+	t.Cleanup(func() { wantNil(t, us.Close(context.WithoutCancel(t.Context()))) })
+	s := &sharding{eu: newStore(t), us: us}
+	now := time.Now()
+	wantNil(t, us.RegisterActor(t.Context(), "worker-1", []string{"scan"}))
+	insert(t, us, stint.Task{ID: "a", Action: "mail", Key: "shop"},
+		stint.Task{ID: "b", Action: "scan"}, stint.Task{ID: "c", Action: "print"},
+		stint.Task{ID: "soon", Action: "mail", NotBefore: now.Add(time.Hour)},
+		stint.Task{ID: "far", Action: "mail", NotBefore: now.Add(4000 * 24 * time.Hour)})
+	_, err = us.OwnTasks(t.Context(), "gone", 1, []string{"print"}, 240*time.Hour)
+	wantNil(t, err)
+	by := stint.WithAuthor(t.Context(), stint.Author{Name: "ann", Reason: "the relay is down"})
+	wantNil(t, us.PauseKeys(by, "mail", "shop"))
+	change(t, pool, "UPDATE stint.tasks SET inserted_at = inserted_at - interval '3 minutes'")
+	change(t, pool, "UPDATE stint.actors SET since = since - interval '3 minutes'")
+	change(t, pool, `
+		UPDATE stint.scheduled SET not_before = now() - interval '3 hours'
+		WHERE not_before < now() + interval '2 hours'`)
+	page := text(t, s.pages(t, open()), "/")
+	got := strings.Join(attentionOf(t, page), "\n")
+	for _, want := range []string{
+		"us: scan is behind: 1 task ready, the oldest inserted 3m00s ago; nobody has asked for " +
+			"any, though 1 actor is registered for it",
+		"us: The key shop of mail was paused ", "s ago by ann (“the relay is down”).",
+		"us: Nobody maintains the store, it seems, or something holds that up, since 3h00m ago: " +
+			"a scheduled task has not become ready.",
+		"us: 1 task is scheduled for more than a year from now: far starts in 10y.",
+		"1 task is owned by processes that nobody watches",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the overview lacks %q:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "eu: ") {
+		t.Errorf("on eu nothing waits:\n%s", got)
+	}
+	wantParts(t, page, `href="shard/us/task?id=far"`, `href="shard/us/actors"`,
+		`href="shard/us/changes?action=mail"`, `href="shard/us/action?name=mail"`)
 }
 
 // fetchedOnceIn notes that mails were fetched so long ago, not for two minutes, and then again.

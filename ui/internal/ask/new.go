@@ -59,13 +59,8 @@ func New(store verbs.Reader, options Options) *Store {
 		}
 		return stats, err
 	}
-	a.Troubles.Ask = func(ctx context.Context) (Troubles, error) {
-		found, err := askTroubles(ctx, store)
-		if err == nil {
-			found.Strays = a.askStrays(ctx)
-		}
-		return found, err
-	}
+	a.Troubles.Ask = func(ctx context.Context) (Troubles, error) { return askTroubles(ctx, store) }
+	a.Strays.Ask, a.Strays.Timeout = a.askStrays, options.Timeout
 	return a
 }
 

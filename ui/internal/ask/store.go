@@ -20,6 +20,7 @@ type Store struct {
 	Clock       kept.Clock
 	Counts      kept.Answer[stint.Stats]
 	Troubles    kept.Answer[Troubles]
+	Strays      kept.Answer[Strays] // not of all shards, which have orders of their own
 	Actors      kept.Answer[[]stint.ActorInfo]
 	Limits      *kept.Answer[[]stint.ActionLimits] // nil if the store has no limits
 	Schedules   *kept.Answer[[]stint.ScheduleInfo] // nil if it has no schedules
@@ -180,6 +181,7 @@ func (a *Store) List(ctx context.Context, filter stint.Filter) (stint.TaskPage, 
 func (a *Store) Forget() {
 	a.Counts.Forget()
 	a.Troubles.Forget()
+	a.Strays.Forget()
 	a.tasks.Forget()
 	a.lists.Forget()
 	a.changes.Forget()

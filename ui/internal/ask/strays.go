@@ -28,16 +28,12 @@ type Strays struct {
 	FarLink string           // to them
 }
 
-// askStrays asks for scheduled tasks; for none where it cannot be asked for all. It takes two steps
-// along an index.
-func (a *Store) askStrays(ctx context.Context) (s Strays) {
-	if a.ShardCounts != nil { // which have orders of their own
-		return s
-	}
+// askStrays asks for scheduled tasks. It takes two steps along an index.
+func (a *Store) askStrays(ctx context.Context) (s Strays, err error) {
 	filter := stint.Filter{States: []stint.State{stint.StateScheduled}, Limit: 1}
 	first, err := a.ListTasks(ctx, filter)
 	if err != nil || len(first.Tasks) == 0 {
-		return s
+		return s, err
 	}
 	shorten(first.Tasks)
 	s.Due = &first.Tasks[0]
@@ -49,7 +45,7 @@ func (a *Store) askStrays(ctx context.Context) (s Strays) {
 		s.Far, s.FarMore = far.Tasks, far.Next != ""
 		s.FarLink = show.Link("tasks", "state", string(stint.StateScheduled), "after", after)
 	}
-	return s
+	return s, err
 }
 
 // An Untold is tasks of an action of whose abort no group of errors tells: others were the cause,

@@ -22,8 +22,6 @@ type Troubles struct {
 	stint.Problems
 	// Alike are the first tasks of each group of errors that are tried again.
 	Alike map[string][]stint.TaskInfo
-	// Strays are scheduled tasks at which to look.
-	Strays Strays
 }
 
 // Hidden are the actions with aborted tasks of which no group of errors tells, since there are so

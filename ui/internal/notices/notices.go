@@ -9,7 +9,6 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
-	"github.com/stint-tasks/stint/internal/views"
 	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
@@ -41,9 +40,10 @@ const (
 	Most = 5
 )
 
-// Of says what counts and errors tell of, the worst first.
+// Of says what counts tell of, the worst first. The tasks in progress that were fetched longest ago
+// are slow.
 func Of(
-	stats stint.Stats, found *ask.Troubles, actors []stint.ActorInfo,
+	stats stint.Stats, slow []stint.TaskInfo, actors []stint.ActorInfo,
 	silences map[string]ask.Silence, answersFrom string, partly bool, now time.Time,
 ) []Notice {
 	registered := map[string]int{}
@@ -53,7 +53,6 @@ func Of(
 		}
 	}
 	var all []Notice
-	all = append(all, OfErrors(found)...)
 	var stuck, paused, answers []Notice
 	for i := range stats.Actions {
 		a := &stats.Actions[i]
@@ -77,7 +76,7 @@ func Of(
 			})
 		case silences[a.Action] != ask.Silence{}, a.OldestReady > behindLong,
 			a.OldestReady > ReadyLong && heldUp(a) != "":
-			stuck = append(stuck, ofLate(a, found, silences[a.Action], registered[a.Action], now))
+			stuck = append(stuck, ofLate(a, slow, silences[a.Action], registered[a.Action], now))
 		}
 	}
 	slices.SortStableFunc(stuck, func(a, b Notice) int { return cmp.Compare(b.age, a.age) })
@@ -103,7 +102,7 @@ func Of(
 
 // ofLate says of an action that its tasks wait, and what for.
 func ofLate(
-	a *stint.ActionStats, found *ask.Troubles, s ask.Silence, registered int, now time.Time,
+	a *stint.ActionStats, slow []stint.TaskInfo, s ask.Silence, registered int, now time.Time,
 ) Notice {
 	said := []any{
 		show.Action(a.Action), " is behind: " + display.Count(a.Ready, "task") + " ready" +
@@ -119,7 +118,7 @@ func ofLate(
 		least = ReadyLong
 		said = append(said, "; nobody has asked for more for "+display.Span(now.Sub(s.Since)))
 	}
-	said = append(append(said, slowOf(found, a, least, now)...), ".")
+	said = append(append(said, slowOf(slow, a, least, now)...), ".")
 	return Notice{
 		Bad: idle, Where: show.Link("action", "name", a.Action), Key: "late " + a.Action,
 		Of: a.Action, age: a.OldestReady, Mend: mendOf(a), What: show.Say(said...),
@@ -186,10 +185,10 @@ func heldUp(a *stint.ActionStats) string {
 
 // slowOf says of an action how many tasks are in progress, if one has been for so long.
 func slowOf(
-	found *ask.Troubles, a *stint.ActionStats, least time.Duration, now time.Time,
+	slow []stint.TaskInfo, a *stint.ActionStats, least time.Duration, now time.Time,
 ) []any {
-	for i := range found.Slow {
-		task := &found.Slow[i]
+	for i := range slow {
+		task := &slow[i]
 		age := now.Sub(task.OwnedAt)
 		if task.Action != a.Action || task.OwnedAt.IsZero() || age < least {
 			continue
@@ -300,21 +299,23 @@ func lastTries(found *ask.Troubles, group *stint.ErrorGroup) string {
 	return ", " + display.Number(int64(len(last))) + " of which have one try left"
 }
 
-// OfShards says of each shard what needs attention there, the worst first.
-func OfShards(
-	found []views.Stats, actors []stint.ActorInfo, answersFrom string, now time.Time,
-) (all []Notice) {
-	for i := range found {
-		for _, n := range Of(
-			found[i].Stats, &ask.Troubles{}, actors, nil, answersFrom, false, now,
-		) {
-			n.What = append(show.Say(display.Text(found[i].Shard)+": "), n.What...)
-			n.Key, n.Of, n.Mend = found[i].Shard+" "+n.Key, "", Mend{} // its own pages mend it
-			if n.Where != "" {
-				n.Where = ask.ShardFolder(found[i].Shard) + n.Where
+// OnShard are notices of a shard, for the pages of all: they say which it is, and lead to its own
+// pages, which mend what they tell of.
+func OnShard(shard string, all []Notice) []Notice {
+	folder := ask.ShardFolder(shard)
+	for i := range all {
+		n := &all[i]
+		said := show.Say(display.Text(shard) + ": ")
+		for _, part := range n.What {
+			if part.Link != "" {
+				part.Link = folder + part.Link
 			}
-			all = append(all, n)
+			said = append(said, part)
+		}
+		n.What, n.Key, n.Of, n.Mend = said, shard+" "+n.Key, "", Mend{}
+		if n.Where != "" {
+			n.Where = folder + n.Where
 		}
 	}
-	return WorstFirst(all)
+	return all
 }

@@ -151,7 +151,7 @@ func OfSkipping(schedules []stint.ScheduleInfo, now time.Time) (all []Notice) {
 // OfMaintenance says that no store does what happens by the way, if something is late that takes a
 // second where one does.
 func OfMaintenance(
-	strays ask.Strays, found stint.Problems, schedules []stint.ScheduleInfo, now time.Time,
+	strays ask.Strays, slow []stint.TaskInfo, schedules []stint.ScheduleInfo, now time.Time,
 ) []Notice {
 	late := func(t time.Time) bool { return !t.IsZero() && now.Sub(t) > maintainedWithin }
 	var first time.Time
@@ -173,8 +173,8 @@ func OfMaintenance(
 		note(1, "scheduled task has not become ready", "", strays.Due.NotBefore)
 	}
 	expired, since := 0, now
-	for i := range found.Slow {
-		if t := found.Slow[i].LeaseUntil; late(t) {
+	for i := range slow {
+		if t := slow[i].LeaseUntil; late(t) {
 			expired++
 			if t.Before(since) {
 				since = t
