@@ -158,3 +158,43 @@ func wantNobodyMaintains(t *testing.T, store *stint.Store, pool *pgxpool.Pool) {
 		t.Errorf("the overview lacks %q:\n%s", want, got)
 	}
 }
+
+// Tasks that others took with them are told of, also where as many tasks of their action are tried
+// again after an error.
+func TestOverview_TellsOfAbortedTasksBesideRetries(t *testing.T) {
+	t.Parallel()
+	const retried, aborted = 60, 50
+	failing, gone := make([]stint.TaskInfo, retried), make([]stint.TaskInfo, aborted)
+	for i := range failing {
+		failing[i] = stint.TaskInfo{
+			ID: stint.TaskID(fmt.Sprint("again/", i)), Action: "mail", State: stint.StateReady,
+			Status: "no route to host", Tries: 1,
+		}
+	}
+	for i := range gone {
+		gone[i] = stint.TaskInfo{
+			ID: stint.TaskID(fmt.Sprint("gone/", i)), Action: "mail", State: stint.StateAborted,
+			AbortCause: stint.CauseDependency,
+		}
+	}
+	h := ui.New(aFake{
+		problems: func(context.Context, int) (stint.Problems, error) {
+			return stint.Problems{Failing: failing, Errors: []stint.ErrorGroup{
+				{Action: "mail", Tasks: retried, Error: "no route to host", Example: "again/1"},
+			}}, nil
+		},
+		stats: func(context.Context) (stint.Stats, error) {
+			return stint.Stats{Actions: []stint.ActionStats{
+				{Action: "mail", Ready: retried, Aborted: aborted},
+			}}, nil
+		},
+		list: func(context.Context, stint.Filter) (stint.TaskPage, error) {
+			return stint.TaskPage{Tasks: gone}, nil
+		},
+	}, open())
+	got := strings.Join(attentionOf(t, text(t, h, "/")), "\n")
+	want := "mail: 50 tasks were aborted since tasks that they depend on were."
+	if !strings.Contains(got, want) {
+		t.Errorf("the overview lacks %q:\n%s", want, got)
+	}
+}

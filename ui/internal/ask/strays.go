@@ -58,11 +58,15 @@ type Untold struct {
 	Example stint.TaskID // one of them
 }
 
-// Untold are those of the actions with more aborted tasks than groups of errors tell of.
+// Untold are those of the actions with more aborted tasks than groups of errors tell of, beside
+// tasks that are tried again.
 func (a *Store) Untold(ctx context.Context, stats stint.Stats, found *Troubles) (all []Untold) {
 	told := map[string]int64{}
 	for i := range found.Errors {
 		told[found.Errors[i].Action] += int64(found.Errors[i].Tasks)
+	}
+	for action, tasks := range found.failing {
+		told[action] = max(told[action]-tasks, 0)
 	}
 	more := slices.DeleteFunc(slices.Clone(stats.Actions), func(s stint.ActionStats) bool {
 		return s.Aborted <= told[s.Action]

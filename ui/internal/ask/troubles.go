@@ -20,6 +20,8 @@ const (
 // Troubles are problems, with what their groups of errors leave out.
 type Troubles struct {
 	stint.Problems
+	// failing are how many tasks of an action are tried again, among those that groups count.
+	failing map[string]int64
 	// Alike are the first tasks of each group of errors that are tried again.
 	Alike map[string][]stint.TaskInfo
 }
@@ -46,7 +48,12 @@ func (t *Troubles) Hidden(stats stint.Stats) (all []HiddenAction) {
 // askTroubles asks a store for its problems.
 func askTroubles(ctx context.Context, store verbs.Reader) (Troubles, error) {
 	found, err := store.Problems(ctx, askedMax)
-	t := Troubles{Problems: found, Alike: map[string][]stint.TaskInfo{}}
+	t := Troubles{
+		Problems: found, Alike: map[string][]stint.TaskInfo{}, failing: map[string]int64{},
+	}
+	for i := range found.Failing {
+		t.failing[found.Failing[i].Action]++
+	}
 	for _, tasks := range []*[]stint.TaskInfo{&t.Slow, &t.Failing, &t.Failed, &t.Unwatched} {
 		all := slices.Clone(*tasks)
 		shorten(all)
