@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -287,8 +288,18 @@ func TestDemo_IsSeenInABrowser(t *testing.T) {
 		t.Error("the demo has begun without anybody who looks")
 	}
 	webPage(t, address, "")
-	playing.says(t, "stays until Ctrl-C")
+	for _, part := range []string{
+		"aborted antarctica/5/scan", "killed worker-2", "is bound and", "stays until Ctrl-C",
+	} {
+		playing.says(t, part)
+		wantAgreedOverview(t, address)
+	}
+	wantListed(t, address, map[string]int{"aborted": 53, "ready": 12, "in-progress": 0})
 	for name, part := range map[string]string{
+		"limits":                             `<td class="n">6</td>`,
+		"schedules":                          "next-yearbook",
+		"changes":                            "the agency has six scanners",
+		"problems":                           "aborted since tasks that they depend on were",
 		"tasks?prefix=antarctica/5/scan":     "the film is lost",
 		"task?id=antarctica/index":           "It began with",
 		"network?id=book/bind":               "2,510 tasks",
@@ -302,4 +313,57 @@ func TestDemo_IsSeenInABrowser(t *testing.T) {
 	playing.interrupt(t)
 	playing.wantExit(t, 0)
 	db.wantNoDemo(t)
+}
+
+// wantAgreedOverview checks that the overview of the demo says that something needs attention as
+// long as it does, and what.
+func wantAgreedOverview(t *testing.T, address string) {
+	t.Helper()
+	_, page := webPage(t, address, "")
+	said := strings.Join(strings.Fields(tags.ReplaceAllString(page, "")), " ")
+	for _, part := range []string{
+		"ship was paused ", " by ann (“the couriers are on strike”): 12 tasks ready.",
+		"1 limited, 1 paused", "1 running, the next ",
+	} {
+		if !strings.Contains(said, part) {
+			t.Errorf("the overview does not say %q:\n%s", part, said)
+		}
+	}
+	// What was aborted with another task is no error, and is said apart.
+	if figures(page)["aborted"] > 0 && !strings.Contains(said, "develop: 50 tasks") {
+		t.Errorf("the overview does not say what was aborted:\n%s", said)
+	}
+	for _, part := range []string{"Nothing, as far", "Nobody maintains", "No registered actor"} {
+		if strings.Contains(said, part) {
+			t.Errorf("the overview says %q:\n%s", part, said)
+		}
+	}
+}
+
+// wantListed checks that the overview counts as many tasks in these states as their lists have.
+func wantListed(t *testing.T, address string, want map[string]int) {
+	t.Helper()
+	_, page := webPage(t, address, "")
+	for state, n := range want {
+		_, list := webPage(t, address+"tasks?size=200&state="+state, "")
+		counted, listed := figures(page)[state], strings.Count(list, "<tr data-key=")
+		if counted != n || listed != n {
+			t.Errorf("%s: %d counted, %d listed, want %d", state, counted, listed, n)
+		}
+	}
+}
+
+var (
+	tags = regexp.MustCompile(`<[^>]*>`)
+	tile = regexp.MustCompile(
+		`<a class="tile ([a-z-]+).*?<span class="figure">(?:<abbr.*?</abbr>)?(\d+)</span>`)
+)
+
+// figures are how many tasks an overview says to be in each state, where it is less than 1,000.
+func figures(page string) map[string]int {
+	found := map[string]int{}
+	for _, one := range tile.FindAllStringSubmatch(page, -1) {
+		found[one[1]], _ = strconv.Atoi(one[2]) // digits
+	}
+	return found
 }

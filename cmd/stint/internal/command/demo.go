@@ -15,8 +15,9 @@ func (p *program) demoCommand() *cobra.Command {
 		Short: "See tasks move: a demo of the library in half a minute",
 		Long: `Two workers perform a network of a few thousand tasks. Some tasks fail at first, a
 branch of the network is aborted, and one of the workers, a process of its own, is killed
-while it owns tasks. At the end the demo checks that every task ended as it should have,
-and exits with 1 otherwise.
+while it owns tasks. An action has a limit, another one is paused, and a schedule waits for
+the next year. At the end the demo checks that every task of the network ended as it should
+have, and exits with 1 otherwise.
 
 The demo works in a schema of its own, which it creates and drops: stint_demo, unless
 --schema names another one. It refuses a schema that it did not create.

@@ -45,6 +45,7 @@ func (a *agency) newWorker(
 		actionIndex:   a.add,
 		actionBind:    a.bind,
 		actionPrint:   pretend,
+		actionShip:    pretend,
 	}
 	performed := make([]worker.Registration, len(actions))
 	for i, action := range actions {

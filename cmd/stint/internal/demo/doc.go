@@ -9,6 +9,7 @@
 //
 //   - yearbook.go: the network, by the package structures;
 //   - agency.go: the handlers, by the package worker;
+//   - office.go: limits, pauses and schedules;
 //   - story.go: what happens, by the verbs of the package stint;
 //   - sprint.go: the verbs that a worker of your own would use, without any work to do.
 //

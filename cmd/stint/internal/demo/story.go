@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,8 +51,9 @@ func Run(ctx context.Context, config Config) (Summary, error) {
 
 type story struct {
 	Config
-	begun time.Time
-	plan  structures.Plan
+	begun   time.Time
+	plan    structures.Plan
+	planned map[stint.TaskID]bool
 
 	second *process
 	killed time.Time // Zero: not yet.
@@ -70,8 +72,10 @@ type story struct {
 
 // run is the story from its beginning to its end.
 func (s *story) run(ctx context.Context) (Summary, error) {
-	if err := s.insert(ctx); err != nil {
-		return Summary{}, err
+	for _, begin := range []func(context.Context) error{s.decide, s.insert} {
+		if err := begin(ctx); err != nil {
+			return Summary{}, err
+		}
 	}
 	ctx, dismiss, err := s.hire(ctx)
 	if err != nil {
@@ -95,6 +99,10 @@ func (s *story) insert(ctx context.Context) (err error) {
 	if s.plan, err = yearbook(); err != nil {
 		return err
 	}
+	s.planned = map[stint.TaskID]bool{}
+	for _, id := range s.plan.IDs() {
+		s.planned[id] = true
+	}
 	if err := s.Store.InsertTasks(ctx, s.plan.Tasks); err != nil {
 		return err
 	}
@@ -113,7 +121,7 @@ func (s *story) hire(ctx context.Context) (_ context.Context, dismiss func(), er
 	}
 	first, err := (&agency{failed: s.tellFailed, lost: s.noteLost}).newWorker(
 		s.Store, FirstActor, actionOrder, actionScan, actionDevelop, actionPage, actionIndex,
-		actionBind, actionPrint)
+		actionBind, actionPrint, actionShip)
 	if err != nil {
 		s.second.end()
 		return nil, nil, err
@@ -288,7 +296,8 @@ const (
 	tasksMax = 10_000
 )
 
-// watch looks at all tasks, shows them and asks whether that is enough, again and again.
+// watch looks at all tasks of the yearbook, shows them and asks whether that is enough, again and
+// again.
 func (s *story) watch(
 	ctx context.Context, every time.Duration, enough func([]stint.TaskInfo, *Picture) bool,
 ) error {
@@ -298,11 +307,14 @@ func (s *story) watch(
 		if err != nil {
 			return false, err
 		}
-		picture := newPicture(page.Tasks, []Worker{
+		tasks := slices.DeleteFunc(page.Tasks, func(task stint.TaskInfo) bool {
+			return !s.planned[task.ID]
+		})
+		picture := newPicture(tasks, []Worker{
 			{Actor: FirstActor}, {Actor: SecondActor, Killed: !s.killed.IsZero()},
 		})
 		s.tell(Event{Kind: KindProgress, Picture: picture})
-		return enough(page.Tasks, picture), nil
+		return enough(tasks, picture), nil
 	})
 }
 
