@@ -104,7 +104,7 @@ func functions() template.FuncMap {
 		"old":     show.Old,
 		"rate":    show.PerSecond,
 		"exact":   show.Exact,
-		"clock":   func(t time.Time) string { return t.UTC().Format("15:04") },
+		"clock":   show.NewClock,
 		"most": func(c charts.Curve) string {
 			if c.Unit == charts.Seconds {
 				return show.Span(time.Duration(c.Most * float64(time.Second)))

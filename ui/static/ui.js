@@ -31,6 +31,7 @@ function countOn() {
 		const ahead = Date.parse(time.dateTime) - now;
 		let text = span(ahead);
 		if (time.dataset.form === "ago") text = times === "ago" ? (ahead > 0 ? "in " + text : text + " ago") : clock(time.dateTime);
+		if (time.dataset.form === "clock") text = clock(time.dateTime).slice(11, 16) + (times === "local" ? "" : " UTC");
 		if (time.textContent !== text) time.textContent = text;
 	}
 	const shown = document.getElementById("now");

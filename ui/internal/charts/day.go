@@ -81,6 +81,9 @@ func NewDay(minutes []stint.Minute, marks []Mark, now time.Time) Day {
 		{"Fetched", PerMinute, func(m *stint.Minute) (float64, bool) {
 			return perMinute(m.Tries, m), m.Tries >= 0
 		}},
+		{"Fetched again", PerMinute, func(m *stint.Minute) (float64, bool) {
+			return perMinute(m.Retries, m), m.Retries >= 0
+		}},
 		{"Completed", PerMinute, func(m *stint.Minute) (float64, bool) {
 			return perMinute(m.Completed, m), true
 		}},
@@ -88,6 +91,9 @@ func NewDay(minutes []stint.Minute, marks []Mark, now time.Time) Day {
 			return perMinute(m.Failed, m), true
 		}},
 		{"Ready", Tasks, func(m *stint.Minute) (float64, bool) { return float64(m.Ready), true }},
+		{"Oldest ready", Seconds, func(m *stint.Minute) (float64, bool) {
+			return m.OldestReady.Seconds(), true
+		}},
 		{
 			"95 % took", Seconds, // from insertion to completion
 			func(m *stint.Minute) (float64, bool) { return m.P95.Seconds(), m.Completed > 0 },

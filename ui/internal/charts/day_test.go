@@ -18,7 +18,7 @@ func TestDay_ShowsWhatWasNoted(t *testing.T) {
 	for i := 120; i > 0; i-- {
 		m := stint.Minute{
 			Since: now.Add(-time.Duration(i) * time.Minute), Tries: 10, Retries: 1, Completed: 9,
-			P95: time.Second, Ready: int64(i),
+			P95: time.Second, Ready: int64(i), OldestReady: time.Duration(i) * time.Minute,
 		}
 		m.Until = m.Since.Add(time.Minute)
 		switch {
@@ -32,7 +32,12 @@ func TestDay_ShowsWhatWasNoted(t *testing.T) {
 	day := charts.NewDay(minutes, []charts.Mark{
 		{At: now.Add(-48 * time.Hour), Text: "early"}, {At: now.Add(-12 * time.Hour), Text: "noon"},
 	}, now)
-	if len(day.Curves) != 5 || day.Curves[0].Most != 10 || day.Curves[3].Most < 100 {
+	most := map[string]float64{}
+	for _, curve := range day.Curves {
+		most[curve.Name] = curve.Most
+	}
+	if len(most) != 7 || most["Fetched"] != 10 || most["Fetched again"] != 1 ||
+		most["Ready"] < 100 || most["Oldest ready"] < 100*60 {
 		t.Fatalf("the curves are %+v", day.Curves)
 	}
 	if parts := strings.Count(day.Curves[0].Line, "M"); parts != 2 {

@@ -12,7 +12,7 @@ type Moment struct {
 	Exact string // as browsers read it; empty if there is no such time
 	Title string
 	Text  string
-	Form  string // how the script goes on with it: "ago", or "span"
+	Form  string // how the script goes on with it: "ago", "span", or "clock"
 }
 
 // NewMoment says how long ago a time was, or in how long it will be.
@@ -29,6 +29,11 @@ func NewAge(t, now time.Time) Moment {
 		return Moment{}
 	}
 	return Moment{Exact(t), stamp(t), display.Span(now.Sub(t)), "span"}
+}
+
+// NewClock says at what time of a day something was.
+func NewClock(t time.Time) Moment {
+	return Moment{Exact(t), stamp(t), t.UTC().Format("15:04 UTC"), "clock"}
 }
 
 // Exact is a time as browsers read it.
