@@ -26,6 +26,15 @@
 // no gaps, and the first aborted task shows as an increase. The age of the oldest ready task is 0
 // if none is ready; stint_tasks distinguishes this from a task that was inserted just now.
 //
+// [NewMinutesCollector] asks the store for the last minute that was noted, of all actions together:
+//
+//	stint_minute_completed_tasks        tasks that completed
+//	stint_minute_failed_tasks           tasks that failed for good
+//	stint_minute_median_seconds         how long half of those that completed took, from their
+//	                                    insertion to their end, and no longer
+//	stint_minute_p95_seconds            the same of 95 % of them
+//	stint_minute_end_timestamp_seconds  when the minute ended
+//
 // [NewWorkerMetrics] counts in the process, so every worker should be scraped; the sum is the
 // total:
 //

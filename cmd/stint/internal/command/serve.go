@@ -284,7 +284,8 @@ func (s *serveSetup) serve(ctx context.Context, db *database, schema string) (er
 	server := service.NewServer(of)
 	server.TLSConfig = s.tls
 	pages := newServedUI(of, db, s.identify != nil, s.logger)
-	server.Handler = routes(of, groups, probes, pages, calls, stintprom.NewCollector(db.direct))
+	server.Handler = routes(of, groups, probes, pages, calls, stintprom.NewCollector(db.direct),
+		stintprom.NewMinutesCollector(db.direct))
 	if s.identify == nil && !s.insecure {
 		server.Handler = fromThisMachine(server.Handler, "stint help serve says how to have it ask")
 	}

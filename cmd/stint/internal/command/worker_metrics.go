@@ -63,7 +63,8 @@ func (m *metricsFlags) serve(
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(performances)
 	if db.direct != nil {
-		registry.MustRegister(stintprom.NewCollector(db.direct))
+		registry.MustRegister(stintprom.NewCollector(db.direct),
+			stintprom.NewMinutesCollector(db.direct))
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
