@@ -41,9 +41,11 @@ const (
 	fieldNewBody     = "new-body"
 	fieldNewPriority = "new-priority"
 	fieldNewTries    = "new-max-tries"
-	fieldNewAfter    = "new-after"   // IDs, one per line
-	fieldNewHeaders  = "new-headers" // name=value, one per line
-	fieldSameBody    = "same-body"   // that of the task that is copied
+	fieldNewCost     = "new-cost"
+	fieldNewDeadline = "new-deadline" // a time as browsers send it, in UTC
+	fieldNewAfter    = "new-after"    // IDs, one per line
+	fieldNewHeaders  = "new-headers"  // name=value, one per line
+	fieldSameBody    = "same-body"    // that of the task that is copied
 	fieldNewTask     = "new-task"
 )
 
@@ -51,7 +53,7 @@ const (
 func insertTyped() []string {
 	return []string{
 		fieldNewID, fieldNewAction, fieldNewKey, fieldNewBody, fieldNewPriority, fieldNewTries,
-		fieldNewAfter, fieldNewHeaders, fieldStart, fieldStartAt,
+		fieldNewCost, fieldNewDeadline, fieldNewAfter, fieldNewHeaders, fieldStart, fieldStartAt,
 	}
 }
 

@@ -110,6 +110,9 @@ func (f *insertForm) copyOf(of *stint.TaskInfo) {
 	if of.MaxTries != 0 {
 		f.MaxTries = strconv.Itoa(of.MaxTries)
 	}
+	if of.Cost != 0 {
+		f.Cost = strconv.Itoa(of.Cost)
+	}
 	for _, name := range slices.Sorted(maps.Keys(of.Headers)) {
 		f.Headers += name + "=" + of.Headers[name] + "\n"
 	}
@@ -127,6 +130,7 @@ func (f *insertForm) read(form url.Values) {
 	f.Priority, f.MaxTries = form.Get(fieldNewPriority), form.Get(fieldNewTries)
 	f.After, f.Headers = lines(form.Get(fieldNewAfter)), lines(form.Get(fieldNewHeaders))
 	f.Start, f.At = form.Get(fieldStart), form.Get(fieldStartAt)
+	f.Cost, f.Deadline = form.Get(fieldNewCost), form.Get(fieldNewDeadline)
 	f.SameBody = form.Has(fieldSameBody)
 }
 
@@ -149,7 +153,6 @@ func (h *Handler) readTask(r *request, source *stint.TaskInfo) (task newTask, pr
 	}
 	if source != nil {
 		task.PostResult, task.OnAbort = source.PostResult, source.OnAbort
-		task.Cost = source.Cost
 	}
 	number := func(text, label string, bits int) (n int) {
 		if text = strings.TrimSpace(text); text != "" && problem == "" {
@@ -164,6 +167,18 @@ func (h *Handler) readTask(r *request, source *stint.TaskInfo) (task newTask, pr
 		"The priority must be a whole number from -32768 to 32767.", 16))
 	task.MaxTries = number(f.MaxTries,
 		"The tries must be a whole number, or -1 for any number.", 32)
+	task.Cost = number(f.Cost, "The cost must be a whole number.", 32)
+	if task.Cost < 0 {
+		problem = cmp.Or(problem, "The cost must not be negative.")
+	}
+	if f.Deadline != "" {
+		ok := false
+		if task.Deadline, ok = typedTime(f.Deadline); !ok {
+			problem = cmp.Or(problem, "The deadline must be a date and a time of day.")
+		} else if !task.Deadline.After(r.now) {
+			problem = cmp.Or(problem, "The deadline has passed.")
+		}
+	}
 	to, startProblem := readStart(r.PostForm, r.now)
 	task.NotBefore = to.NotBefore
 	for _, slip := range []string{
@@ -259,6 +274,12 @@ func (h *Handler) previewTask(
 		bytes = len(source.Body)
 	}
 	say("Its body has " + display.Count(int64(bytes), "byte") + ".")
+	if task.Cost > 1 {
+		say("It costs " + display.Number(int64(task.Cost)) + ", where costs count.")
+	}
+	if !task.Deadline.IsZero() {
+		say("It is aborted ", show.NewMoment(task.Deadline, r.now), " if it has not ended by then.")
+	}
 	if len(task.Headers) > 0 {
 		say("It has " + display.Count(int64(len(task.Headers)), "header") + ".")
 	}

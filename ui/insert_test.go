@@ -31,22 +31,33 @@ func TestInsert_DoesWhatTheFormSays(t *testing.T) {
 		binary := []byte("\x00\xff\r\n")
 		insert(t, store, stint.Task{
 			ID: id("binary"), Action: "mail", Key: "k", Priority: -3, MaxTries: 7, Body: binary,
-			Headers: map[string]string{"tenant": "acme"}, PostResult: true,
+			Headers: map[string]string{"tenant": "acme"}, PostResult: true, Cost: 5,
 		})
 		form := previewOf(t, h, formWith(t, text(t, h, "/tasks"), "insert"))
 		said := []string{
 			"new-id", string(id("new")), "new-action", "mail", "new-key", "shop 1",
 			"new-body", "{\r\n \"a\": 1}", "new-priority", "5", "new-max-tries", "-1",
 			"new-after", string(id("binary")), "new-headers", "tenant=a=b\r\n", "start", "1h0m0s",
+			"new-cost", "7", "new-deadline", "2099-12-24T18:30:15",
 		}
 		wrong := previewOf(t, h, fillIn(t, form), append(slices.Clone(said),
 			"new-after", "none")...)
 		wantParts(t, wrong, "There is no task none to wait for.", "\nnone</textarea>",
 			`value="shop 1"`)
+		for _, wrong := range [][3]string{
+			{"new-deadline", "2020-12-24T18:30", "The deadline has passed."},
+			{"new-deadline", "soon", "The deadline must be a date and a time of day."},
+			{"new-cost", "-1", "The cost must not be negative."},
+		} {
+			again := previewOf(t, h, fillIn(t, form), append(slices.Clone(said), wrong[0],
+				wrong[1])...)
+			wantParts(t, again, wrong[2], `value="`+wrong[1]+`"`)
+		}
 		preview := previewOf(t, h, fillIn(t, form), said...)
 		wantParts(t, preview, "Inserts a task of the action mail. It begins ",
 			"after the end of 1 task.",
-			"Its body has 10 bytes.", "It has 1 header.")
+			"Its body has 10 bytes.", "It has 1 header.", "It costs 7, where costs count.",
+			"It is aborted <time", "if it has not ended by then.")
 		later := sentenceOf(t, previewOf(t, h, fillIn(t, form), append(slices.Clone(said),
 			"new-after", "")...))
 		if later != "Inserts a task of the action mail." {
@@ -56,6 +67,8 @@ func TestInsert_DoesWhatTheFormSays(t *testing.T) {
 		task := get(id("new"))
 		if task.Action != "mail" || task.Key != "shop 1" || string(task.Body) != "{\n \"a\": 1}" ||
 			task.Priority != 5 || task.MaxTries != stint.UnlimitedTries ||
+			task.Cost != 7 || !task.Deadline.Equal(
+			time.Date(2099, 12, 24, 18, 30, 15, 0, time.UTC)) ||
 			task.Headers["tenant"] != "a=b" || task.State != stint.StateBlocked ||
 			time.Until(task.NotBefore).Round(10*time.Minute) != time.Hour {
 			t.Errorf("%s: inserted was %+v", name, task)
@@ -75,7 +88,7 @@ func TestInsert_DoesWhatTheFormSays(t *testing.T) {
 		wantNil(t, err)
 		task = get(stint.TaskID(copied))
 		if task.ID == id("binary") || task.Key != "other" || !bytes.Equal(task.Body, binary) ||
-			task.Priority != -3 || task.MaxTries != 7 || !task.PostResult ||
+			task.Priority != -3 || task.MaxTries != 7 || task.Cost != 5 || !task.PostResult ||
 			task.Headers["tenant"] != "acme" {
 			t.Errorf("%s: the copy is %+v", name, task)
 		}

@@ -75,7 +75,7 @@ func (*formError) Error() string { return "the form has a value that is refused"
 
 // An insertForm is a new task as a form has it.
 type insertForm struct {
-	ID, Action, Key, Body, Priority, MaxTries, After, Headers, Start, At string
+	ID, Action, Key, Body, Priority, MaxTries, Cost, After, Headers, Start, At, Deadline string
 
 	SameBody   bool
 	CopiedBody int // how many bytes the body of the task has that is copied; 0: there is none

@@ -147,16 +147,22 @@ func readStart(form url.Values, now time.Time) (to stint.TaskChanges, problem st
 		}
 		to.NotBefore = now.Add(after)
 	case at != "":
-		for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05"} {
-			if exact, err := time.Parse(layout, at); err == nil && exact.Year() > 0 {
-				to.NotBefore = exact
-			}
-		}
-		if to.NotBefore.IsZero() {
+		ok := false
+		if to.NotBefore, ok = typedTime(at); !ok {
 			return to, "The time must be a date and a time of day."
 		}
 	}
 	return to, ""
+}
+
+// typedTime reads a time as browsers send it, which is in UTC.
+func typedTime(text string) (at time.Time, ok bool) {
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if at, err := time.Parse(layout, text); err == nil && at.Year() > 0 {
+			return at, true
+		}
+	}
+	return at, false
 }
 
 // fieldsOf are the fields of a form by which somebody agrees to a change of how tasks wait: empty

@@ -28,17 +28,18 @@ func (sc *scope) inserts() (all []journey) {
 			"new-id": string(sc.id(id)), "new-action": sc.action("new"), "new-key": "k 'ä' <b>",
 			"new-body": "{\n \"a\": 1\n}", "new-priority": "-7", "new-max-tries": "3",
 			"new-after": string(sc.id("filter-0")), "new-headers": "tenant=a=b\nx=",
-			"start": "1h0m0s",
+			"start": "1h0m0s", "new-cost": "7", "new-deadline": "2099-12-24T18:30:15",
 		}
 	}
 	isTyped := func(task *stint.TaskInfo) bool {
+	exact := time.Date(2099, 12, 24, 18, 30, 15, 0, time.UTC)
 		return task.Action == sc.action("new") && task.Key == "k 'ä' <b>" &&
 			string(task.Body) == "{\n \"a\": 1\n}" && task.Priority == -7 &&
 			task.MaxTries == 3 && task.State == stint.StateBlocked &&
 			task.Headers["tenant"] == "a=b" && len(task.Headers) == 2 &&
 			time.Until(task.NotBefore).Round(10*time.Minute) == time.Hour
+			task.Cost == 7 && task.Deadline.Equal(exact) &&
 	}
-	exact := time.Date(2099, 12, 24, 18, 30, 15, 0, time.UTC)
 	atTime := func(id string) map[string]string {
 		return map[string]string{
 			"new-id": string(sc.id(id)), "new-action": sc.action("new"),
