@@ -57,10 +57,14 @@ func serveChange(h *Handler, w http.ResponseWriter, r *request) error {
 	var again *formError
 	if errors.As(err, &again) { // nothing was changed: the form is shown with what is wrong
 		data := again.data
-		data.Reason = reason
+		data.Reason, data.Next = reason, "change"
 		data.Back = h.localLink(r.PostForm.Get("back"))
 		data.Fields = h.agreed(r, &k, data.Fields...)
-		return h.write(w, r, http.StatusBadRequest, view{
+		code := http.StatusBadRequest
+		if again.told {
+			code = http.StatusOK
+		}
+		return h.write(w, r, code, view{
 			name: "preview", title: data.Heading, data: data, still: true,
 		})
 	}

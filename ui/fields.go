@@ -138,7 +138,7 @@ func agreedFields(k *kind, form url.Values) formFields {
 	}
 	switch k.name {
 	case "limit":
-		f.always = append(append(f.always, "seen", "fair-group"), limitNumbers()...)
+		f.always = append(append(f.always, "seen", "told", "fair-group"), limitNumbers()...)
 		f.perhaps = []string{"fair", "ordered", "by-cost"}
 	case "trigger":
 		f.always = append(f.always, "last", "since", "seen")

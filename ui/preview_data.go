@@ -67,11 +67,15 @@ type waitingForm struct {
 	Problem                            string
 }
 
-// A formError is that of a form with a value that the store does not take.
-type formError struct{ data previewData }
+// A formError is that of a form with a value that the store does not take, or, if told, that would
+// do what nobody was told before.
+type formError struct {
+	data previewData
+	told bool
+}
 
 // Error is for nobody: the form is shown again.
-func (*formError) Error() string { return "the form has a value that is refused" }
+func (*formError) Error() string { return "the form is shown again" }
 
 // An insertForm is a new task as a form has it.
 type insertForm struct {

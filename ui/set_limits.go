@@ -65,8 +65,9 @@ func limitsFormOf(action string, now *stint.ActionLimits, values url.Values) pre
 		Heading: "Limits of " + display.Text(action), Button: "Set the limits",
 		Asks: "Reason, for those who ask later",
 		Sentence: show.Say("They hold for all workers at once, from the next fetch on. Owners " +
-			"keep what they own."),
-		Fields: append(target{action: action}.fields(), field{"seen", values.Get("seen")}),
+			"keep what they own. If they hold tasks up, you are told before."),
+		Fields: append(target{action: action}.fields(), field{"seen", values.Get("seen")},
+			field{"told", ""}),
 		Limits: &limitForm{
 			InProgress: now.InProgress,
 			Counted:    now.Limits.Concurrency > 0 || now.Limits.ConcurrencyPerKey > 0,
@@ -198,7 +199,17 @@ func (h *Handler) setLimits(ctx context.Context, r *request) (made, error) {
 		return m, nil
 	case problem == "" && limitsText(now.Limits) != form.Get("seen"):
 		return m, refuse.ErrLimitsChanged
-	case problem == "":
+	}
+	if problem == "" && form.Get("told") != limitsText(wanted) {
+		if held := h.heldUp(ctx, &now, t.action, wanted); len(held) > 0 {
+			page := limitsFormOf(t.action, &now, form)
+			page.Heading = "Hold up " + display.Text(t.action) + "?"
+			page.Sentence, page.Details = held[0], held[1:]
+			page.Fields[len(page.Fields)-1].Value = limitsText(wanted)
+			return m, &formError{data: page, told: true}
+		}
+	}
+	if problem == "" {
 		err = by.SetLimits(ctx, t.action, wanted)
 		var wrong *stint.ArgumentError
 		if !errors.As(err, &wrong) {
@@ -208,7 +219,47 @@ func (h *Handler) setLimits(ctx context.Context, r *request) (made, error) {
 	}
 	page := limitsFormOf(t.action, &now, form)
 	page.Limits.Problem = problem
-	return m, &formError{page}
+	return m, &formError{data: page}
+}
+
+// heldUp says what limits hold up that are stricter than those of now; nothing if that is nothing,
+// or not known.
+func (h *Handler) heldUp(
+	ctx context.Context, now *stint.ActionLimits, action string, wanted stint.Limits,
+) (said []show.Sentence) {
+	h.asked.Counts.Forget()
+	stats, err := h.asked.Counts.Get(ctx)
+	i := slices.IndexFunc(stats.Actions, func(a stint.ActionStats) bool {
+		return a.Action == action
+	})
+	if err != nil || i < 0 {
+		return nil
+	}
+	of := &stats.Actions[i]
+	was, most := now.Limits.Concurrency, wanted.Concurrency
+	if most > 0 && (was == 0 || most < was) && of.InProgress >= int64(most) {
+		said = append(said, show.Say(display.Count(of.InProgress, "task")+" "+
+			plural(int(of.InProgress), "is", "are")+" in progress, and "+
+			display.Number(int64(most))+" may be: none is fetched until "+
+			display.Number(of.InProgress-int64(most)+1)+" of these have ended."))
+	}
+	if rate := wanted.Rate; rate.Per > 0 && !wanted.ByCost && isSlower(rate, now.Limits.Rate) {
+		behind := float64(of.Ready-int64(rate.Burst)) / float64(rate.Tasks) * rate.Per.Seconds()
+		if behind >= heldUpLeast.Seconds() {
+			said = append(said, show.Say("At this rate, the "+display.Count(of.Ready, "task")+
+				" that are ready take "+show.Old(time.Duration(behind)*time.Second)+"."))
+		}
+	}
+	return said
+}
+
+// heldUpLeast is for how long a rate holds up the tasks of which somebody is told.
+const heldUpLeast = time.Minute
+
+// isSlower reports whether fewer tasks begin by a rate than by the one before.
+func isSlower(rate, before stint.Rate) bool {
+	return before.Tasks == 0 || float64(rate.Tasks)/rate.Per.Seconds() <
+		float64(before.Tasks)/before.Per.Seconds()
 }
 
 // alike reports whether limits are what somebody wants. The store fills in a burst that is left

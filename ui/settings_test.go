@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -122,6 +123,52 @@ func TestChange_SetsLimits(t *testing.T) {
 		wantParts(t, text(t, h, "/action?name=mail"), "tasks of a key one at a time")
 		wantParts(t, text(t, h, "/action?name=mail"), "count what tasks cost")
 		wantParts(t, text(t, h, "/limits"), "ordered", "by cost")
+	}
+}
+
+// Limits that hold tasks up are set once somebody was told how many, and others at once.
+func TestChange_TellsWhatLimitsHoldUp(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, stores := bothStores(t)
+	for name, shown := range stores {
+		h := ui.New(shown, open())
+		var tasks []stint.Task
+		for i := range 203 {
+			tasks = append(tasks, stint.Task{
+				ID: stint.TaskID(fmt.Sprint(name, i)), Action: name,
+			})
+		}
+		insert(t, store, tasks...)
+		_, err := store.OwnTasks(t.Context(), "worker-1", 3, []string{name}, time.Hour)
+		wantNil(t, err)
+		set := func(changed ...string) *http.Response {
+			t.Helper()
+			return send(t, h, agreement(t, previewOf(t, h, formWith(t,
+				text(t, h, "/action?name="+name), "limit"))), changed...)
+		}
+		told := func(response *http.Response, want ...string) string {
+			t.Helper()
+			page := body(t, response)
+			wantParts(t, page, append(want, `value="of it"`)...)
+			if got := limitsOf(t, store, name).Limits; response.StatusCode != http.StatusOK ||
+				got != (stint.Limits{}) {
+				t.Errorf("%s: %s, and the limits are %+v", name, response.Status, got)
+			}
+			return page
+		}
+		page := told(set("concurrency", "2", "rate", "1", "reason", "of it"),
+			"3 tasks are in progress, and 2 may be: none is fetched until 2 of these have ended.",
+			"At this rate, the 200 tasks that are ready take 3m20s.")
+		page = told(send(t, h, agreement(t, page), "concurrency", "1"), // which nobody was told of
+			"and 1 may be: none is fetched until 3 of these have ended.")
+		agree(t, h, page)
+		if got := limitsOf(t, store, name).Limits; got.Concurrency != 1 || got.Rate.Tasks != 1 {
+			t.Errorf("%s: the limits are %+v", name, got)
+		}
+		if got := set("concurrency", "2", "rate", "2"); got.StatusCode != http.StatusSeeOther {
+			t.Errorf("%s: limits that hold up less: %s\n%s", name, got.Status, body(t, got))
+		}
 	}
 }
 
