@@ -47,6 +47,10 @@ func serveChange(h *Handler, w http.ResponseWriter, r *request) error {
 		m, err = h.insert(ctx, r)
 	case "schedule":
 		m, err = h.putSchedule(ctx, r)
+	case "new-schedule":
+		m, err = h.addSchedule(ctx, r)
+	case "delete-schedule":
+		m, err = h.deleteSchedule(ctx, r)
 	case "trigger":
 		m, err = h.trigger(ctx, r)
 	case "pause", "resume":

@@ -33,7 +33,7 @@ func changedPage(h *Handler, r *request) (view, error) {
 	if !ok || from == "cross-site" || from == "same-site" {
 		return view{}, refuse.ErrNoPage
 	}
-	if !r.may(k.needs) {
+	if !k.isFor(r) {
 		return view{}, refuse.ErrForbidden
 	}
 	data := changedData{Back: h.localLink(query.Get("back"))}

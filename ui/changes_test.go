@@ -363,7 +363,8 @@ func changeStore(t *testing.T) (*stint.Store, map[string]sentForm) {
 	for page, names := range map[string][]string{
 		"/task?id=a": {"abort", "delete", "change"}, "/waiting": {"answer"},
 		"/tasks":            {"retry", "run"},
-		"/action?name=mail": {"pause", "limit"}, "/limits": {"resume"}, "/schedules": {"trigger"},
+		"/action?name=mail": {"pause", "limit"}, "/limits": {"resume"},
+		"/schedules": {"trigger", "schedule", "delete-schedule"},
 	} {
 		for _, name := range names {
 			forms[name] = formWith(t, text(t, all, page), name)
@@ -379,6 +380,8 @@ func needs(name string) ui.Verb {
 		return ui.Pause
 	case "run":
 		return ui.Change
+	case "delete-schedule":
+		return ui.Schedule
 	}
 	return ui.Verb(name)
 }
@@ -387,9 +390,9 @@ func needs(name string) ui.Verb {
 func accesses() map[string][]ui.Verb {
 	verbs := []ui.Verb{
 		ui.Abort, ui.Retry, ui.Delete, ui.Change, ui.Pause, ui.Limit, ui.Trigger, ui.Answer,
-		ui.Read, ui.ReadBodies, ui.Check,
+		ui.Schedule, ui.Read, ui.ReadBodies, ui.Check,
 	}
-	access := map[string][]ui.Verb{"nobody": nil, "all but reading": verbs[:8]}
+	access := map[string][]ui.Verb{"nobody": nil, "all but reading": verbs[:9]}
 	for _, verb := range verbs {
 		access[string(verb)+" alone"] = []ui.Verb{ui.Read, verb}
 		access["all but "+string(verb)] = slices.DeleteFunc(slices.Clone(verbs),

@@ -35,8 +35,8 @@ func overlaps() []filters.Choice {
 
 func numbered[N ~int16](n N) string { return strconv.Itoa(int(n)) }
 
-// scheduleNow is a schedule of a form as it is now, with the bodies of its tasks.
-func (h *Handler) scheduleNow(
+// scheduleOf is a schedule of a form as it is now.
+func (h *Handler) scheduleOf(
 	ctx context.Context, r *request,
 ) (t target, by verbs.Scheduler, now stint.ScheduleInfo, err error) {
 	if t, err = targetOf(r.PostForm); err != nil {
@@ -52,10 +52,19 @@ func (h *Handler) scheduleNow(
 		return t, by, now, err
 	case len(found) == 0:
 		return t, by, now, refuse.ErrNoSchedule
-	case found[0].Hidden: // to put it again would empty the bodies that are left out
-		return t, by, now, refuse.ErrHiddenBodies
 	}
 	return t, by, found[0], nil
+}
+
+// scheduleNow is a schedule of a form as it is now, with the bodies of its tasks.
+func (h *Handler) scheduleNow(
+	ctx context.Context, r *request,
+) (t target, by verbs.Scheduler, now stint.ScheduleInfo, err error) {
+	t, by, now, err = h.scheduleOf(ctx, r)
+	if err == nil && now.Hidden { // to put it again would empty the bodies that are left out
+		err = refuse.ErrHiddenBodies
+	}
+	return t, by, now, err
 }
 
 // previewSchedule is the form with when a schedule occurs or, when that was filled in, when it
@@ -101,13 +110,18 @@ func (h *Handler) previewSchedule(r *request) (data previewData, err error) {
 		data.Details = append(data.Details, show.Say("It stays paused, and does not occur until "+
 			"it is resumed."))
 	}
-	for _, name := range timingTyped() {
-		data.Fields = append(data.Fields, field{name, form.Get(name)})
-	}
-	if form.Has(fieldExpire) {
-		data.Fields = append(data.Fields, field{fieldExpire, form.Get(fieldExpire)})
-	}
+	data.Fields = append(data.Fields, timingFields(form)...)
 	return data, nil
+}
+
+// timingFields are those of when a schedule occurs, as they were filled in.
+func timingFields(form url.Values) (fields []field) {
+	for _, name := range append(timingTyped(), fieldExpire) {
+		if form.Has(name) {
+			fields = append(fields, field{name, form.Get(name)})
+		}
+	}
+	return fields
 }
 
 // putSchedule changes when a schedule occurs, unless somebody has changed it since it was seen.

@@ -57,8 +57,9 @@ func insertTyped() []string {
 	}
 }
 
-// The fields of the form in which somebody says when a schedule occurs.
+// The fields of the form in which somebody says when a schedule occurs, and of a new one.
 const (
+	fieldNewName = "new-name"
 	fieldSpec    = "spec"
 	fieldZone    = "zone"
 	fieldJitter  = "jitter"
@@ -70,6 +71,11 @@ const (
 
 func timingTyped() []string {
 	return []string{fieldSpec, fieldZone, fieldJitter, fieldCatchUp, fieldWindow, fieldOverlap}
+}
+
+// scheduleTyped are those of the form with a new schedule, besides when it occurs.
+func scheduleTyped() []string {
+	return []string{fieldNewName, fieldNewAction, fieldNewKey, fieldNewBody}
 }
 
 // limitNumbers are the fields with the numbers of limits.
@@ -92,6 +98,13 @@ func askedFields(k *kind, form url.Values) formFields {
 		if form.Has(fieldNewAction) {
 			f.always = append(append(f.always, "at"), insertTyped()...)
 			f.perhaps = append(f.perhaps, fieldSameBody)
+		}
+		return f
+	case k.name == "new-schedule":
+		typed := append(scheduleTyped(), timingTyped()...)
+		if slices.ContainsFunc(typed, form.Has) {
+			f.always = append(append(f.always, "at"), typed...)
+			f.perhaps = []string{fieldExpire}
 		}
 		return f
 	case k.name == "schedule":
@@ -142,8 +155,11 @@ func agreedFields(k *kind, form url.Values) formFields {
 		f.perhaps = []string{"fair", "ordered", "by-cost"}
 	case "trigger":
 		f.always = append(f.always, "last", "since", "seen")
-	case "resume":
+	case "resume", "delete-schedule":
 		f.always = append(f.always, "seen")
+	case "new-schedule":
+		f.always = append(append(f.always, fieldNewTask), timingTyped()...)
+		f.perhaps = []string{fieldExpire}
 	case "schedule":
 		f.always = append(append(f.always, "seen"), timingTyped()...)
 		f.perhaps = []string{fieldExpire}

@@ -34,6 +34,10 @@ func someChanges() []aChange {
 		{page: "/action?name=sms", do: "resume"},
 		{page: "/action?name=mail", do: "limit", agree: []string{"concurrency", "9"}},
 		{page: "/schedules", do: "trigger"},
+		{page: "/schedules", do: "delete-schedule"},
+		{page: "/schedules", do: "new-schedule", says: []string{
+			"new-name", "hourly", "new-action", "mail", "spec", "@hourly",
+		}},
 		{page: "/task?id=ask", do: "answer", agree: []string{"code", "completed"}},
 	}
 }

@@ -49,7 +49,7 @@ func (h *Handler) readForm(w http.ResponseWriter, r *request) (kind, error) {
 	switch {
 	case !ok || !h.can(&k):
 		return kind{}, refuse.ErrBadForm
-	case !r.may(k.needs):
+	case !k.isFor(r):
 		return kind{}, refuse.ErrNotAllowed
 	}
 	fields := askedFields(&k, r.PostForm)

@@ -20,6 +20,7 @@ type kind struct {
 	change  func(with wanted) bulk.Change
 	others  string // the dependents that it changes, too
 	removes bool   // it ends something
+	also    Verb   // another one that it needs; empty: none
 }
 
 // wanted is what somebody wants of a change: the status of tasks that it aborts, or how others
@@ -61,6 +62,14 @@ func kinds() []kind {
 		{name: "trigger", needs: Trigger, text: "Trigger", done: "Triggered"},
 		{name: "insert", needs: Insert, text: "Insert", done: "Inserted"},
 		{name: "schedule", needs: Schedule, text: "Edit", done: "Changed"},
+		{
+			name: "new-schedule", needs: Schedule, also: Insert, text: "Add a schedule",
+			done: "Added",
+		},
+		{
+			name: "delete-schedule", needs: Schedule, text: "Delete", done: "Deleted",
+			removes: true,
+		},
 		{name: "answer", needs: Answer, text: "Answer", done: "Answered"},
 	}
 }
@@ -77,6 +86,9 @@ func kindNamed(name string) (kind, bool) {
 
 // isOfTasks reports whether a change is one of tasks, such as an abort.
 func (k *kind) isOfTasks() bool { return k.change != nil }
+
+// isFor reports whether whoever sent a request may make such a change.
+func (k *kind) isFor(r *request) bool { return r.may(k.needs) && (k.also == "" || r.may(k.also)) }
 
 // changeWaiting changes how tasks wait.
 func changeWaiting(with wanted) bulk.Change { return bulk.Changing(with.to) }

@@ -83,14 +83,17 @@ const (
 func namedForms() map[string]namedForm {
 	refused := " is refused: it "
 	return map[string]namedForm{
-		"action typed":                 {slip: refused, told: noSuchKey},
-		"preview of change set-key":    {slip: refused},
-		"preview of limit fair-group":  {slip: refused},
-		"preview of insert new-action": {slip: refused, told: noSuchAction},
-		"preview of insert new-key":    {slip: refused, told: noSuchKey},
-		"tasks action":                 {looks: true, told: noSuchAction},
-		"tasks key":                    {looks: true, slip: " may be a slip: it "},
-		"changes action":               {looks: true, told: noSuchAction},
+		"action typed":                       {slip: refused, told: noSuchKey},
+		"preview of change set-key":          {slip: refused},
+		"preview of limit fair-group":        {slip: refused},
+		"preview of insert new-action":       {slip: refused, told: noSuchAction},
+		"preview of insert new-key":          {slip: refused, told: noSuchKey},
+		"preview of new-schedule new-name":   {slip: refused},
+		"preview of new-schedule new-action": {slip: refused},
+		"preview of new-schedule new-key":    {slip: refused},
+		"tasks action":                       {looks: true, told: noSuchAction},
+		"tasks key":                          {looks: true, slip: " may be a slip: it "},
+		"changes action":                     {looks: true, told: noSuchAction},
 	}
 }
 
@@ -160,6 +163,8 @@ func tryForm(t *testing.T, h http.Handler, place string, form sentForm, want nam
 		response := send(t, h, form, append(more, field, typed)...)
 		return response.StatusCode, shownOf(body(t, response))
 	}
+	before := form.values.Get(field)
+	defer func() { form.values.Set(field, before) }() // other fields are of the same form
 	for _, slip := range slipped(known) {
 		code, page := answer(slip)
 		switch {

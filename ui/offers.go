@@ -15,8 +15,11 @@ func (h *Handler) can(k *kind) bool {
 	case "insert":
 		_, ok = h.asked.Reader.(verbs.Inserter)
 		ok = ok && !h.ofShards() // which say themselves where a task belongs
-	case "trigger", "schedule":
+	case "trigger", "schedule", "delete-schedule":
 		_, ok = h.asked.Reader.(verbs.Scheduler)
+	case "new-schedule":
+		_, ok = h.asked.Reader.(verbs.Scheduler)
+		ok = ok && !h.ofShards()
 	case "answer":
 		_, ok = h.asked.Reader.(verbs.Answerer)
 	default:
@@ -28,7 +31,7 @@ func (h *Handler) can(k *kind) bool {
 // offers reports whether a page offers a change to whoever sent a request.
 func (h *Handler) offers(r *request, name string) bool {
 	k, ok := kindNamed(name)
-	return ok && h.can(&k) && r.may(k.needs)
+	return ok && h.can(&k) && k.isFor(r)
 }
 
 // mayChange reports whether whoever sent a request may change anything.

@@ -43,7 +43,8 @@ const (
 	Trigger Verb = "trigger"
 	// Insert inserts tasks, also copies of others.
 	Insert Verb = "insert"
-	// Schedule changes when schedules insert their tasks.
+	// Schedule changes when schedules insert their tasks, and deletes schedules. With Insert, it
+	// adds schedules.
 	Schedule Verb = "schedule"
 	// Answer says how tasks ended whose action is [stint.External].
 	Answer Verb = "answer"

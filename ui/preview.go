@@ -52,6 +52,10 @@ func (h *Handler) previewOf(r *request, k *kind) (previewData, error) {
 		return h.previewInsert(r)
 	case "schedule":
 		return h.previewSchedule(r)
+	case "new-schedule":
+		return h.previewNewSchedule(r)
+	case "delete-schedule":
+		return h.previewDeletion(r)
 	case "trigger":
 		return h.previewTrigger(r)
 	case "pause", "resume":

@@ -26,11 +26,13 @@ type previewData struct {
 	// Next is the page to which the form leads: that of the change, or another preview.
 	Next string
 
-	Limits  *limitForm
-	Answer  *answerForm
-	Insert  *insertForm
-	Timing  *timingForm
-	Waiting *waitingForm
+	Limits *limitForm
+	Answer *answerForm
+	Insert *insertForm
+	Timing *timingForm
+	// Schedule is there with Timing, for a new one.
+	Schedule *scheduleForm
+	Waiting  *waitingForm
 }
 
 // A limitForm is the limits of an action as a form has them.
@@ -86,6 +88,13 @@ type insertForm struct {
 	Actions    []string
 	Starts     []filters.Choice
 	Problem    string
+}
+
+// A scheduleForm is a new schedule as a form has it, without when it occurs.
+type scheduleForm struct {
+	Name, Action, Key, Body string
+
+	Actions []string
 }
 
 // A timingForm is when a schedule occurs, as a form has it.

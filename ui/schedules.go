@@ -22,7 +22,8 @@ type schedulesData struct {
 	Partly    bool // as in [request]
 	Schedules []scheduleRow
 	More      int
-	Offers    bool // something can be done
+	Offers    bool   // something can be done
+	Add       *offer // nil if none can be added
 	Now       time.Time
 }
 
@@ -39,6 +40,7 @@ func schedulesPage(h *Handler, r *request) (view, error) {
 		return view{}, err
 	}
 	data := schedulesData{Partly: r.partly, Now: r.now}
+	data.Add = h.offer(r, []field{{"back", here(r)}}, "new-schedule")
 	if len(found) > schedulesMax {
 		found, data.More = found[:schedulesMax], len(found)-schedulesMax
 	}
@@ -58,7 +60,7 @@ func schedulesPage(h *Handler, r *request) (view, error) {
 		row.Actions = strings.Join(actions, ", ")
 		row.Offer = h.offer(r, append(target{schedule: row.Name}.fields(),
 			field{"back", here(r)}), pauseOr(row.PausedSince), "trigger",
-			"schedule")
+			"schedule", "delete-schedule")
 		data.Offers = data.Offers || row.Offer != nil
 		data.Schedules = append(data.Schedules, row)
 	}

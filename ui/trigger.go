@@ -16,20 +16,9 @@ import (
 
 // previewTrigger says what a schedule would insert.
 func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
-	t, err := targetOf(r.PostForm)
+	t, _, now, err := h.scheduleOf(r.Context(), r)
 	if err != nil {
 		return data, err
-	}
-	by, ok := h.asked.Reader.(verbs.Scheduler)
-	if !ok || t.schedule == "" {
-		return data, refuse.ErrBadForm
-	}
-	found, err := by.ListSchedules(r.Context(), t.schedule)
-	if err != nil {
-		return data, err
-	}
-	if len(found) == 0 {
-		return data, refuse.ErrNoSchedule
 	}
 	h.learnClock(r.Context())
 	at := h.asked.Clock.Now(r.Context())
@@ -38,8 +27,8 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 		return data, err
 	}
 	var actions []string
-	for i := range found[0].Tasks {
-		if action := show.Text(found[0].Tasks[i].Action); !slices.Contains(actions, action) &&
+	for i := range now.Tasks {
+		if action := show.Text(now.Tasks[i].Action); !slices.Contains(actions, action) &&
 			len(actions) < namedMax {
 			actions = append(actions, action)
 		}
@@ -47,12 +36,12 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 	return previewData{
 		Heading: "Trigger " + t.name() + "?", Button: "Trigger",
 		Asks: "Reason, for those who ask later",
-		Sentence: show.Say("Inserts " + display.Count(int64(len(found[0].Tasks)), "task") +
+		Sentence: show.Say("Inserts " + display.Count(int64(len(now.Tasks)), "task") +
 			" now, besides its occurrences."),
 		Details: []show.Sentence{show.Say("Of the actions: " + strings.Join(actions, ", ") + ".")},
 		Fields: append(t.fields(), field{"last", last},
 			field{"since", strconv.FormatInt(at.UnixMicro(), 10)},
-			field{"seen", microsOf(found[0].ChangedAt)}),
+			field{"seen", microsOf(now.ChangedAt)}),
 	}, nil
 }
 

@@ -12,11 +12,10 @@
 // [Options.Authorize] says otherwise. So mount it behind what tells users of the service apart.
 //
 // To those who may, pages offer to abort, retry and delete tasks, to start them now or change how
-// they wait, to insert tasks and copies, to pause and resume, to set limits, to trigger and edit
-// schedules, and to answer tasks. Before
-// each change a page says what it would do, asked of the database; then only those tasks are
-// changed that still are as they were seen. No request but those of forms changes anything, and
-// none that comes from another site.
+// they wait, to insert tasks and copies, to pause and resume, to set limits, to add, edit, trigger
+// and delete schedules, and to answer tasks. Before each change a page says what it would do, asked
+// of the database; then only those tasks are changed that still are as they were seen. No request
+// but those of forms changes anything, and none that comes from another site.
 //
 // However many people look, the store is asked for each kind of overview once a second at most, and
 // less often if it takes long to answer. A page that nobody sees asks for nothing.

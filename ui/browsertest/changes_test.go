@@ -34,13 +34,14 @@ func previews() map[string]way {
 			"tasks?prefix=export/film-2", `document.querySelector("[data-pick-all]").click()`,
 			"delete",
 		},
-		"change":  {"tasks?action=develop", allOfThem, "change"},
-		"run":     {"tasks", allOfThem, "run"},
-		"nothing": {"tasks?prefix=mail", "", "retry"},
-		"pause":   {"action?name=mail", "", "pause"},
-		"limit":   {"limits", "", "limit"},
-		"trigger": {"schedules", "", "trigger"},
-		"answer":  {"task?id=order/7/approve", "", "answer"},
+		"change":          {"tasks?action=develop", allOfThem, "change"},
+		"run":             {"tasks", allOfThem, "run"},
+		"nothing":         {"tasks?prefix=mail", "", "retry"},
+		"pause":           {"action?name=mail", "", "pause"},
+		"limit":           {"limits", "", "limit"},
+		"trigger":         {"schedules", "", "trigger"},
+		"delete schedule": {"schedules", "", "delete-schedule"},
+		"answer":          {"task?id=order/7/approve", "", "answer"},
 	}
 }
 

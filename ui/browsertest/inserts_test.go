@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -31,14 +32,14 @@ func (sc *scope) inserts() (all []journey) {
 			"start": "1h0m0s", "new-cost": "7", "new-deadline": "2099-12-24T18:30:15",
 		}
 	}
-	isTyped := func(task *stint.TaskInfo) bool {
 	exact := time.Date(2099, 12, 24, 18, 30, 15, 0, time.UTC)
+	isTyped := func(task *stint.TaskInfo) bool {
 		return task.Action == sc.action("new") && task.Key == "k 'ä' <b>" &&
 			string(task.Body) == "{\n \"a\": 1\n}" && task.Priority == -7 &&
 			task.MaxTries == 3 && task.State == stint.StateBlocked &&
 			task.Headers["tenant"] == "a=b" && len(task.Headers) == 2 &&
-			time.Until(task.NotBefore).Round(10*time.Minute) == time.Hour
 			task.Cost == 7 && task.Deadline.Equal(exact) &&
+			time.Until(task.NotBefore).Round(10*time.Minute) == time.Hour
 	}
 	atTime := func(id string) map[string]string {
 		return map[string]string{
@@ -58,23 +59,55 @@ func (sc *scope) inserts() (all []journey) {
 		return string(task.Body) == `{"n": 7}` && task.NotBefore.Equal(exact) &&
 			task.Key == "k 1" && task.Headers["tenant"] == "acme"
 	})
+	timing := map[string]string{
+		"spec": "30 4 * * *", "zone": "Europe/Berlin", "catch-up": "2", "window": "2h",
+		"overlap": "1", "jitter": "90s", "expire": "true",
+	}
+	added := maps.Clone(timing)
+	maps.Copy(added, map[string]string{
+		"new-name": sc.action("added"), "new-action": sc.action("new"), "new-key": "k 'ä' <b>",
+		"new-body": "{\n \"a\": 1\n}",
+	})
 	return append(all, journey{
 		name: "edit schedule", page: "schedules", alone: true,
 		steps: []step{
 			{form: `tr[data-key="` + sc.action("schedule") + `"] form`, do: "schedule"},
-			waits(map[string]string{
-				"spec": "30 4 * * *", "zone": "Europe/Berlin", "catch-up": "2", "window": "2h",
-				"overlap": "1", "jitter": "90s", "expire": "true",
-			}),
-			agreeing(map[string]string{"reason": "edit"}),
+			waits(timing), agreeing(map[string]string{"reason": "edit"}),
 		},
-		check: func(tab *tab) { sc.wantEdited(tab.t) },
+		check: func(tab *tab) { sc.wantTimed(tab.t, "schedule", "edit") },
+	}, journey{
+		name: "add schedule", page: "schedules", alone: true,
+		steps: []step{
+			button("new-schedule"), waits(added), agreeing(map[string]string{"reason": "add"}),
+		},
+		check: func(tab *tab) {
+			task := sc.wantTimed(tab.t, "added", "add").Tasks[0]
+			if task.Action != sc.action("new") || task.Key != "k 'ä' <b>" ||
+				string(task.Body) != "{\n \"a\": 1\n}" {
+				tab.t.Errorf("the form has made a schedule of: %+v", task)
+			}
+		},
+	}, journey{
+		name: "delete schedule", page: "schedules", alone: true,
+		steps: []step{
+			{form: `tr[data-key="` + sc.action("gone") + `"] form`, do: "delete-schedule"},
+			agreeing(map[string]string{"reason": "delete"}),
+		},
+		check: func(tab *tab) {
+			found, err := sc.store.ListSchedules(tab.t.Context(), sc.action("gone"))
+			wantNil(tab.t, err)
+			if len(found) > 0 {
+				tab.t.Errorf("the form has left: %+v", found)
+			}
+			sc.wantNoted(tab.t, stint.ChangeFilter{}, "for delete")
+		},
 	})
 }
 
-func (sc *scope) wantEdited(t *testing.T) {
+// wantTimed checks that a schedule occurs as a form says, and who has changed it.
+func (sc *scope) wantTimed(t *testing.T, name, reason string) stint.Schedule {
 	t.Helper()
-	found, err := sc.store.ListSchedules(t.Context(), sc.action("schedule"))
+	found, err := sc.store.ListSchedules(t.Context(), sc.action(name))
 	wantNil(t, err)
 	got := found[0].Schedule
 	if got.Spec != "30 4 * * *" || got.Zone != "Europe/Berlin" || got.Window != 2*time.Hour ||
@@ -82,7 +115,8 @@ func (sc *scope) wantEdited(t *testing.T) {
 		got.Jitter != 90*time.Second {
 		t.Errorf("the form has made of the schedule: %+v", got)
 	}
-	sc.wantNoted(t, stint.ChangeFilter{}, "for edit")
+	sc.wantNoted(t, stint.ChangeFilter{}, "for "+reason)
+	return got
 }
 
 // mends are those of the forms beside what needs attention.

@@ -119,7 +119,7 @@ func (sc *scope) insertSettings(t *testing.T) {
 			wantNil(t, sc.store.PauseKeys(t.Context(), sc.action(name), "k"))
 		}
 	}
-	for _, name := range []string{"pause", "resume", "trigger", "schedule"} {
+	for _, name := range []string{"pause", "resume", "trigger", "schedule", "gone"} {
 		all = append(all, stint.Schedule{
 			Name: sc.action(name), Spec: "0 3 * * *", Tasks: []stint.Task{{Action: "x"}},
 		})
