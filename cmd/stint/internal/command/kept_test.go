@@ -9,17 +9,21 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/golden"
 )
 
-// Scripts call sub-commands and flags by their names. A release writes those that it has, with
-// -update.
+// Scripts call sub-commands and flags by their names, but none that the help hides.
 func TestTree_KeepsTheNamesOfTheLastRelease(t *testing.T) {
 	t.Parallel()
 	var names []string
 	var add func(*cobra.Command)
 	add = func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return
+		}
 		path := cmd.CommandPath()
 		names = append(names, path)
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			names = append(names, path+" --"+f.Name)
+			if !f.Hidden {
+				names = append(names, path+" --"+f.Name)
+			}
 		})
 		for _, sub := range cmd.Commands() {
 			add(sub)
