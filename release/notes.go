@@ -12,12 +12,12 @@ import (
 // repository is where the files of a release are read.
 const repository = "https://github.com/stint-tasks/stint"
 
-// notes writes the notes of the release: what is new, pictures of the pages, the record of faults,
-// and when to use something else. The pages of the commit have all of it.
+// notes writes the notes of the release: what is new in the version, pictures of the pages, the
+// record of faults, and when to use something else. The pages of the commit have all of it.
 func (r *release) notes(_ context.Context) error {
 	text := fmt.Sprintf("# Stint %s\n", r.version)
 	for _, part := range []struct{ title, page, heading string }{
-		{"What is new", "CHANGELOG.md", "## "},
+		{"What is new", "CHANGELOG.md", "## " + r.version + " - "}, // its date
 		{"The web interface", "docs/guides/web.md", "## A tour"},
 		{"The track record", "docs/track-record.md", "# Track record"},
 		{"When to use something else", "docs/reference/comparison.md", "## Which to choose"},

@@ -50,3 +50,44 @@ func TestNotes_AreOfThePages(t *testing.T) {
 		}
 	}
 }
+
+// What is new in the version that is built: not what comes after it, nor another one.
+func TestNotes_AreOfTheVersion(t *testing.T) {
+	t.Parallel()
+	changes, err := os.ReadFile("../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := filepath.Abs("../docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := t.TempDir()
+	if err := os.Symlink(docs, filepath.Join(source, "docs")); err != nil {
+		t.Fatal(err)
+	}
+	head, released, _ := strings.Cut(string(changes), "\n## ")
+	text := head + "\n## Unreleased\n\n- not yet\n\n## 0.1.01 - 2027-01-01\n\n- in another\n\n## " +
+		released
+	err = os.WriteFile(filepath.Join(source, "CHANGELOG.md"), []byte(text), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &release{source: source, out: t.TempDir(), version: "0.1.0"}
+	if err := r.notes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	notes, err := os.ReadFile(filepath.Join(r.out, "notes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(part string) bool { return strings.Contains(string(notes), part) }
+	if !has("- **Tasks**:") || has("- not yet") || has("- in another") {
+		t.Errorf("the notes of 0.1.0 are\n%.500s", notes)
+	}
+	r.version = "0.2.0"
+	want := `CHANGELOG.md: there is no heading "## 0.2.0 - "`
+	if err := r.notes(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("notes of a version without a section = %v, want %s", err, want)
+	}
+}
