@@ -41,11 +41,17 @@ func Commit(ctx context.Context, name string) (string, error) {
 	return hash, nil
 }
 
-// Newest is the newest tag of a release, or empty.
-func Newest(ctx context.Context) (string, error) {
-	tags, err := git(ctx, "tag", "--list", "v*", "--sort=-version:refname")
-	tag, _, _ := strings.Cut(tags, "\n")
-	return tag, err
+// Before is the newest tag of a release that is before a commit, or empty. The commit's own tag,
+// and tags of what comes before a release, such as v0.1.0-rc.1, do not count.
+func Before(ctx context.Context, commit string) (string, error) {
+	tags, err := git(ctx, "tag", "--list", "v*", "--sort=-version:refname",
+		"--merged", commit, "--no-contains", commit)
+	for tag := range strings.FieldsSeq(tags) {
+		if !strings.Contains(tag, "-") {
+			return tag, nil
+		}
+	}
+	return "", err
 }
 
 // git calls git. The checkout may belong to another account.

@@ -22,14 +22,14 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/releases"
 )
 
-// firstSchema is the last commit with version 1 of the schema, and stands for a release while there
-// is no tag.
+// firstSchema is the last commit with version 1 of the schema, and stands for the release before
+// the first one.
 const firstSchema = "03fd0db35a579b4fc9ef62c88fd06090b1bf31b6"
 
 func main() {
 	var from, to, report string
-	flag.StringVar(&from, "from", "", "the tag or `commit` before (default: the newest tag, else "+
-		firstSchema[:8]+")")
+	flag.StringVar(&from, "from", "", "the tag or `commit` before (default: the newest tag of a "+
+		"release before the one to check, else "+firstSchema[:8]+")")
 	flag.StringVar(&to, "to", "HEAD", "the `commit` to check")
 	flag.StringVar(&report, "report", "", "the `file` for the report (default: standard output)")
 	flag.Parse()
@@ -45,12 +45,14 @@ var errFailed = errors.New("a check failed")
 
 func run(ctx context.Context, from, to, report string) (err error) {
 	if from == "" {
-		if from, err = releases.Newest(ctx); err != nil {
+		if from, err = releases.Before(ctx, to); err != nil {
 			return err
 		}
 	}
 	if from == "" {
 		from = firstSchema
+		fmt.Fprintf(os.Stderr, "no release is before %s: the commit %s, the last with version 1 "+
+			"of the schema, stands for it\n", to, from[:8])
 	}
 	dir, err := os.MkdirTemp("", "stint-gate-")
 	if err != nil {
