@@ -141,7 +141,7 @@ func restartServer(ctx context.Context, s *scene) error {
 		return err
 	}
 	server, err := localpg.Start(ctx, localpg.Config{
-		Dir: filepath.Dir(data), Settings: s.Settings,
+		Dir: filepath.Dir(data), Settings: s.Settings, Announce: localpg.Stderr,
 	})
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func startServer(ctx context.Context, otherwise map[string]string) (*server, err
 	for name, value := range otherwise {
 		settings[name] = value
 	}
-	local, err := localpg.Start(ctx, localpg.Config{Settings: settings})
+	local, err := localpg.Start(ctx, localpg.Config{Settings: settings, Announce: localpg.Stderr})
 	if err != nil {
 		return nil, err
 	}

@@ -47,9 +47,12 @@ type cost struct {
 }
 
 func run(ctx context.Context, factors []float64, rounds int) (err error) {
-	local, err := localpg.Start(ctx, localpg.Config{Settings: map[string]string{
-		"fsync": "off", "shared_buffers": "3GB", "max_wal_size": "8GB", "max_connections": "50",
-	}})
+	local, err := localpg.Start(ctx, localpg.Config{
+		Settings: map[string]string{
+			"fsync": "off", "shared_buffers": "3GB", "max_wal_size": "8GB", "max_connections": "50",
+		},
+		Announce: localpg.Stderr,
+	})
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func New(ctx context.Context, dir string, settings map[string]string) (*Server, 
 
 // initialise makes the data. Package localpg finds the programs and the account.
 func (s *Server) initialise(ctx context.Context, settings map[string]string) error {
-	local, err := localpg.Start(ctx, localpg.Config{Dir: s.dir})
+	local, err := localpg.Start(ctx, localpg.Config{Dir: s.dir, Announce: localpg.Stderr})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	if *url == "" {
 		fmt.Fprintln(stdout, "keeping the purchase in a temporary PostgreSQL")
-		server, err := localpg.Start(ctx, localpg.Config{})
+		server, err := localpg.Start(ctx, localpg.Config{Announce: localpg.Stderr})
 		if err != nil {
 			return err
 		}

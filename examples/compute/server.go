@@ -23,7 +23,7 @@ type server struct {
 }
 
 func startServer(ctx context.Context) (*server, error) {
-	use, err := localpg.Start(ctx, localpg.Config{})
+	use, err := localpg.Start(ctx, localpg.Config{Announce: localpg.Stderr})
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *server) crash(ctx context.Context) error {
 
 // restart starts the server where it was.
 func (s *server) restart(ctx context.Context) error {
-	use, err := localpg.Start(ctx, localpg.Config{Dir: s.dir})
+	use, err := localpg.Start(ctx, localpg.Config{Dir: s.dir, Announce: localpg.Stderr})
 	if err != nil {
 		return err
 	}

@@ -74,14 +74,14 @@ func openQueue(ctx context.Context, opts options, stdout io.Writer) (_ *queue, e
 func startServer(ctx context.Context, opts options, stdout io.Writer) (*localpg.Server, error) {
 	if opts.temporary {
 		fmt.Fprintln(stdout, "keeping the tasks in a temporary PostgreSQL")
-		return localpg.Start(ctx, localpg.Config{})
+		return localpg.Start(ctx, localpg.Config{Announce: localpg.Stderr})
 	}
 	dir, err := localpg.DataDir("export")
 	if err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(stdout, "keeping the tasks in a private PostgreSQL in %s\n", dir)
-	return localpg.Start(ctx, localpg.Config{Dir: dir})
+	return localpg.Start(ctx, localpg.Config{Dir: dir, Announce: localpg.Stderr})
 }
 
 // schemas are where the tables of the tasks are, and those of the application.

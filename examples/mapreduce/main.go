@@ -155,7 +155,7 @@ func openStore(
 ) (store *taskstore.Store, drop func() error, err error) {
 	if url == "" {
 		fmt.Fprintln(stdout, "keeping the tasks in a temporary PostgreSQL")
-		server, err := localpg.Start(ctx, localpg.Config{})
+		server, err := localpg.Start(ctx, localpg.Config{Announce: localpg.Stderr})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	}
 	if *url == "" {
 		fmt.Fprintln(stdout, "keeping the orders in a temporary PostgreSQL")
-		server, err := localpg.Start(ctx, localpg.Config{})
+		server, err := localpg.Start(ctx, localpg.Config{Announce: localpg.Stderr})
 		if err != nil {
 			return err
 		}

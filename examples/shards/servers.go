@@ -53,7 +53,9 @@ func migrate(ctx context.Context, url string) error {
 
 // start starts a server, with the data that it had.
 func (s *servers) start(ctx context.Context, name string) error {
-	server, err := localpg.Start(ctx, localpg.Config{Dir: filepath.Join(s.dir, name)})
+	server, err := localpg.Start(ctx, localpg.Config{
+		Dir: filepath.Join(s.dir, name), Announce: localpg.Stderr,
+	})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,9 @@ const mavenCentral repository = "https://repo1.maven.org/maven2"
 // download fetches the programs through embedded-postgres, which verifies their checksum. That
 // library cannot be interrupted: when ctx ends, download returns, and the transfer goes on in the
 // background until it is done or the process exits.
-func (r repository) download(ctx context.Context, cache, major string) (string, error) {
+func (r repository) download(
+	ctx context.Context, cache, major string, announce announcer,
+) (string, error) {
 	version, err := downloadable(major)
 	if err != nil {
 		return "", err
@@ -48,7 +50,7 @@ func (r repository) download(ctx context.Context, cache, major string) (string, 
 	home := filepath.Join(cache, downloadedPrefix+string(version))
 	done := make(chan error, 1)
 	go func() {
-		done <- errors.Join(r.extract(version, cache, home), unlock(lock))
+		done <- errors.Join(r.extract(version, cache, home, announce), unlock(lock))
 	}()
 	select {
 	case err := <-done:
@@ -76,7 +78,9 @@ func downloadable(major string) (embeddedpostgres.PostgresVersion, error) {
 }
 
 // extract puts the programs into home, all of them or none.
-func (r repository) extract(version embeddedpostgres.PostgresVersion, cache, home string) error {
+func (r repository) extract(
+	version embeddedpostgres.PostgresVersion, cache, home string, announce announcer,
+) error {
 	if _, err := os.Stat(home); err == nil {
 		return nil // Another process has downloaded it while we waited for the lock.
 	}
@@ -96,6 +100,9 @@ func (r repository) extract(version embeddedpostgres.PostgresVersion, cache, hom
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // The next download removes it.
 	made := filepath.Join(dir, "made")
+	if announce != nil {
+		announce("downloading PostgreSQL %s from %s into %s, once", version, r, home)
+	}
 	// Start extracts the programs and then runs initdb. No initdb accepts this encoding, so no
 	// server is started, and what is left are the programs.
 	err = embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().

@@ -8,11 +8,13 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,17 +55,29 @@ func TestDownload_KeepsTheProgramsInTheCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var announced []string
+	find.announce = func(format string, args ...any) {
+		if fetched.Load() > 0 {
+			t.Error("the download is announced after it")
+		}
+		announced = append(announced, fmt.Sprintf(format, args...))
+	}
 	for range 2 {
 		got, err := find.find(ctx, a, "")
 		if err != nil || got.major != "18" || !strings.HasPrefix(got.dir, cache) {
 			t.Fatalf("find = %v, %v, want version 18 in %s", got, err, cache)
 		}
 	}
-	if _, err := find.download(ctx, cache, "18"); err != nil {
+	if _, err := find.download(ctx, cache, "18", find.announce); err != nil {
 		t.Fatal(err)
 	}
 	if got := fetched.Load(); got != 1 {
 		t.Fatalf("fetched %d times, want once", got)
+	}
+	want := fmt.Sprintf("downloading PostgreSQL 18.3.0 from %s into %s/postgresql-18.3.0, once",
+		server.URL, cache)
+	if !slices.Equal(announced, []string{want}) {
+		t.Errorf("announced %q, want %q", announced, want)
 	}
 	if _, err := os.Stat(unfinished); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("Stat(%s) = %v, want it removed", unfinished, err)
@@ -75,7 +89,7 @@ func TestDownload_LeavesNothingWhenItFails(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	cache := persistentDir(t)
-	_, err := repository(server.URL).download(testContext(t), cache, "16")
+	_, err := repository(server.URL).download(testContext(t), cache, "16", nil)
 	if want := "download PostgreSQL 16."; err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("download = %v, want %q in it", err, want)
 	}
@@ -96,20 +110,20 @@ func TestDownload_ReturnsWhenItsContextEnds(t *testing.T) {
 	}))
 	defer server.Close()
 	cache := persistentDir(t)
-	_, err := repository(server.URL).download(ctx, cache, "")
+	_, err := repository(server.URL).download(ctx, cache, "", nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("download = %v, want %v", err, context.Canceled)
 	}
 	close(release)
 	// The next download waits until the transfer of the last one has ended.
-	if _, err := repository(server.URL).download(testContext(t), cache, ""); err == nil {
+	if _, err := repository(server.URL).download(testContext(t), cache, "", nil); err == nil {
 		t.Error("download of nothing = nil, want an error")
 	}
 }
 
 func TestDownload_RefusesAVersionThatIsNotOffered(t *testing.T) {
 	t.Parallel()
-	_, err := mavenCentral.download(testContext(t), t.TempDir(), "8.4")
+	_, err := mavenCentral.download(testContext(t), t.TempDir(), "8.4", nil)
 	if want := "PostgreSQL 8.4"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("download = %v, want %q in it", err, want)
 	}

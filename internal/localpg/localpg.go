@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -51,7 +52,14 @@ type Config struct {
 	// this Start is the one that starts the server; a server that is already running keeps its own.
 	// Where the server listens cannot be set.
 	Settings map[string]string
+
+	// Announce is called before PostgreSQL is downloaded, and says what comes from where and goes
+	// whereto; [Stderr] and the Logf of a test will do. Nil says nothing.
+	Announce func(format string, args ...any)
 }
+
+// Stderr writes a line to standard error.
+func Stderr(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 // Server is one use of a running PostgreSQL server. It is safe for concurrent use.
 type Server struct {
@@ -64,8 +72,8 @@ type Server struct {
 // The programs are looked for in the directory named by the environment variable STINT_PG_BIN and
 // nowhere else if that is set; otherwise in PATH, then in the usual places of Debian, Red Hat,
 // Homebrew and Postgres.app, the newest version first. Data that exist already are served by the
-// version that made them. Where no PostgreSQL is found, one is downloaded, once, into the user's
-// cache directory.
+// version that made them. Where no PostgreSQL is found, one is downloaded, once, from Maven Central
+// into the user's cache directory.
 //
 // Start takes as long as ctx allows. When it fails or ctx ends, a server that has no other user is
 // stopped again, and nothing is left running. An error of the server itself carries the last lines

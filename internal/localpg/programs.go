@@ -34,16 +34,20 @@ type finder struct {
 	cache  string   // Holds what was downloaded.
 
 	// download puts PostgreSQL of that major version, or the newest one it knows for "", below the
-	// cache and returns the directory of the programs.
-	download func(ctx context.Context, cache, major string) (string, error)
+	// cache and returns the directory of the programs. It announces that first, unless announce is
+	// nil.
+	download func(ctx context.Context, cache, major string, announce announcer) (string, error)
+	announce announcer
 }
+
+type announcer = func(format string, args ...any)
 
 func systemFinder() finder {
 	fetch := mavenCentral.download
 	cache, err := places{getenv: os.Getenv, goos: runtime.GOOS, root: os.Geteuid() == 0}.cache()
 	if err != nil {
 		// It matters only where something has to be downloaded.
-		fetch = func(context.Context, string, string) (string, error) { return "", err }
+		fetch = func(context.Context, string, string, announcer) (string, error) { return "", err }
 	}
 	return finder{
 		getenv: os.Getenv,
@@ -100,7 +104,7 @@ func (f finder) find(ctx context.Context, a account, major string) (binaries, er
 	if err := ctx.Err(); err != nil {
 		return binaries{}, err
 	}
-	dir, err := f.download(ctx, f.cache, major)
+	dir, err := f.download(ctx, f.cache, major, f.announce)
 	if err == nil {
 		found = try([]string{dir})
 	}

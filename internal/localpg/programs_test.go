@@ -19,7 +19,7 @@ var errOffline = errors.New("no route to the network")
 func offline() finder {
 	return finder{
 		getenv: environ("PATH=/nowhere:."),
-		download: func(context.Context, string, string) (string, error) {
+		download: func(context.Context, string, string, announcer) (string, error) {
 			return "", errOffline
 		},
 	}
@@ -110,7 +110,7 @@ func TestFind_DownloadsWhereNothingIsInstalled(t *testing.T) {
 	}
 	programs := fakePrograms(t, "16", "", "")
 	find := offline()
-	find.download = func(_ context.Context, cache, major string) (string, error) {
+	find.download = func(_ context.Context, cache, major string, _ announcer) (string, error) {
 		if cache != "/cache" || major != "16" {
 			t.Errorf("download(%q, %q), want /cache and 16", cache, major)
 		}

@@ -36,6 +36,7 @@ func startWith(ctx context.Context, cfg Config, find finder) (*Server, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	find.announce = cfg.Announce
 	settings, err := settingArgs(cfg.Settings)
 	if err != nil {
 		return nil, err

@@ -202,6 +202,7 @@ func (s *Server) PoolThatNeedNotWait(tb testing.TB) *pgxpool.Pool {
 
 func (s *Server) start(tb testing.TB, config localpg.Config) {
 	tb.Helper()
+	config.Announce = tb.Logf
 	use, err := localpg.Start(tb.Context(), config)
 	if err != nil {
 		tb.Fatal(err)

@@ -42,7 +42,7 @@ func (s *Server) startLocal(ctx context.Context) (*localpg.Server, error) {
 			return server, nil
 		}
 	}
-	return localpg.Start(ctx, localpg.Config{Settings: settings()})
+	return localpg.Start(ctx, localpg.Config{Settings: settings(), Announce: localpg.Stderr})
 }
 
 // settings are those of a server that the tests start.

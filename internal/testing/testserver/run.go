@@ -56,7 +56,9 @@ func startOfRun(ctx context.Context, run int) (*localpg.Server, error) {
 func start(ctx context.Context, dir string) (*localpg.Server, error) {
 	shared := settings()
 	shared["max_connections"] = "1000" // a large machine tests many packages at once
-	return localpg.Start(ctx, localpg.Config{Dir: dir, Temporary: true, Settings: shared})
+	return localpg.Start(ctx, localpg.Config{
+		Dir: dir, Temporary: true, Settings: shared, Announce: localpg.Stderr,
+	})
 }
 
 // startKeeper starts a process that uses the server until the command go has ended.

@@ -67,7 +67,7 @@ func run(ctx context.Context, from, to, report string) (err error) {
 	if err != nil {
 		return err
 	}
-	server, err := localpg.Start(ctx, localpg.Config{})
+	server, err := localpg.Start(ctx, localpg.Config{Announce: localpg.Stderr})
 	if err != nil {
 		return err
 	}

@@ -26,9 +26,15 @@ func (p *program) usePrivate(ctx context.Context) (*localpg.Server, error) {
 		fmt.Fprintln(p.stderr, "using the private PostgreSQL; --database-url or "+urlVariable+
 			" names another")
 	}
-	return localpg.Start(ctx, localpg.Config{Dir: dir, Settings: map[string]string{
-		"idle_in_transaction_session_timeout": "1h", // for users who type tasks slowly
-	}})
+	return localpg.Start(ctx, localpg.Config{
+		Dir: dir,
+		Settings: map[string]string{
+			"idle_in_transaction_session_timeout": "1h", // for users who type tasks slowly
+		},
+		Announce: func(format string, args ...any) { // also where p.quiet
+			fmt.Fprintf(p.stderr, format+"\n", args...)
+		},
+	})
 }
 
 //go:embed sql/lock_databases.sql
