@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -177,6 +179,29 @@ func TestBinaries_NeedNothingElse(t *testing.T) {
 	}
 }
 
+// Where there is no PostgreSQL, the command says what it downloads, before it tries to.
+func TestBinaries_SayWhatTheyDownload(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	command(t, root, "tar", "--strip-components=1", "-xzf", one(t, "stint_*_linux_amd64.tar.gz"))
+	needs(t, "chroot")
+	accounts, mode := []byte("nobody:x:65534:65534::/:/sbin/nologin\n"), os.FileMode(0o644)
+	err := cmp.Or(os.Mkdir(filepath.Join(root, "etc"), 0o755),
+		os.WriteFile(filepath.Join(root, "etc", "passwd"), accounts, mode),
+		os.Mkdir(filepath.Join(root, "tmp"), 0o777), os.Chmod(filepath.Join(root, "tmp"), 0o777))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It knows no server of names there, and so no host.
+	demo := exec.CommandContext(t.Context(), "chroot", root, "/stint", "demo")
+	demo.Env = []string{"HOME=/tmp", "PATH=" + os.Getenv("PATH")}
+	said, err := demo.CombinedOutput()
+	if err == nil || !regexp.MustCompile(`^downloading PostgreSQL [0-9.]+ from `+
+		`https://repo1\.maven\.org/maven2 into /tmp/\S+, once\n`).Match(said) {
+		t.Errorf("the demo without PostgreSQL says %q, %v", said, err)
+	}
+}
+
 // Licences want to be with each copy of what they are for.
 func TestArchives_HaveTheLicencesOfOthers(t *testing.T) {
 	t.Parallel()
@@ -279,7 +304,7 @@ func TestPackage_LeadsAStrangerFromTheDemoToThePurge(t *testing.T) {
 		"--include=postgresql,systemd-standalone-sysusers,ca-certificates", "bookworm", root)
 	command(t, dir, "cp", deb, filepath.Join(root, "new.deb"))
 	command(t, ".", "cp", "path.sh", root)
-	// The version before is this one under a lower number, until there is one.
+	// This version under a lower number stands for the one before.
 	command(t, dir, "dpkg-deb", "-R", deb, old)
 	command(t, dir, "sed", "-i", "s/^Version: .*/&~before/", filepath.Join(old, "DEBIAN/control"))
 	command(t, dir, "dpkg-deb", "-b", old, filepath.Join(root, "old.deb"))
