@@ -25,7 +25,7 @@ import (
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 )
 
-// oldCommit is the release for version 1 of the schema.
+// oldCommit is the last for version 1 of the schema, and stands for a release.
 const oldCommit = "03fd0db35a579b4fc9ef62c88fd06090b1bf31b6"
 
 // dir is where the commands are built. It goes with the test process.
