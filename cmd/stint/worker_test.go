@@ -154,6 +154,46 @@ func TestWorker_DoesWhatTheExitStatusSays(t *testing.T) {
 	db.run(t, "", "actors").wantExit(t, 0, "no actors")
 }
 
+// Each program gets a greater number than those before it, from a worker with a database and from
+// one with a service, and none that nobody asked for.
+// Proves G329.
+func TestWorker_FencesItsPrograms(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	server := db.serve(t)
+	fences := filepath.Join(t.TempDir(), "fences")
+	dir := processes.Write(t, map[string]string{"act": "echo ${STINT_FENCE-none} >>" + fences + `
+		[ $STINT_TRY = 2 ]`})
+	for i, run := range []struct {
+		env  []string
+		flag []string
+	}{
+		{db.env, []string{"--fence"}},
+		{[]string{"STINT_SERVER=" + server.address}, []string{"--fence"}},
+		{db.env, nil},
+	} {
+		working := work(t, run.env, dir, append(run.flag, "--retry-base", "1ms")...)
+		id := stint.TaskID(strconv.Itoa(i))
+		db.insert(t, stint.Task{ID: id, Action: "act", PostResult: true})
+		db.wait(t, id)
+		working.end(t)
+	}
+	text, err := os.ReadFile(fences)
+	lines := strings.Fields(string(text))
+	if err != nil || len(lines) != 6 || lines[4] != "none" || lines[5] != "none" {
+		t.Fatalf("the programs have %q, %v, want four numbers and none twice", lines, err)
+	}
+	before := 0
+	for _, line := range lines[:4] {
+		fence, err := strconv.Atoi(line)
+		if err != nil || fence <= before {
+			t.Errorf("the programs have %q: want them to grow", lines)
+		}
+		before = fence
+	}
+}
+
 // A program ends by SIGPIPE when nobody reads on, as from a shell: the worker ignores it alone.
 func TestWorker_LeavesSIGPIPEToItsPrograms(t *testing.T) {
 	t.Parallel()

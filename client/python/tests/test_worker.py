@@ -196,6 +196,27 @@ class WorkerTest(ServiceTest):
             lambda: abs(self.client.list_limits([self.action])[0].tokens - 10) < 2)
         self.assertEqual(self.info("a").cost, 30)
 
+    def test_a_fence_rises_from_owner_to_owner(self):
+        fences = []
+
+        def handle(task):
+            fences.append(task.fence())
+            if task.try_ < 3:
+                raise stint.Retry("again", after=0)
+
+        self.insert("a", post_result=True)
+        [first] = self.own()
+        fences.append(self.client.fence(first))
+        self.client.return_tasks(
+            [stint.Return(first.id, first.token, "pending", release=True)])
+        self.run_worker(self.worker(handle))
+        self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual(len(fences), 4)
+        self.assertEqual(fences, sorted(set(fences)))
+        with self.assertRaises(stint.InvalidToken) as raised:
+            self.client.fence(first)
+        self.assertEqual(list(raised.exception.ids), [first.id])
+
     def test_a_handler_sets_the_status_and_reads_inputs(self):
         def handle(task):
             task.set_status("half", 0.5)
