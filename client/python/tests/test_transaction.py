@@ -61,13 +61,18 @@ class FinishTest(unittest.TestCase):
 
 
 class TransactionTest(ServiceTest):
-    """The driver is of the class below."""
+    """The driver is that of a class below. Where all tests have to run, it has to be there."""
 
     driver = None
+    package = None
 
     def setUp(self):
-        if not self.driver or "STINT_DATABASE" not in os.environ:
+        if type(self) is TransactionTest or "STINT_DATABASE" not in os.environ:
             self.skipTest("no driver, or no database")
+        if not self.driver:
+            if any(os.environ.get(name) for name in ("STINT_TEST_PROGRAMS", "STINT_TEST_LONG")):
+                self.fail(f"there is no {self.package} here: apt-get install python3-{self.package}")
+            self.skipTest(f"no {self.package}")
         super().setUp()
         self.connection = self.driver.connect(os.environ["STINT_DATABASE"])
         self.addCleanup(self.connection.close)
@@ -142,7 +147,9 @@ class TransactionTest(ServiceTest):
 
 class Psycopg2Test(TransactionTest):
     driver = psycopg2
+    package = "psycopg2"
 
 
 class PsycopgTest(TransactionTest):
     driver = psycopg
+    package = "psycopg"
