@@ -67,6 +67,8 @@ A program is given the task's body on standard input, the worker's environment, 
                  systems can refuse by it what a late owner writes
   STINT_INPUTS   the path of a JSON list with an object for each task that this one waited
                  for: id, status_code, result, and if there are any abort_cause and status
+  STINT_SPENT    the path of a file into which it may write, as a whole number, what the try
+                 has really cost, for limits that count costs (see: stint help limit)
   STINT_HEADER_TENANT_ID
                  the task's header tenant-id, and so on for each of its headers; those of
                  a trace also come as TRACEPARENT, TRACESTATE and BAGGAGE

@@ -19,6 +19,7 @@
 //	STINT_ACTION      the task's action
 //	STINT_TRY         which try this is: 1 at the first
 //	STINT_INPUTS      the path of a file that holds the inputs, a JSON list
+//	STINT_SPENT       the path of a file for what the try has really cost (below)
 //	STINT_FENCE       with [Directory.Fence], a number that grows from one owner to the next
 //
 // and for each header of the task STINT_HEADER_ with its name in capitals, and _ for -. Those of a
@@ -57,6 +58,10 @@
 // Standard error is the log. Its last 64 KiB are the status of the task, after a first line that
 // says how the program ended, unless its exit status is 0. NUL and bytes that are not UTF-8 are
 // replaced.
+//
+// A whole number in the file STINT_SPENT, which is not there at first, is what the try has really
+// cost ([worker.Task.SetSpent]), however the program ended. If it is no number, a line of the log
+// says so, and the task's cost stands.
 //
 // If a program cannot be started (the file is gone, say), its task is given back for another try,
 // too.

@@ -36,25 +36,17 @@ func fromShards(inputs []stint.Input) []stint.Input {
 	return inputs
 }
 
-// writeInputs writes predecessors into a file of their own and returns its path.
-func writeInputs(predecessors []stint.Input) (path string, err error) {
+// writeInputs writes predecessors into a file.
+func writeInputs(path string, predecessors []stint.Input) error {
 	inputs := make([]input, len(predecessors))
 	for i, p := range predecessors {
 		inputs[i] = input{p.ID, p.StatusCode, p.AbortCause, p.Status, asJSON(p.Result)}
 	}
 	text, err := encode(inputs)
 	if err != nil {
-		return "", err
+		return err
 	}
-	file, err := os.CreateTemp("", "stint-inputs-*.json")
-	if err != nil {
-		return "", err
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(file.Name()))
-	}
-	return file.Name(), nil
+	return os.WriteFile(path, text, 0o600)
 }
 
 // asJSON returns the value that stands for a result in JSON.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,17 +55,21 @@ func (d *Directory) run(
 	case err != nil:
 		return worker.Result{}, err // a newer worker may understand it
 	}
-	inputsPath, err := writeInputs(inputs)
+	files, err := os.MkdirTemp("", "stint-task-*")
 	if err != nil {
+		return worker.Result{}, err
+	}
+	defer os.RemoveAll(files) //nolint:errcheck // nothing depends on it
+	inputsPath, spentPath := filepath.Join(files, "inputs.json"), filepath.Join(files, "spent")
+	if err := writeInputs(inputsPath, inputs); err != nil {
 		return worker.Result{}, fmt.Errorf("write inputs: %w", err)
 	}
-	defer os.Remove(inputsPath) //nolint:errcheck // nothing depends on it
 
 	cmd := exec.Command(path) //nolint:gosec,noctx // to run it is the purpose; it is ended below
 	cmd.Env = append(os.Environ(),
 		"STINT_TASK_ID="+string(task.ID), "STINT_TASK_TOKEN="+task.Token.String(),
 		"STINT_ACTION="+task.Action, "STINT_TRY="+strconv.Itoa(task.Try),
-		"STINT_INPUTS="+inputsPath)
+		"STINT_INPUTS="+inputsPath, "STINT_SPENT="+spentPath)
 	cmd.Env = append(cmd.Env, headerVariables(task.Headers)...)
 	if d.Fence {
 		fence, err := task.Fence(ctx)
@@ -78,7 +83,9 @@ func (d *Directory) run(
 		Directory: d, cmd: cmd, log: safely.NewTail(statusBytesMax),
 		tooMuch: make(chan struct{}), exited: make(chan struct{}), drained: make(chan struct{}),
 	}
-	return e.outcome(e.run(ctx, body))
+	err = e.run(ctx, body)
+	e.readSpent(spentPath, task)
+	return e.outcome(err)
 }
 
 // headerVariables are the headers of a task as variables of the environment: each by a name of ours
