@@ -244,9 +244,9 @@ type TaskLimits struct {
 	KeyOwned      []TaskInfo
 
 	// NextAt is when the bucket of Limits.Rate has its next token, KeyNextAt when that of the key
-	// has; zero if it has one.
-	NextAt    time.Time
-	KeyNextAt time.Time
+	// has; zero if it has one. Tokens and KeyTokens are what they have; with ByCost, below 0, owe.
+	NextAt, KeyNextAt time.Time
+	Tokens, KeyTokens float64
 
 	// KeyWaiting is how many ready tasks with the key wait for capacity below a limit of the key,
 	// for the end of its pause, or for its turn: this one, too, if it is among them. Counting stops
@@ -283,8 +283,8 @@ func readTaskLimits(rows pgx.Rows) (*TaskLimits, error) {
 		var of limit.Columns
 		var pausedAt, keyPausedAt, nextAt, keyNextAt *time.Time
 		err := rows.Scan(append(of.All(), &pausedAt, &keyPausedAt, &limits.InProgress,
-			&limits.KeyInProgress, &nextAt, &keyNextAt, &limits.KeyWaiting, &limits.WaitsForTurn,
-			&limits.TurnsAhead, &limits.Parked)...)
+			&limits.KeyInProgress, &nextAt, &keyNextAt, &limits.KeyWaiting, &limits.Tokens,
+			&limits.KeyTokens, &limits.WaitsForTurn, &limits.TurnsAhead, &limits.Parked)...)
 		if err != nil {
 			return nil, err
 		}

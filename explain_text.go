@@ -277,11 +277,11 @@ func rounded(d time.Duration) time.Duration { return max(d, 0).Round(time.Second
 
 func (e Explanation) describeReady(text *strings.Builder) {
 	text.WriteString("is ready")
-	var reasons []string
+	var held limit.Held
 	if e.Limits != nil {
-		reasons = e.Limits.reasons(e.Task.Action, e.Task.Key, e.Now)
+		held = e.Limits.held(e.Task.Action, e.Task.Key, e.Now)
 	}
-	switch {
+	switch reasons := held.Reasons(); {
 	case e.IsOverdue():
 		fmt.Fprintf(text, ", but its deadline passed at %s: it is fetched no more, and a store "+
 			"that maintains aborts it", stamp(e.Task.Deadline))
@@ -301,10 +301,11 @@ func (e Explanation) describeReady(text *strings.Builder) {
 	default:
 		text.WriteString(": it waits for an actor")
 	}
+	text.WriteString(held.Left())
 }
 
-// reasons are what holds the task up, a sentence each.
-func (l *TaskLimits) reasons(action, key string, now time.Time) []string {
+// held is what limits say of a task, for the words.
+func (l *TaskLimits) held(action, key string, now time.Time) limit.Held {
 	held := limit.Held{
 		Action: action, Key: key, PausedSince: l.PausedSince, KeyPausedSince: l.KeyPausedSince,
 		ByCost: l.Limits.ByCost, NextAt: l.NextAt, KeyNextAt: l.KeyNextAt, InProgress: l.InProgress,
@@ -313,12 +314,13 @@ func (l *TaskLimits) reasons(action, key string, now time.Time) []string {
 		KeyOwners:  ownersOf(l.KeyInProgress, l.KeyOwned, now),
 		KeyWaiting: l.KeyWaiting, KeyWaitingOrMore: l.KeyWaitingOrMore,
 		WaitsForTurn: l.WaitsForTurn, TurnsAhead: l.TurnsAhead, TurnsMax: explainedWaitingMax,
-		Hidden: l.Hidden,
+		Hidden: l.Hidden, Rated: l.Limits.Rate.Tasks > 0, KeyRated: l.Limits.RatePerKey.Tasks > 0,
+		Tokens: l.Tokens, KeyTokens: l.KeyTokens,
 	}
 	if l.Limits.Ordered {
 		held.Holder = ownersOf(len(l.KeyOwned), l.KeyOwned, now)
 	}
-	return held.Reasons()
+	return held
 }
 
 // ownersOf names the first of some tasks in progress, and who owns them.

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -60,5 +61,6 @@ func atRest(l *stint.TaskLimits) stint.TaskLimits {
 	} {
 		*at = at.UTC().Truncate(time.Minute)
 	}
+	still.Tokens, still.KeyTokens = math.Round(still.Tokens), math.Round(still.KeyTokens)
 	return still
 }

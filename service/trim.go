@@ -52,7 +52,7 @@ func (a *asking) trimExplained(r *stintv1.ExplainTaskResponse) {
 	limits.InProgress, limits.KeyInProgress = 0, 0
 	limits.Owned, limits.KeyOwned = nil, nil
 	limits.KeyWaiting, limits.KeyWaitingOrMore, limits.TurnsAhead = 0, false, 0
-	limits.NextAt, limits.KeyNextAt = nil, nil
+	limits.NextAt, limits.KeyNextAt, limits.Tokens, limits.KeyTokens = nil, nil, 0, 0
 }
 
 // trimStats leaves the counts of actions all of whose tasks the principal may see. Whether a count

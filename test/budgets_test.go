@@ -120,6 +120,10 @@ func TestBudgets_OfKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if left := explained.Limits.KeyTokens; math.Abs(left+200) > 1 {
+		t.Errorf("a has %v tokens, want -200", left)
+	}
+	wantText(t, explained.String(), ", and owes 199\n")
 	until := explained.Limits.KeyNextAt.Sub(explained.Now)
 	if math.Abs(until.Minutes()-201*60./100) > 1 {
 		t.Errorf("a has a token in %v, want two hours and a minute", until)
@@ -133,6 +137,42 @@ func TestBudgets_OfKeys(t *testing.T) {
 		wake_at = wake_at - interval '121 min'`)
 	wantFetch(t, store, 10, "a/1")
 	wantFetch(t, store, 10)
+}
+
+// Explain says what is left of the budgets of a task that is ready, and what they owe.
+// Proves G342.
+func TestBudgets_SayWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	limits := stint.Limits{Rate: anHour, RatePerKey: stint.Rate{
+		Tasks: 50, Per: time.Hour, Burst: 50,
+	}, ByCost: true}
+	store, _ := newLimitedStore(t, limits)
+	insert(t, store, costing("a", "a", 30, 80, 1)...)
+	insert(t, store, costing("b", "b", 1)...)
+	insert(t, store, costing("none", "", 1)...)
+	want := func(id stint.TaskID, tokens, keyTokens float64, said ...string) {
+		t.Helper()
+		why := whyOf(t, store, id)
+		wantText(t, why.String(), said...)
+		// Some have come meanwhile.
+		if l := why.Limits; math.Abs(l.Tokens-tokens) > 1 || math.Abs(l.KeyTokens-keyTokens) > 1 {
+			t.Errorf("%s has %v tokens, and %v of its key; want %v, %v", id, l.Tokens,
+				l.KeyTokens, tokens, keyTokens)
+		}
+	}
+	const waits = " is ready: it waits for an actor"
+	want("a/0", 100, 50, waits+"\nleft of the budget of \"act\": 100\n"+
+		"left of the budget of key \"a\": 50\n")
+	wantFetch(t, store, 1, "a/0")
+	want("a/1", 70, 20, waits, "\"act\": 70\n", "key \"a\": 20\n")
+	want("b/0", 70, 50, "key \"b\": 50\n")
+	want("none/0", 70, 0, waits+"\nleft of the budget of \"act\": 70\ntries left")
+	wantFetch(t, store, 1, "a/1")
+	want("a/2", -10, -60, "budget of \"act\" is spent until 2", ", and owes 9\n", ", and owes 59\n")
+	limits.ByCost = false
+	setLimits(t, store, limits)
+	want("b/0", 0, 50, "the next token of \"act\" comes at 2")
 }
 
 // A store that knows limits of an action counts costs as soon as another one says so.

@@ -173,6 +173,46 @@ func TestTask_SaysWhyItDoesNotRun(t *testing.T) {
 	}
 }
 
+// The page of a task says what is left of its budgets, or that they are spent, and what they owe.
+func TestTask_SaysWhatIsLeftOfBudgets(t *testing.T) {
+	t.Parallel()
+	budget := stint.Rate{Tasks: 1000, Per: time.Hour, Burst: 1000}
+	for _, test := range []struct {
+		limits stint.TaskLimits
+		want   string
+	}{
+		{
+			stint.TaskLimits{Tokens: 1234.9, KeyTokens: 39},
+			"it waits for an actor. Left of the budget of its action: 1,234." +
+				"Left of the budget of its key: 39.",
+		},
+		{
+			stint.TaskLimits{Tokens: -21.5, NextAt: in(time.Minute), KeyTokens: 3},
+			"the budget of mail is used up, and owes 21: the next task may begin in 1m00s. " +
+				"Left of the budget of its key: 3.",
+		},
+		{
+			stint.TaskLimits{Tokens: 5, KeyTokens: 0.5, KeyNextAt: in(time.Minute)},
+			"the budget of its key is used up: the next task with the key k may begin in 1m00s. " +
+				"Left of the budget of its action: 5.",
+		},
+	} {
+		test.limits.Limits = stint.Limits{Rate: budget, RatePerKey: budget, ByCost: true}
+		h := ui.New(aFake{explain: func(context.Context, stint.TaskID) (stint.Explanation, error) {
+			return stint.Explanation{
+				Task: stint.TaskInfo{
+					ID: "a", State: stint.StateReady, Action: "mail", Key: "k",
+				},
+				Now: noon, AskedAt: ago(time.Second), TriesLeft: -1, Limits: &test.limits,
+			}, nil
+		}}, ui.Options{})
+		got := strings.Join(strings.Fields(parse(t, text(t, h, "/task?id=a")).text), " ")
+		if !strings.Contains(got, test.want) {
+			t.Errorf("the page lacks %q:\n%s", test.want, got)
+		}
+	}
+}
+
 // In a copy who asks is refused, so nothing is said of workers and their slots.
 func TestTask_BlamesNoWorkerInACopy(t *testing.T) {
 	t.Parallel()

@@ -2686,7 +2686,11 @@ type TaskLimits struct {
 	// turn.
 	Parked bool `protobuf:"varint,14,opt,name=parked,proto3" json:"parked,omitempty"`
 	// Some of what holds the task up is left out, since the caller may not read all tasks of the action.
-	Hidden        bool `protobuf:"varint,15,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	Hidden bool `protobuf:"varint,15,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	// How many tokens the buckets of the action and of the key have: below 0 what they owe, with
+	// limits.by_cost; 0 without a rate.
+	Tokens        float64 `protobuf:"fixed64,16,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	KeyTokens     float64 `protobuf:"fixed64,17,opt,name=key_tokens,json=keyTokens,proto3" json:"key_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2824,6 +2828,20 @@ func (x *TaskLimits) GetHidden() bool {
 		return x.Hidden
 	}
 	return false
+}
+
+func (x *TaskLimits) GetTokens() float64 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *TaskLimits) GetKeyTokens() float64 {
+	if x != nil {
+		return x.KeyTokens
+	}
+	return 0
 }
 
 type GetGraphRequest struct {
@@ -4649,7 +4667,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\bowned_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aownedAt\x125\n" +
 	"\bended_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12\x16\n" +
 	"\x06status\x18\x06 \x01(\tR\x06status\x12\x10\n" +
-	"\x03log\x18\a \x01(\tR\x03log\"\x97\x05\n" +
+	"\x03log\x18\a \x01(\tR\x03log\"\xce\x05\n" +
 	"\n" +
 	"TaskLimits\x12(\n" +
 	"\x06limits\x18\x01 \x01(\v2\x10.stint.v1.LimitsR\x06limits\x12=\n" +
@@ -4670,7 +4688,10 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\vturns_ahead\x18\f \x01(\x03R\n" +
 	"turnsAhead\x12\x16\n" +
 	"\x06parked\x18\x0e \x01(\bR\x06parked\x12\x16\n" +
-	"\x06hidden\x18\x0f \x01(\bR\x06hidden\"!\n" +
+	"\x06hidden\x18\x0f \x01(\bR\x06hidden\x12\x16\n" +
+	"\x06tokens\x18\x10 \x01(\x01R\x06tokens\x12\x1d\n" +
+	"\n" +
+	"key_tokens\x18\x11 \x01(\x01R\tkeyTokens\"!\n" +
 	"\x0fGetGraphRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\xc1\x01\n" +
 	"\x10GetGraphResponse\x12(\n" +

@@ -104,11 +104,13 @@ func TestLimit_SetsABudget(t *testing.T) {
 	}
 	prints("show m0", "cost", "150")
 	prints("show m0 --json", `"cost":150`)
+	prints("explain m1", "nobody asks for", "\nleft of the budget of \"mail\": 90\n")
+	prints("explain m1 --json", `"tokens":90`)
 	owned, err := db.store.OwnTasks(t.Context(), "w", 9, []string{"mail"}, time.Hour)
 	if err != nil || len(owned) != 1 {
 		t.Fatalf("OwnTasks = %v, %v", owned, err)
 	}
-	prints("explain m1", `the budget of "mail" is spent until`)
+	prints("explain m1", `the budget of "mail" is spent until`, ", and owes 59\n")
 	prints("limits", "next in 1h0")
 }
 

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -13,6 +14,9 @@ type Held struct {
 	PausedSince, KeyPausedSince time.Time
 	NextAt, KeyNextAt           time.Time
 	ByCost                      bool // they count costs
+	// Rated and KeyRated say that there are buckets, Tokens and KeyTokens what they have, or owe.
+	Rated, KeyRated   bool
+	Tokens, KeyTokens float64
 	// Of so many tasks at most these are in progress, with a text about their owners. 0: no limit.
 	InProgress, Most       int
 	Owners                 string
@@ -43,7 +47,7 @@ func (h Held) Reasons() []string {
 		say("%d of %d %q tasks are in progress%s", h.InProgress, h.Most, h.Action, h.Owners)
 	}
 	if !h.NextAt.IsZero() {
-		say("%s", h.noTokens(fmt.Sprintf("%q", h.Action), h.NextAt))
+		say("%s", h.noTokens(fmt.Sprintf("%q", h.Action), h.NextAt, h.Tokens))
 	}
 	if !h.KeyPausedSince.IsZero() {
 		say("key %q has been paused since %s", h.Key, stamp(h.KeyPausedSince))
@@ -57,7 +61,7 @@ func (h Held) Reasons() []string {
 			h.KeyOwners)
 	}
 	if !h.KeyNextAt.IsZero() {
-		say("%s", h.noTokens(fmt.Sprintf("key %q", h.Key), h.KeyNextAt))
+		say("%s", h.noTokens(fmt.Sprintf("key %q", h.Key), h.KeyNextAt, h.KeyTokens))
 	}
 	switch {
 	case !h.WaitsForTurn, !h.PausedSince.IsZero(), !h.KeyPausedSince.IsZero():
@@ -77,11 +81,27 @@ func (h Held) Reasons() []string {
 }
 
 // noTokens says that a bucket is empty.
-func (h Held) noTokens(of string, next time.Time) string {
-	if h.ByCost {
-		return fmt.Sprintf("the budget of %s is spent until %s", of, stamp(next))
+func (h Held) noTokens(of string, next time.Time, tokens float64) string {
+	if !h.ByCost {
+		return fmt.Sprintf("the next token of %s comes at %s", of, stamp(next))
 	}
-	return fmt.Sprintf("the next token of %s comes at %s", of, stamp(next))
+	spent := fmt.Sprintf("the budget of %s is spent until %s", of, stamp(next))
+	if tokens <= -1 {
+		spent += fmt.Sprintf(", and owes %.0f", math.Floor(-tokens))
+	}
+	return spent
+}
+
+// Left says what is left of budgets that are not spent, a line each.
+func (h Held) Left() string {
+	left := ""
+	if h.ByCost && h.Rated && !h.Hidden && h.NextAt.IsZero() {
+		left += fmt.Sprintf("\nleft of the budget of %q: %.0f", h.Action, math.Floor(h.Tokens))
+	}
+	if h.ByCost && h.KeyRated && h.Key != "" && !h.Hidden && h.KeyNextAt.IsZero() {
+		left += fmt.Sprintf("\nleft of the budget of key %q: %.0f", h.Key, math.Floor(h.KeyTokens))
+	}
+	return left
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -172,7 +172,7 @@ func FromTaskLimits(l *stint.TaskLimits) *stintv1.TaskLimits {
 		NextAt: fromTime(l.NextAt), KeyNextAt: fromTime(l.KeyNextAt),
 		KeyWaiting: int64(l.KeyWaiting), KeyWaitingOrMore: l.KeyWaitingOrMore,
 		WaitsForTurn: l.WaitsForTurn, TurnsAhead: int64(l.TurnsAhead),
-		Parked: l.Parked, Hidden: l.Hidden,
+		Parked: l.Parked, Hidden: l.Hidden, Tokens: l.Tokens, KeyTokens: l.KeyTokens,
 	}
 }
 
@@ -190,6 +190,7 @@ func ToTaskLimits(m *stintv1.TaskLimits) *stint.TaskLimits {
 		KeyWaiting: int(m.GetKeyWaiting()), KeyWaitingOrMore: m.GetKeyWaitingOrMore(),
 		WaitsForTurn: m.GetWaitsForTurn(), TurnsAhead: int(m.GetTurnsAhead()),
 		Parked: m.GetParked(), Hidden: m.GetHidden(),
+		Tokens: m.GetTokens(), KeyTokens: m.GetKeyTokens(),
 	}
 }
 

@@ -2,9 +2,10 @@
 --
 -- Returns how limits and pauses hold up a ready task: the limits of its action, since when that and
 -- the task's key are paused, how many tasks of each are in progress, when the next tokens come
--- (null if there are any), and how many tasks of the key are parked; whether the task waits for the
--- turn of its key, and how many turns come first; whether it is parked. Returns nothing for other
--- tasks, and where there are neither limits nor pauses.
+-- (null if there are any), how many tasks of the key are parked, and how many tokens there are (0
+-- without a rate); whether the task waits for the turn of its key, and how many turns come first;
+-- whether it is parked. Returns nothing for other tasks, and where there are neither limits nor
+-- pauses.
 --
 --   $1 id     text
 --   $2 rows   integer: how many rows of leased are counted
@@ -15,6 +16,9 @@ SELECT limits.concurrency, limits.per_key, limits.rate_tasks, limits.rate_per, l
        limits.paused_at,
        paused.since AS key_paused_at, owned.tasks AS in_progress, held.slots AS key_in_progress,
        bucket.next_at, key_bucket.next_at AS key_next_at, parked.tasks AS key_waiting,
+       coalesce(bucket.tokens, 0) AS tokens,
+       coalesce(key_bucket.tokens, CASE WHEN task.limit_key <> '' THEN limits.key_burst END, 0)
+           AS key_tokens,
        limits.fair AND task.position <> 0 AND turn.held IS NOT TRUE AS waits_for_turn,
        coalesce(ahead.turns, 0) AS turns_ahead, task.position < 0 AS parked
 FROM (
@@ -50,7 +54,8 @@ CROSS JOIN LATERAL (
     -- include slots_held: action=task.action; key=task.limit_key; per_key=limits.per_key
 ) AS held
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN rate.tokens < 1
+    SELECT rate.tokens,
+           CASE WHEN rate.tokens < 1
                 THEN statement_timestamp()
                      -- At most 1,000 years, as in list_limits.
                      + least((1 - rate.tokens) / limits.rate_tasks
@@ -68,10 +73,14 @@ LEFT JOIN LATERAL (
     -- There is a token from when all but one have come on.
     -- Unless costs count, a bucket is empty at worst: what is full later is of a clock that was
     -- ahead.
-    SELECT CASE WHEN last.at > statement_timestamp() THEN last.at END AS next_at
+    SELECT CASE WHEN last.at > statement_timestamp() THEN last.at END AS next_at, last.tokens
     FROM (
         SELECT least(key_rates.full_at - (limits.key_burst - 1) * rate.each,
-                     CASE WHEN NOT limits.by_cost THEN statement_timestamp() + rate.each END) AS at
+                     CASE WHEN NOT limits.by_cost THEN statement_timestamp() + rate.each END) AS at,
+               greatest(limits.key_burst - greatest(0,
+                            date_part('epoch', key_rates.full_at - statement_timestamp())
+                            / date_part('epoch', limits.key_per) * limits.key_tasks),
+                        CASE WHEN NOT limits.by_cost THEN 0 END) AS tokens
         FROM stint.key_rates
         CROSS JOIN LATERAL (SELECT limits.key_per / limits.key_tasks AS each) AS rate
         WHERE key_rates.action = task.action AND key_rates.limit_key = task.limit_key

@@ -447,6 +447,8 @@ class TaskLimits:
         resumed, or has its turn.
     hidden: Some of what holds the task up is left out, since the caller may not read all tasks
         of the action.
+    tokens: How many tokens the buckets of the action and of the key have: below 0 what they
+        owe, with limits.by_cost; 0 without a rate.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -464,6 +466,8 @@ class TaskLimits:
     turns_ahead: int = 0
     parked: bool = False
     hidden: bool = False
+    tokens: float = 0.0
+    key_tokens: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -1063,6 +1067,8 @@ def to_task_limits(m: Message) -> TaskLimits:
         turns_ahead=int(m.get("turns_ahead", 0)),
         parked=m.get("parked", False),
         hidden=m.get("hidden", False),
+        tokens=float(m.get("tokens", 0)),
+        key_tokens=float(m.get("key_tokens", 0)),
     )
 
 

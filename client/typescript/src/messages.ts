@@ -238,6 +238,8 @@ const taskLimitsFields: f.Fields = {
   owned: f.many(taskInfoFields),
   parked: f.flag,
   hidden: f.flag,
+  tokens: f.number,
+  keyTokens: f.number,
 };
 
 const stepInfoFields: f.Fields = {

@@ -482,6 +482,12 @@ export interface TaskLimits {
    * action.
    */
   hidden: boolean;
+  /**
+   * How many tokens the buckets of the action and of the key have: below 0 what they owe, with
+   * limits.byCost; 0 without a rate.
+   */
+  tokens: number;
+  keyTokens: number;
 }
 
 /** A StepInfo is a recorded step of a task, without its result. */

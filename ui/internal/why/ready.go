@@ -46,7 +46,32 @@ func (r *Reason) ready(e *stint.Explanation) {
 	default:
 		r.Headline = show.Say("Ready: it waits for an actor.")
 	}
+	r.left(e)
 }
+
+// left says what is left of budgets that are not spent.
+func (r *Reason) left(e *stint.Explanation) {
+	l := e.Limits
+	if l == nil || !l.Limits.ByCost || l.Hidden {
+		return
+	}
+	if l.Limits.Rate.Tasks > 0 && l.NextAt.IsZero() {
+		r.Add("Left of the budget of its action: ", whole(l.Tokens), ".")
+	}
+	if l.Limits.RatePerKey.Tasks > 0 && e.Task.Key != "" && l.KeyNextAt.IsZero() {
+		r.Add("Left of the budget of its key: ", whole(l.KeyTokens), ".")
+	}
+}
+
+// owed says what a bucket that has no tokens owes.
+func owed(tokens float64) string {
+	if tokens > -1 {
+		return ""
+	}
+	return ", and owes " + whole(-tokens)
+}
+
+func whole(tokens float64) string { return display.Number(int64(tokens)) }
 
 // waitsForTurnOnly reports whether nothing holds a task up but that it is not its turn, which is
 // dealt to those who ask.
@@ -113,12 +138,13 @@ func heldBy(e *stint.Explanation) []show.Sentence {
 			" tasks with the key "+key+" are in progress.")
 	}
 	if !l.NextAt.IsZero() {
-		add("the "+rateOf(l)+" of ", action, " is used up: the next task may begin ",
+		add("the "+rateOf(l)+" of ", action, " is used up"+owed(l.Tokens)+
+			": the next task may begin ",
 			show.NewMoment(l.NextAt, e.Now), ".")
 	}
 	if !l.KeyNextAt.IsZero() {
-		add("the "+rateOf(l)+" of its key is used up: the next task with the key "+key+
-			" may begin ",
+		add("the "+rateOf(l)+" of its key is used up"+owed(l.KeyTokens)+
+			": the next task with the key "+key+" may begin ",
 			show.NewMoment(l.KeyNextAt, e.Now), ".")
 	}
 	switch {

@@ -31,7 +31,8 @@ stint adopt), now. limits has limits and paused_since of the action, as stint
 limits, and key_paused_since; in_progress and key_in_progress, where those are limited, owned
 and key_owned (up to 100 of each; of an ordered action, key_owned is the task that holds
 the key, in progress or not); next_at and key_next_at, when the next tokens come
-(left out if there are some); key_waiting (how many tasks with the key wait, 10,000 at
+(left out if there are some); tokens and key_tokens (of rates, below 0 what a budget owes);
+key_waiting (how many tasks with the key wait, 10,000 at
 most), waits_for_turn and then turns_ahead (how many turns of others come first, 10,000 at
 most), parked (the task is not in the queue, but waits until its key has capacity, is
 resumed, or has its turn), hidden (some of this is left out, since the caller may not read
@@ -63,7 +64,7 @@ func (p *program) explain(ctx context.Context, id stint.TaskID) error {
 			WaitsFor: p.tasksJSON(why.WaitsFor), BecauseOf: p.tasksJSON(why.BecauseOf),
 			AskedAt: utc(why.AskedAt), Actors: why.Actors, Presence: string(why.Presence),
 			Copy: why.Copy, Now: utc(why.Now), AnyOf: why.AnyOf,
-			Limits: p.taskLimitsJSON(why.Limits), Start: newStartJSON(why.Start),
+			Limits: p.taskLimitsJSON(why.Limits, why.Task.Key), Start: newStartJSON(why.Start),
 		}
 		if why.TriesLeft >= 0 {
 			document.TriesLeft = &why.TriesLeft

@@ -51,6 +51,8 @@ type taskLimitsJSON struct {
 	KeyOwned       []taskJSON `json:"key_owned,omitempty"`
 	NextAt         time.Time  `json:"next_at,omitzero"`
 	KeyNextAt      time.Time  `json:"key_next_at,omitzero"`
+	Tokens         *float64   `json:"tokens,omitempty"`
+	KeyTokens      *float64   `json:"key_tokens,omitempty"`
 	KeyWaiting     int        `json:"key_waiting"`
 	WaitsForTurn   bool       `json:"waits_for_turn"`
 	TurnsAhead     *int       `json:"turns_ahead,omitempty"`
@@ -58,7 +60,7 @@ type taskLimitsJSON struct {
 	Hidden         bool       `json:"hidden,omitzero"`
 }
 
-func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
+func (p *program) taskLimitsJSON(l *stint.TaskLimits, key string) *taskLimitsJSON {
 	if l == nil {
 		return nil
 	}
@@ -81,6 +83,12 @@ func (p *program) taskLimitsJSON(l *stint.TaskLimits) *taskLimitsJSON {
 		if count.applies {
 			*count.into = count.from
 		}
+	}
+	if l.Limits.Rate.Tasks > 0 && !l.Hidden {
+		document.Tokens = &l.Tokens
+	}
+	if l.Limits.RatePerKey.Tasks > 0 && key != "" && !l.Hidden {
+		document.KeyTokens = &l.KeyTokens
 	}
 	return document
 }
