@@ -151,6 +151,7 @@ func (h *History) checkDefinition(t *txn, key int64, was, now *row) {
 func (h *History) step(t *txn, key int64, from, to *row) (fetched bool) {
 	a, b := from.state(), to.state()
 	owns := to != nil && to.table == leased
+	h.countLoss(t, key, from, to)
 	sameOwner := owns && from != nil && from.table != leased && from.late && from.claim == to.claim
 	h.tell(t, key, from, to)
 	if a != b || from != nil && from.table == finished {
@@ -226,8 +227,8 @@ func (h *History) checkFetch(t *txn, key int64, from, to *row) {
 // checkTakenBack checks that a task is not taken from its owner ahead of the end of its lease.
 func (h *History) checkTakenBack(t *txn, key int64, from, to *row) {
 	back := to != nil && to.table == ready && to.late
-	ended := to != nil && to.table == finished && to.cause == 2 && to.hasClaim &&
-		to.claim == ^from.claim
+	ended := to != nil && to.table == finished && (to.cause == 2 || to.cause == lost) &&
+		to.hasClaim && to.claim == ^from.claim
 	if !back && !ended || h.options.ClockJumps {
 		return
 	}

@@ -180,7 +180,7 @@ func (h *History) checkLimits(t *txn, fetches []fetch) {
 		}
 		l := h.state.limits[of.action]
 		begun, found := h.state.leaseOf(t, f.row)
-		if l == nil || found && begun.owned.Before(l.since) {
+		if l == nil || found && l.unknownTo(f.row, begun.owned) {
 			continue
 		}
 		h.counts.Limited++
@@ -192,6 +192,15 @@ func (h *History) checkLimits(t *txn, fetches []fetch) {
 		}
 		h.checkRates(t, f, of, l)
 	}
+}
+
+// seenWithin is how long after the time that a commit has others see it, at the latest: a commit
+// gets its time before it is flushed.
+const seenWithin = 10 * time.Second
+
+// unknownTo says that a fetch that began at a time need not have known of the limits.
+func (l *limits) unknownTo(fetched *row, began time.Time) bool {
+	return began.Before(l.since) || fetched.limited == "" && began.Before(l.since.Add(seenWithin))
 }
 
 func (h *History) checkKey(t *txn, key int64, of *task, l *limits) {

@@ -10,6 +10,7 @@
 //   - nobody owns a task who was not given it out of the queue, and no claim comes back
 //   - tries count up by one, to the limit of the task at most
 //   - no lease is taken back ahead of its end
+//   - a task is aborted as lost only when enough owners in a row have lost it, and then for sure
 //   - a task starts, or is skipped or aborted, as its predecessors and its conditions say
 //   - of a key in strict order one task is under way, until that has ended
 //   - limits and rates of actions and keys are never exceeded
@@ -49,6 +50,9 @@ type Options struct {
 
 	// ClockJumps says that the clock of the server is not to be trusted: times are not compared.
 	ClockJumps bool
+
+	// MaxLosses is the option of all stores by which they give tasks up that owners lose; 0: any.
+	MaxLosses int
 }
 
 // Counts are what a history has shown so far.
@@ -132,6 +136,9 @@ func (h *History) begin(ctx context.Context) error {
 	}
 	if h.state, err = h.snapshot(ctx, h.stream); err != nil {
 		return err
+	}
+	for _, of := range h.state.tasks {
+		of.lost = unknownLosses
 	}
 	for _, block := range h.state.rows[leased] {
 		for _, r := range block {

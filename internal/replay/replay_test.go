@@ -36,7 +36,9 @@ func follow(tb testing.TB) (*testdb.Server, *pgxpool.Pool, *replay.History) {
 
 func open(tb testing.TB, pool *pgxpool.Pool) *replay.History {
 	tb.Helper()
-	h, err := replay.Open(tb.Context(), pool.Config().ConnConfig, replay.Options{Slot: "followed"})
+	h, err := replay.Open(tb.Context(), pool.Config().ConnConfig, replay.Options{
+		Slot: "followed", MaxLosses: 3, // as by default
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -27,8 +27,12 @@ var causes = map[int]design.State{
 	9: {Name: "aborted", Note: "lost"},
 }
 
-// skipped is the cause of tasks whose condition cannot be met.
-const skipped = 8
+const (
+	// skipped is the cause of tasks whose condition cannot be met.
+	skipped = 8
+	// lost is the cause of tasks that owners have lost too often.
+	lost = 9
+)
 
 // state says in which state the tasks of a row are; those of no row are gone.
 func (r *row) state() design.State {

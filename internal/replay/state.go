@@ -15,8 +15,16 @@ type task struct {
 	maxTries             int
 	runsAnyway           bool
 	deadline             time.Time
-	claims               []int64 // under which it was owned, in order
-	fetched              uint64  // the transaction that fetched it last
+	past
+}
+
+// A past is what has become of a task.
+type past struct {
+	claims  []int64 // under which it was owned, in order
+	fetched uint64  // the transaction that fetched it last
+
+	// lost is how many owners in a row have lost it, up to the try lostTry.
+	lost, lostTry int
 }
 
 // An edge is what a dependent asks of a predecessor.
@@ -165,7 +173,7 @@ func (s *state) applyTask(t *txn, c change, old values) error {
 		return err
 	}
 	if was != nil {
-		now.claims, now.fetched = was.claims, was.fetched
+		now.past = was.past
 	} else {
 		t.born[key] = true
 	}

@@ -115,6 +115,29 @@ func tamperedOwners() []tampering {
 			SELECT lo, lo, claim, tries, 0, 'i', 'x', true FROM gone`,
 			"ahead of the end of its lease",
 		},
+		{
+			"lost for good too early", "m", `WITH gone AS (
+				DELETE FROM stint.leased WHERE lo = ` + taskOf + `'m-owned') RETURNING *)
+			INSERT INTO stint.finished (lo, hi, claim, tries, cause)
+			SELECT lo, lo, ~claim, tries, 9 FROM gone`,
+			"aborted as lost, and owners have lost it 1 times in a row",
+		},
+		{
+			"lost too often", "n", `DO $lose$
+			DECLARE
+				lost bigint := ` + taskOf + `'n-owned');
+			BEGIN
+				FOR n IN 1 .. 3 LOOP
+					WITH gone AS (DELETE FROM stint.leased WHERE lo = lost RETURNING *)
+					INSERT INTO stint.ready (lo, hi, claim, tries, priority, action, actor, late)
+					SELECT lo, lo, claim, tries, 0, 'n', 'x', true FROM gone;
+					WITH gone AS (DELETE FROM stint.ready WHERE lo = lost RETURNING *)
+					INSERT INTO stint.leased (lo, hi, claim, tries)
+					SELECT lo, lo, claim + 1, tries + 1 FROM gone;
+				END LOOP;
+			END $lose$`,
+			"is ready, though 3 owners in a row have lost it",
+		},
 	}
 }
 
@@ -150,7 +173,12 @@ func tamperedSignals() []tampering {
 }
 
 func tamperedLimits() []tampering {
+	const later = "now() + interval '11 s'"
 	return []tampering{
+		{
+			"without a look at limits", "unknown",
+			unlimited(fetchPast("unknown-ready", 'n'), later), `holds the key "one"`,
+		},
 		{"over a limit", "limited", fetchPast("limited-ready", 'p'), "of at most 1"},
 		{
 			"over the limit of a key", "keys", fetchPast("keys-ready", 'q'),
@@ -183,6 +211,15 @@ func fetchPast(id string, claim rune) string {
 	SELECT lo, lo, {claim}, 1, action FROM gone`)
 }
 
+// unlimited has a fetch begin at a time, and not say that its task counts towards limits.
+func unlimited(fetch, began string) string {
+	return strings.NewReplacer(
+		"(claim, deadline, size", "(owned_at, claim, deadline, size",
+		"SELECT 1", "SELECT "+began+", 1",
+		", limited_action)", ")", ", 1, action FROM", ", 1 FROM",
+	).Replace(fetch)
+}
+
 // stage inserts tasks of an action: one that is owned, one that has completed, one that was
 // returned as pending, one that is ready, and one that waits for the one that is owned.
 func stage(t *testing.T, store *stint.Store, action string) {
@@ -200,8 +237,9 @@ func stage(t *testing.T, store *stint.Store, action string) {
 	}
 	limits, limited := map[string]stint.Limits{
 		"limited": {Concurrency: 1}, "keys": {ConcurrencyPerKey: 1}, "ordered": {Ordered: true},
-		"rate": {Rate: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 1}},
-		"cost": {Rate: stint.Rate{Tasks: 5, Per: time.Hour, Burst: 5}, ByCost: true},
+		"unknown": {Ordered: true},
+		"rate":    {Rate: stint.Rate{Tasks: 1, Per: time.Hour, Burst: 1}},
+		"cost":    {Rate: stint.Rate{Tasks: 5, Per: time.Hour, Burst: 5}, ByCost: true},
 	}[action]
 	if limited {
 		ok(store.SetLimits(ctx, action, limits))
