@@ -445,9 +445,11 @@ func (s *Store) returnSteps(b *returnBatch, at settling) []pg.Step {
 }
 
 // isPlain reports whether all tasks of the batch end, and have no dependents as far as is known.
+// Where spending is noted, none may turn out to have some: the note would stay without the return.
 func (b *returnBatch) isPlain() bool {
 	goesOn := func(span returnSpan) bool { return span.outcome >= outcomePending }
-	return !b.isLate && !b.again && !b.signals() && !slices.ContainsFunc(b.spans, goesOn)
+	return !b.isLate && !b.again && !b.signals() && !b.spent() &&
+		!slices.ContainsFunc(b.spans, goesOn)
 }
 
 // noteLate accepts returns for another try whose task ended because its last try expired, if there

@@ -144,6 +144,8 @@ var fixtures = []fixture{
 	limited("concurrency", stint.Limits{Concurrency: 1}),
 	limited("ordered", stint.Limits{Ordered: true}),
 	limited("fair", stint.Limits{Fair: true, Concurrency: 1}),
+	limited("budget", stint.Limits{Rate: slowly, ByCost: true}),
+	limited("budget of a key", stint.Limits{RatePerKey: slowly, ByCost: true}),
 	{"fail fast", func(w *world) {
 		pqOwned(w)
 		w.insert(act("t", "p"), stint.Task{
@@ -174,13 +176,16 @@ var fixtures = []fixture{
 
 var daily = stint.Schedule{Name: "s", Spec: "@daily", Tasks: []stint.Task{act("")}}
 
+// slowly is a budget to which nothing comes in as long as tests take, and which t takes all of.
+var slowly = stint.Rate{Tasks: 100, Per: 300 * day, Burst: 100}
+
 // limited is a fixture in which t is owned under limits, and u and v have to wait.
 func limited(name string, limits stint.Limits) fixture {
 	return fixture{name, func(w *world) {
 		w.t.Helper()
 		w.ok("SetLimits", w.truth.SetLimits(w.t.Context(), "act", limits))
 		for _, id := range []stint.TaskID{"t", "u", "v"} {
-			w.insert(stint.Task{ID: id, Action: "act", Key: "k"})
+			w.insert(stint.Task{ID: id, Action: "act", Key: "k", Cost: 100})
 		}
 		w.own(1, "act")
 		owned, err := w.truth.OwnTasks(w.t.Context(), "first", 1, []string{"act"}, day)

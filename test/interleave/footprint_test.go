@@ -113,6 +113,9 @@ func footprintOf(text string) footprint {
 		return known.(footprint)
 	}
 	f := noFootprint()
+	if title(text) == "finish_task" { // one statement, which runs those of the function
+		text = finishTask
+	}
 	bare := comments.ReplaceAllString(text, "")
 	for _, found := range tableNames.FindAllStringSubmatch(bare, -1) {
 		f.reads[found[1]] = true

@@ -54,7 +54,8 @@ var known = map[string]string{
 
 const prunedMeanwhile = "what a new task waits for may be pruned meanwhile: see retention.md"
 
-// mended are pairs that were not as one after the other once: they are tried in each run.
+// mended are pairs that were not as one after the other once, and a few of budgets and of
+// finish_task: they are tried in each run.
 var mended = []struct{ in, a, b string }{
 	{"ready", "insert n after t", "replace t"},
 	{"ready", "ensure t and n after t", "replace t"},
@@ -65,6 +66,11 @@ var mended = []struct{ in, a, b string }{
 	{"aborted", "insert n, if t is aborted", "delete t"},
 	{"aborted", "insert n, if t is aborted", "replace t"},
 	{"completed", "delete t", "delete t"},
+	{"budget", "complete t, spent less", "return t, spent more"},
+	{"budget of a key", "finish t in SQL, spent less", "complete t, spent less"},
+	{"owned", "finish t in SQL", "insert n after t"},
+	{"late", "finish t in SQL", "complete t"},
+	{"blocked", "finish p in SQL", "complete q"},
 }
 
 func TestVerbs_StayMended(t *testing.T) {

@@ -102,6 +102,11 @@ var mutants = []mutant{
 		`FOR KEY SHARE`, ``, "aborted", "insert n, if t is aborted", "delete t",
 	},
 	{
+		"what is spent is noted of what is not locked",
+		[]string{"note_spent"},
+		`FOR UPDATE`, ``, "budget", "complete t, spent less", "return t",
+	},
+	{
 		"a deletion does not keep a finished task",
 		[]string{"withdraw_tasks"},
 		`(WHERE tasks.key = named.key) FOR UPDATE`, `$1`, "completed", "delete t", "delete t",

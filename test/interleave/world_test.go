@@ -17,10 +17,25 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/migrations"
 )
 
 //go:embed sql/*.sql
 var files embed.FS
+
+// functions makes the SQL functions, of which finishTask is one.
+var (
+	functions        = functionsOf("stint")
+	_, finishTask, _ = strings.Cut(functions, "FUNCTION \"stint\".finish_task(")
+)
+
+func functionsOf(schema string) string {
+	text, err := migrations.Functions(schema)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
 
 func statement(name string) string {
 	text, err := files.ReadFile("sql/" + name + ".sql")
@@ -52,6 +67,8 @@ func newWorld(t *testing.T, of fixture, change func(string) string) *world {
 		t: t, pool: pool, owned: map[stint.TaskID]stint.OwnedTask{},
 		checked: map[string][]string{},
 	}
+	_, err := pool.Exec(t.Context(), functions)
+	w.ok("the functions", err)
 	w.truth = w.open(pool, nil)
 	t.Cleanup(func() { w.ok("Close", w.truth.Close(context.WithoutCancel(t.Context()))) })
 	of.build(w)
@@ -145,7 +162,8 @@ func (w *world) play(p pair, by guide) (string, error) {
 	for i, of := range p {
 		s := w.duel.sessions[i]
 		calls[i] = call{
-			ctx: ctx, Store: w.open(s.pool, of.options), world: w, actor: stint.ActorID(s.name),
+			ctx: ctx, Store: w.open(s.pool, of.options), pool: s.pool, world: w,
+			actor: stint.ActorID(s.name),
 		}
 		if err := pg.Of(calls[i].Store).CheckUsable(ctx); err != nil { // it asks the database once
 			return "", err

@@ -34,6 +34,7 @@ FROM (
     UNION ALL SELECT 'slots', xmax FROM stint.slots
     UNION ALL SELECT 'key_rates', xmax FROM stint.key_rates
     UNION ALL SELECT 'turns', xmax FROM stint.turns
+    UNION ALL SELECT 'spent', xmax FROM stint.spent
     UNION ALL SELECT 'schedules', xmax FROM stint.schedules
     UNION ALL SELECT 'steps', xmax FROM stint.steps
     UNION ALL SELECT 'answer_keys', xmax FROM stint.answer_keys

@@ -48,7 +48,7 @@ BEGIN
         JOIN pg_class ON pg_class.oid = attrelid
         WHERE relnamespace = 'stint'::regnamespace AND relkind = 'r' AND attnum > 0
           AND NOT attisdropped AND attgenerated = ''
-          AND relname NOT IN ('supported', 'stint_schema_version', 'dependency_lock')
+          AND relname NOT IN ('supported', 'stint_schema_version', 'dependency_lock', 'origin')
           AND relname NOT LIKE 'taskstore%'
         GROUP BY attrelid, relname
     LOOP

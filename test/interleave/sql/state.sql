@@ -56,6 +56,14 @@ FROM (
                key_tasks, fair, ordered)
     FROM stint.limits
     UNION ALL
+    SELECT 'bucket', action, round(tokens)::text FROM stint.limits WHERE by_cost
+    UNION ALL
+    SELECT 'bucket', concat_ws(' ', key_rates.action, limit_key), saved.away(full_at)
+    FROM stint.key_rates JOIN stint.limits USING (action)
+    WHERE by_cost
+    UNION ALL
+    SELECT 'spent', saved.id_of(spent.key), more::text FROM stint.spent
+    UNION ALL
     SELECT 'limited key', concat_ws(' ', action, limit_key),
            concat_ws(' ', paused_at IS NOT NULL, weight)
     FROM stint.limited_keys
