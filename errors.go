@@ -280,6 +280,7 @@ const (
 	keyBytesMax         = 255
 	actorBytesMax       = 255
 	statusBytesMax      = 64 << 10
+	statusPartBytesMax  = 512
 	bodyBytesMax        = 64 << 20
 	resultBytesMax      = 64 << 20
 	schemaBytesMax      = 63

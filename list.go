@@ -112,6 +112,10 @@ type Filter struct {
 	// the operators ==, !=, <, <=, >, >=, &&, || and !. At most 512 bytes. Default: any body.
 	Body string
 
+	// Status is a part of [TaskInfo.Status], in any letter case: which letters are alike says the
+	// collation of the database. At most 512 bytes. Default: any.
+	Status string
+
 	// MinAge and MaxAge are limits for how long ago the task was inserted, on the database's clock.
 	// Default: any age.
 	MinAge, MaxAge time.Duration
@@ -279,6 +283,7 @@ func (f *Filter) check() error {
 		{"Filter.IDPrefix", f.IDPrefix, idBytesMax},
 		{"Filter.After", string(f.After), idBytesMax},
 		{"Filter.Actor", string(f.Actor), actorBytesMax},
+		{"Filter.Status", f.Status, statusPartBytesMax},
 	} {
 		if text.value == "" {
 			continue
@@ -287,22 +292,17 @@ func (f *Filter) check() error {
 			return err
 		}
 	}
-	if err := checkHeaders("Filter.Headers", f.Headers); err != nil {
-		return err
-	}
-	if f.MinAge < 0 || f.MaxAge < 0 {
+	switch {
+	case f.MinAge < 0 || f.MaxAge < 0:
 		return argumentError("Filter.MinAge and MaxAge", "must not be negative")
-	}
-	if f.Limit < 0 {
+	case f.Limit < 0:
 		return argumentError("Filter.Limit", "must not be negative")
-	}
-	if len(f.Actions) > listedActionsMax {
+	case len(f.Actions) > listedActionsMax:
 		return tooLarge("Filter.Actions", len(f.Actions), listedActionsMax)
-	}
-	if f.Limit > listedTasksMax {
+	case f.Limit > listedTasksMax:
 		return tooLarge("Filter.Limit", f.Limit, listedTasksMax)
 	}
-	return nil
+	return checkHeaders("Filter.Headers", f.Headers)
 }
 
 // findListed returns the places of the next tasks that may be listed.
@@ -331,10 +331,6 @@ func (s *Store) pick(
 	for i, place := range looked {
 		keys[i] = place.Key
 	}
-	var prefix *string
-	if filter.NewestFirst { // otherwise the source has picked it
-		prefix = pg.NonZero(filter.IDPrefix)
-	}
 	var actions []string // nil, which is null, for all
 	actions = append(actions, filter.Actions...)
 	var states []int16
@@ -345,8 +341,8 @@ func (s *Store) pick(
 		Name: "list_tasks",
 		Args: []any{
 			keys, actions, states, pg.NonZero(string(filter.Actor)), pg.NonZero(filter.MinAge),
-			pg.NonZero(filter.MaxAge), prefix, pg.NonZero(filter.Key),
-			headers.Encode(filter.Headers), search.Wants(limit, looked),
+			pg.NonZero(filter.MaxAge), pg.NonZero(filter.IDPrefix), pg.NonZero(filter.Key),
+			headers.Encode(filter.Headers), pg.NonZero(filter.Status), search.Wants(limit, looked),
 		},
 		Read: func(rows pgx.Rows) error {
 			infos, places = nil, nil

@@ -161,7 +161,10 @@ func TestClient_TellsWhatTheStoreTells(t *testing.T) {
 	direct, err2 := r.store.GetTasks(ctx, all)
 	same(t, "GetTasks", utc(remote), utc(direct), err, err2)
 	for _, filter := range []stint.Filter{
-		{States: []stint.State{stint.StateBlocked}}, {Key: "\u00fc"}, {Body: "$.n == 7"},
+		{States: []stint.State{stint.StateBlocked}},
+		{Key: "\u00fc"},
+		{Body: "$.n == 7"},
+		{Status: "HAL"},
 	} {
 		page, err := r.ListTasks(ctx, filter)
 		want, err2 := r.store.ListTasks(ctx, filter)

@@ -64,6 +64,7 @@ var hiddenCallsOf = []struct{ procedure, request string }{
 	{"ListTasks", `{"actions":["mail"],"states":["ready"],"after":"0/2000/0/0"}`},
 	{"ListTasks", `{"id_prefix":"P/","key":"k"}`},
 	{"ListTasks", `{"id_prefix":"P/","actions":["mail"],"body":"$","limit":1}`},
+	{"ListTasks", `{"id_prefix":"P/","actions":["mail"],"status":"E","limit":1}`},
 	{"ListTasks", `{}`},
 	{"ExplainTask", `{"id":"P/1"}`},
 	{"ExplainTask", `{"id":"P/3"}`},

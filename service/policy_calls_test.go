@@ -204,6 +204,7 @@ var calls = map[string]struct{ allowed, refused []call }{
 			{"shop", `{"actions":["mail","bill"],"id_prefix":"shop/m","key":"k"}`},
 			{"reader", `{}`},
 			{"reader", `{"actions":["mail"]}`},
+			{"reader", `{"actions":["mail"],"status":"gone"}`},
 			{"root", `{}`},
 			{"chain", `{"actions":["mail","bill"],"id_prefix":"shop/m","body":"$.n"}`},
 			{"spy", `{"body":"$.n == 1"}`},

@@ -47,7 +47,9 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 			t.Errorf("pages of %d have %q, want %q", limit, got, all)
 		}
 	}
-	d.perform(t, "3/a", stint.Return{})
+	d.perform(t, "3/a", stint.Return{Status: "All done"})
+	d.perform(t, "1/a", stint.Return{Status: "done so far", Code: stint.StatusPending})
+	ended := []stint.State{stint.StateCompleted}
 	for _, test := range []struct {
 		filter stint.Filter
 		want   string
@@ -58,11 +60,14 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 		{stint.Filter{IDPrefix: "3/b"}, "3/b/c"},
 		{stint.Filter{IDPrefix: "2"}, "2/a"},
 		{stint.Filter{IDPrefix: "4"}, ""},
-		{stint.Filter{States: []stint.State{stint.StateCompleted}}, "3/a"},
+		{stint.Filter{States: ended}, "3/a"},
 		{stint.Filter{Key: "k"}, "1/c 3/a"},
 		{stint.Filter{Body: "$.n == 7"}, "1/c 3/a"},
 		{stint.Filter{Body: "$.n == 7", NewestFirst: true}, "3/a 1/c"},
 		{stint.Filter{Body: "$.n == 7", IDPrefix: "1/"}, "1/c"},
+		{stint.Filter{Status: "DONE"}, "1/a 3/a"},
+		{stint.Filter{Status: "DONE", NewestFirst: true}, "3/a 1/a"},
+		{stint.Filter{Status: "all done", States: ended}, "3/a"},
 	} {
 		if got, _ := list(t, c, test.filter); got != test.want {
 			t.Errorf("ListTasks(%+v) = %q, want %q", test.filter, got, test.want)
@@ -75,6 +80,7 @@ func TestListTasks_GoesThroughAllShardsPageByPage(t *testing.T) {
 		{stint.Filter{After: "1"}, stint.ErrInvalidArgument},
 		{stint.Filter{Limit: -1}, stint.ErrInvalidArgument},
 		{stint.Filter{Body: "n == 7"}, stint.ErrInvalidArgument},
+		{stint.Filter{Status: strings.Repeat("x", 513)}, stint.ErrTooLarge},
 		{stint.Filter{IDPrefix: "4/a"}, shards.ErrUnknownShard},
 	} {
 		_, err := c.ListTasks(t.Context(), test.filter)

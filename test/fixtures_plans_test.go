@@ -231,7 +231,7 @@ var sample = map[string]struct {
 		"fail_fast_pkey",
 	}},
 	"copies_changed": {"", nil},
-	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 'k', '{}', 10", []string{
+	"list_tasks": {"'{5,70}', NULL, NULL, NULL, NULL, NULL, NULL, 'k', '{}', 'x', 10", []string{
 		"tasks_pkey", "finished_pkey", "leased_pkey", "ready_pkey",
 	}},
 	"list_bodies":    {"'{5,70}', 1000", []string{"tasks_pkey"}},

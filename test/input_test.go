@@ -488,6 +488,8 @@ func TestListTasks_RefusesBadFilters(t *testing.T) {
 		"cursor": {After: "x", States: inProgress},
 		"body":   {Body: "$.customer.id = 7"},
 		"path":   {Body: "$" + strings.Repeat("[0]", 171)},
+		"text":   {Status: "a\x00"},
+		"bytes":  {Status: strings.Repeat("ä", 256) + "b"},
 	} {
 		_, err := store.ListTasks(t.Context(), bad)
 		wantErr(t, "ListTasks with a bad "+name, err, stint.ErrInvalidArgument)

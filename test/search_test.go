@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,19 +65,9 @@ func TestListTasks_ByBody(t *testing.T) {
 	} {
 		var got []string
 		for limit := range 4 { // 0 is 100
-			filter, all := test.filter, []stint.TaskInfo(nil)
-			for filter.Limit = limit; ; {
-				page, err := store.ListTasks(t.Context(), filter)
-				wantErr(t, "ListTasks", err, nil)
-				if n := len(page.Tasks); limit > 0 && n > limit {
-					t.Errorf("a page of %d has %d tasks", limit, n)
-				}
-				all = append(all, page.Tasks...)
-				if filter.After = page.Next; page.Next == "" {
-					break
-				}
-			}
-			got = append(got, listedIDs(all))
+			filter := test.filter
+			filter.Limit = limit
+			got = append(got, strings.Join(allListed(t, store, filter), " "))
 		}
 		if len(slices.Compact(got)) != 1 || got[0] != test.want {
 			t.Errorf("%+v lists %q, want %q", test.filter, got, test.want)
@@ -137,6 +128,123 @@ func TestListTasks_ReadsFewBodies(t *testing.T) {
 	}
 }
 
+// insertTold inserts tasks in all states with statuses of all kinds, each as its own action.
+func insertTold(t *testing.T, store *stint.Store) {
+	t.Helper()
+	for id, back := range map[stint.TaskID]stint.Return{
+		"completed": {Code: stint.StatusCompleted, Status: `All is Done: 100% of a_b\c`},
+		"aborted":   {Code: stint.StatusAborted, Status: "Connection REFUSED by 日本語 'Öl'\n\"y\""},
+		"long": {
+			Code: stint.StatusAborted, Status: strings.Repeat("Abc ", 16<<10-2) + "the End",
+		},
+		"mute":      {Code: stint.StatusAborted},
+		"retried":   {Code: stint.StatusPending, Status: "connection refused once"},
+		"scheduled": {Code: stint.StatusPending, Status: "refused", RetryAfter: time.Hour},
+		"blocked":   {Code: stint.StatusPending, Status: "1000 of axb/c: done"},
+		"owned":     {Status: "half done"},
+	} {
+		insert(t, store, stint.Task{ID: id, Action: string(id)})
+		owned, err := store.OwnTasks(t.Context(), "ann", 1, []string{string(id)}, time.Hour)
+		if err != nil || len(owned) != 1 {
+			t.Fatalf("OwnTasks = %d tasks, %v", len(owned), err)
+		}
+		said := "nearly gone"
+		if back.Code == "" {
+			said = back.Status
+		}
+		wantErr(t, "SetStatus", store.SetStatus(t.Context(), owned[0], said, 0.5), nil)
+		if back.Code == "" {
+			continue
+		}
+		back.ID, back.Token = owned[0].ID, owned[0].Token
+		errs, err := store.ReturnTasks(t.Context(), []stint.Return{back})
+		wantErr(t, "ReturnTasks", errors.Join(append(errs, err)...), nil)
+	}
+	wantErr(t, "AddDependencies", addDependency(t, store, "owned", "blocked"), nil)
+	together := numbered("ended", 3) // in one row
+	insert(t, store, together...)
+	var returns []stint.Return
+	for _, task := range own(t, store, 3) {
+		returns = append(returns, stint.Return{
+			ID: task.ID, Token: task.Token, Code: stint.StatusCompleted,
+		})
+	}
+	errs, err := store.ReturnTasks(t.Context(), returns)
+	wantErr(t, "ReturnTasks", errors.Join(append(errs, err)...), nil)
+	insert(t, store, numbered("new", 2)...)
+}
+
+// A list finds the tasks whose statuses contain a text, wherever the store keeps them and whatever
+// else the filter says. No character of the text stands for others.
+// Proves G336.
+func TestListTasks_ByStatus(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insertTold(t, store)
+	var alike bool // the collation knows letters beyond ASCII
+	wantErr(t, "lower", pool.QueryRow(t.Context(), "SELECT lower('ÖÉ') = 'öé'").Scan(&alike), nil)
+	oil := "aborted"
+	if !alike {
+		oil = ""
+	}
+	ready := []stint.State{stint.StateReady}
+	for _, test := range []struct {
+		filter stint.Filter
+		want   string
+	}{
+		{stint.Filter{Status: "refused"}, "aborted retried scheduled"},
+		{stint.Filter{Status: "CONNECTION refused"}, "aborted retried"},
+		{stint.Filter{Status: "done"}, "blocked completed owned"},
+		{stint.Filter{Status: "nearly gone"}, ""}, // others have replaced it
+		{stint.Filter{Status: "100%"}, "completed"},
+		{stint.Filter{Status: "%"}, "completed"},
+		{stint.Filter{Status: "A_B"}, "completed"},
+		{stint.Filter{Status: `_b\`}, "completed"},
+		{stint.Filter{Status: ".*"}, ""},
+		{stint.Filter{Status: "日本"}, "aborted"},
+		{stint.Filter{Status: "'Öl'"}, "aborted"},
+		{stint.Filter{Status: "'öL'"}, oil},
+		{stint.Filter{Status: "'\n\"Y"}, "aborted"},
+		{stint.Filter{Status: "c the end"}, "long"},
+		{stint.Filter{Status: strings.Repeat("abc ", 128)}, "long"},
+		{stint.Filter{Status: " "}, "aborted blocked completed long owned retried"},
+		{stint.Filter{Status: "done", Actions: []string{"owned", "mute"}}, "owned"},
+		{stint.Filter{Status: "refused", States: ready}, "retried"},
+		{stint.Filter{Status: "refused", IDPrefix: "a"}, "aborted"},
+		{stint.Filter{Status: "done", Actor: "ann"}, "completed owned"},
+		{stint.Filter{Status: "done", MinAge: time.Hour}, ""},
+		{stint.Filter{Status: "refused", Body: "$"}, ""},
+	} {
+		for limit := range 4 { // 0 is 100
+			for _, newest := range []bool{false, true} {
+				filter := test.filter
+				filter.Limit, filter.NewestFirst = limit, newest
+				got := allListed(t, store, filter)
+				slices.Sort(got)
+				if want := strings.Fields(test.want); !slices.Equal(got, want) {
+					t.Errorf("%+v lists %q, want %q", filter, got, want)
+				}
+			}
+		}
+	}
+}
+
+// allListed are the IDs on all pages of a list.
+func allListed(t *testing.T, store *stint.Store, filter stint.Filter) (ids []string) {
+	t.Helper()
+	for {
+		page, err := store.ListTasks(t.Context(), filter)
+		wantErr(t, "ListTasks", err, nil)
+		if n := len(page.Tasks); filter.Limit > 0 && n > filter.Limit {
+			t.Errorf("a page of %d has %d tasks", filter.Limit, n)
+		}
+		ids = append(ids, strings.Fields(listedIDs(page.Tasks))...)
+		if filter.After = page.Next; page.Next == "" {
+			return ids
+		}
+	}
+}
+
 // Proves G336.
 func TestListTasks_SearchesTenThousandTasks(t *testing.T) {
 	t.Parallel()
@@ -147,11 +255,8 @@ func TestListTasks_SearchesTenThousandTasks(t *testing.T) {
 		tasks[i].Body = fmt.Appendf(nil, `{"n": %d}`, i)
 	}
 	insert(t, store, tasks...)
-	for _, filter := range []stint.Filter{
-		{Body: "$.n >= 10010"},
-		{Body: "$.n < 10", NewestFirst: true},
-		{Body: "$.n >= 10010", States: []stint.State{stint.StateReady}},
-	} {
+	found := func(filter stint.Filter) {
+		t.Helper()
 		page, err := store.ListTasks(t.Context(), filter)
 		if err != nil || page.Looked != 10_000 || len(page.Tasks) > 0 || page.Next == "" {
 			t.Fatalf("%+v: looked at %d, %d tasks, next %q, %v", filter, page.Looked,
@@ -164,4 +269,10 @@ func TestListTasks_SearchesTenThousandTasks(t *testing.T) {
 				len(page.Tasks), page.Next, err)
 		}
 	}
+	found(stint.Filter{Body: "$.n >= 10010"})
+	found(stint.Filter{Body: "$.n < 10", NewestFirst: true})
+	found(stint.Filter{Body: "$.n >= 10010", States: []stint.State{stint.StateReady}})
+	_, err := store.AbortTasks(t.Context(), named(tasks[10_010:]), "Too late")
+	wantErr(t, "AbortTasks", err, nil)
+	found(stint.Filter{Status: "too Late"})
 }

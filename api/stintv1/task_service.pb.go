@@ -1670,7 +1670,9 @@ type ListTasksRequest struct {
 	Headers map[string]string `protobuf:"bytes,11,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Only tasks whose bodies are JSON with something at this path, or for which this condition holds,
 	// in the jsonpath of PostgreSQL: $.customer.id == 7. It needs the grant read-bodies.
-	Body          string `protobuf:"bytes,12,opt,name=body,proto3" json:"body,omitempty"`
+	Body string `protobuf:"bytes,12,opt,name=body,proto3" json:"body,omitempty"`
+	// Only tasks whose status contains this text, in any letter case.
+	Status        string `protobuf:"bytes,13,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1785,6 +1787,13 @@ func (x *ListTasksRequest) GetHeaders() map[string]string {
 func (x *ListTasksRequest) GetBody() string {
 	if x != nil {
 		return x.Body
+	}
+	return ""
+}
+
+func (x *ListTasksRequest) GetStatus() string {
+	if x != nil {
+		return x.Status
 	}
 	return ""
 }
@@ -4582,7 +4591,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"found_only\x18\x03 \x01(\bR\tfoundOnly\"V\n" +
 	"\x10GetTasksResponse\x12(\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x12.stint.v1.TaskInfoR\x05tasks\x12\x18\n" +
-	"\amissing\x18\x02 \x03(\tR\amissing\"\xd3\x03\n" +
+	"\amissing\x18\x02 \x03(\tR\amissing\"\xeb\x03\n" +
 	"\x10ListTasksRequest\x12\x18\n" +
 	"\aactions\x18\x01 \x03(\tR\aactions\x12\x16\n" +
 	"\x06states\x18\x02 \x03(\tR\x06states\x12\x1b\n" +
@@ -4596,7 +4605,8 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x03key\x18\n" +
 	" \x01(\tR\x03key\x12A\n" +
 	"\aheaders\x18\v \x03(\v2'.stint.v1.ListTasksRequest.HeadersEntryR\aheaders\x12\x12\n" +
-	"\x04body\x18\f \x01(\tR\x04body\x1a:\n" +
+	"\x04body\x18\f \x01(\tR\x04body\x12\x16\n" +
+	"\x06status\x18\r \x01(\tR\x06status\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +

@@ -1,6 +1,6 @@
 -- name: list_tasks
 --
--- Returns those of the tasks with keys $1 that pass a filter, $10 of them at most, in the form of
+-- Returns those of the tasks with keys $1 that pass a filter, $11 of them at most, in the form of
 -- get_tasks without bodies and results, followed by the place of the key in $1.
 --
 --   $1 keys       bigint[]
@@ -12,7 +12,8 @@
 --   $7 prefix     text: how IDs begin, or null: all
 --   $8 limit_key  text, or null: all
 --   $9 headers    text: an object of JSON whose pairs the task has, or null: all
---   $10 tasks     integer
+--   $10 status    text: a part of the status in any letter case, or null: all
+--   $11 tasks     integer
 SELECT
        -- include task_columns: body=NULL::bytea; status=task.status; result=NULL::bytea
        , named.place
@@ -34,5 +35,6 @@ WHERE ($2::text[] IS NULL OR known.action = ANY ($2::text[]))
   AND ($7::text IS NULL OR starts_with(known.id, $7::text))
   AND ($8::text IS NULL OR known.limit_key = $8::text)
   AND ($9::text IS NULL OR known.headers OPERATOR(pg_catalog.@>) $9::text::jsonb)
+  AND ($10::text IS NULL OR strpos(lower(task.status), lower($10::text)) > 0)
 ORDER BY named.place
-LIMIT $10::integer
+LIMIT $11::integer

@@ -124,6 +124,7 @@ func (m *machine) list(t *rapid.T) {
 		Key:      rapid.SampledFrom([]string{"", "", "k"}).Draw(t, "key"),
 		Headers:  rapid.SampledFrom(someHeaders).Draw(t, "headers"),
 		Body:     rapid.SampledFrom([]string{"", "", "$.n == 7"}).Draw(t, "search"),
+		Status:   rapid.SampledFrom([]string{"", "", "N", "lf"}).Draw(t, "status"),
 		Actor:    rapid.SampledFrom([]stint.ActorID{"", "", "ann"}).Draw(t, "actor"),
 		Limit:    rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "limit"),
 	}
@@ -134,7 +135,8 @@ func (m *machine) list(t *rapid.T) {
 	var want []report
 	for _, task := range m.model.sorted() {
 		r := task.report()
-		matches := filter.Body == "" || string(r.Body) == sevens
+		matches := (filter.Body == "" || string(r.Body) == sevens) &&
+			strings.Contains(strings.ToLower(r.Status), strings.ToLower(filter.Status))
 		r.Body, r.Result = nil, nil
 		id := string(r.ID)
 		if strings.HasPrefix(id, filter.IDPrefix) && id > string(filter.After) &&

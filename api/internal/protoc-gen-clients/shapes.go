@@ -98,7 +98,7 @@ func givenShapes() []*shape {
 			message: "ListTasksRequest", name: "Filter", tsOnly: true, without: []string{"after"},
 			first: []string{
 				"actions", "states", "id_prefix", "actor", "min_age", "max_age", "newest_first",
-				"key", "headers", "body",
+				"key", "headers", "body", "status",
 			},
 		},
 	}

@@ -238,11 +238,12 @@ class Client:
         self, actions: IDs = (), states: IDs = (), id_prefix: str = "", actor: str = "",
         min_age: Optional[Duration] = None, max_age: Optional[Duration] = None,
         newest_first: bool = False, limit: Optional[int] = None, key: str = "",
-        headers: Optional[Mapping[str, str]] = None, body: str = "",
+        headers: Optional[Mapping[str, str]] = None, body: str = "", status: str = "",
     ) -> Iterator[TaskInfo]:
         """Yields the tasks that pass, at most limit, without bodies and results.
 
-        body is a path or a condition for bodies of JSON, such as ``$.customer.id == 7``.
+        body is a path or a condition for bodies of JSON, such as ``$.customer.id == 7``; status is
+        a part of the status, in any letter case.
         It asks for a page at a time, so tasks that change meanwhile may be yielded or not.
         """
         if limit is not None and limit < 0:
@@ -250,7 +251,8 @@ class Client:
         request = f.message(
             actions=f.names(actions), states=f.names(states), id_prefix=id_prefix, actor=actor,
             min_age=f.from_duration(min_age), max_age=f.from_duration(max_age),
-            newest_first=newest_first, key=key, headers=dict(headers or {}), body=body)
+            newest_first=newest_first, key=key, headers=dict(headers or {}), body=body,
+            status=f.told(status))
         return self._pages(request, limit)
 
     def _pages(self, request: Message, left: Optional[int]) -> Iterator[TaskInfo]:

@@ -40,6 +40,15 @@ class VerbsTest(ServiceTest):
         with self.assertRaises(stint.InvalidArgument):
             list(self.client.list(body="n == 7"))
 
+    def test_statuses_say_which_tasks_to_list(self):
+        self.insert("a", "b")
+        self.client.set_status(self.own(1)[0], "100% \ud800 Gone")
+        for part in ("\ud800 gone", "0% ", "GONE"):
+            listed = self.client.list([self.action], status=part)
+            self.assertEqual([info.id for info in listed], [self.name("a")])
+        with self.assertRaises(stint.InvalidArgument):
+            list(self.client.list(status="x" * 513))
+
     def test_headers_come_to_the_owner_and_say_which_tasks_to_list(self):
         headers = {"traceparent": "00-1", "tenant-id": "ä"}
         self.client.insert([self.task("a", headers=headers), self.task("b")])

@@ -129,6 +129,7 @@ const filterFields: f.Fields = {
   key: f.text,
   headers: f.pairs,
   body: f.text,
+  status: f.status,
   limit: f.number,
 };
 

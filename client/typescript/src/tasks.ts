@@ -284,6 +284,8 @@ export interface Filter {
    * holds, in the jsonpath of PostgreSQL: $.customer.id == 7. It needs the grant read-bodies.
    */
   body?: string;
+  /** Only tasks whose status contains this text, in any letter case. */
+  status?: string;
   /** How many at most. Default: all. */
   limit?: number | null;
 }

@@ -48,6 +48,17 @@ test("a body of every byte comes back, and JSON does", async (t) => {
   assert.deepEqual(ids(listed), [s.name("b")]);
 });
 
+test("statuses say which tasks to list", async (t) => {
+  const s = new Service(t);
+  await s.insert(["a", "b"]);
+  const [owned] = await s.own();
+  await s.client.setStatus(owned!, "100% \ud800 Gone");
+  for (const status of ["\ud800 gone", "0% ", "GONE"]) {
+    assert.deepEqual(ids(await all(s.client.list({ actions: s.action, status }))), [s.name("a")]);
+  }
+  await assert.rejects(all(s.client.list({ status: "x".repeat(513) })), stint.InvalidArgument);
+});
+
 test("headers come to the owner, and say which tasks to list", async (t) => {
   const s = new Service(t);
   const headers = { traceparent: "00-1", "tenant-id": "ä" };
