@@ -26,8 +26,8 @@ func slipped(name string) []string {
 func nameFields(t *testing.T, h http.Handler) map[string]sentForm {
 	t.Helper()
 	// Fields in which something else is typed or chosen.
-	others := regexp.MustCompile(`^(reason|result|answer-key|code|id|prefix|header|body|actor|` +
-		`age|` +
+	others := regexp.MustCompile(`^(reason|result|answer-key|code|id|prefix|header|body|message|` +
+		`actor|age|` +
 		`order|size|state|of|task|start|start-at|set-priority|set-max-tries|no-key|fair|` +
 		`ordered|by-cost|` +
 		`concurrency|per-key|rate|burst|rate-key|burst-key|rate-per|rate-key-per|` +

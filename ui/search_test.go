@@ -58,3 +58,38 @@ func TestTasks_SearchInBodies(t *testing.T) {
 		t.Errorf("left are %v, %v", left.Tasks, err)
 	}
 }
+
+// A list finds a text in the last messages, also for those who may not read bodies, and a change of
+// all that it finds changes no others.
+// Proves G336.
+func TestTasks_SearchInMessages(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store := newStore(t)
+	for id, status := range map[stint.TaskID]string{"late": "It Timed out, 50%", "other": "5000"} {
+		insert(t, store, stint.Task{ID: id, Action: "act"})
+		_, err := store.AbortTasks(t.Context(), []stint.TaskID{id}, status)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := ui.New(store, ui.Options{Authorize: func(_ *http.Request, verb ui.Verb) bool {
+		return verb != ui.ReadBodies
+	}})
+	page := text(t, h, "/tasks?message=timed+OUT%2C+50%25")
+	wantParts(t, page, ">late<", `name="message" value="timed OUT, 50%"`, "<details open>",
+		"stint ls --message=&#39;timed OUT, 50%&#39; --newest", "all that pass the filter")
+	if strings.Contains(page, ">other<") {
+		t.Errorf("the list has others:\n%s", page)
+	}
+	response := get(t, h, "/tasks?message="+strings.Repeat("x", 513))
+	if response.StatusCode != http.StatusBadRequest {
+		t.Errorf("a long text is %s", response.Status)
+	}
+	wantParts(t, body(t, response), "Filter.Status bytes")
+	agree(t, h, previewOf(t, h, formWith(t, page, "delete"), "of", "all"))
+	left, err := store.ListTasks(t.Context(), stint.Filter{})
+	if err != nil || len(left.Tasks) != 1 || left.Tasks[0].ID != "other" {
+		t.Errorf("left are %v, %v", left.Tasks, err)
+	}
+}

@@ -359,6 +359,7 @@ func TestTasks_AsksForWhatItShows(t *testing.T) {
 		"actor=w&size=50":       {Actor: "w", Limit: 50},
 		"prefix=a&order=newest": {IDPrefix: "a", NewestFirst: true, Limit: 50},
 		"key=k&age=1d%2B":       {Key: "k", MinAge: 24 * time.Hour, NewestFirst: true, Limit: 50},
+		"message=gone":          {Status: "gone", NewestFirst: true, Limit: 50},
 		"body=%24.n":            {Body: "$.n", NewestFirst: true, Limit: 50},
 		"header=tenant%3Da%3Db": {
 			Headers: map[string]string{"tenant": "a=b"}, NewestFirst: true, Limit: 50,

@@ -365,7 +365,9 @@ func FuzzHandler(f *testing.F) {
 			}, nil
 		},
 	}, ui.Options{})
-	names := []string{"id", "name", "prefix", "after", "key", "actor", "show", "of", "body"}
+	names := []string{
+		"id", "name", "prefix", "after", "key", "actor", "show", "of", "body", "message",
+	}
 	f.Fuzz(func(t *testing.T, page int, first, second string) {
 		pages := []string{"task", "network", "tasks", "action", "value", "waiting"}
 		query := url.Values{}

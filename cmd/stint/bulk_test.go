@@ -78,13 +78,52 @@ func TestDelete_TakesFilters(t *testing.T) {
 	}
 }
 
+// A list and each change by a part of the message take the tasks that have it, and no others.
+// Proves G336.
+func TestFilters_TakeAPartOfTheMessage(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	db := newDatabase(t)
+	for id, status := range map[stint.TaskID]string{
+		"late": "It Timed out", "other": "refused", "none": "",
+	} {
+		db.insert(t, stint.Task{ID: id, Action: string(id)})
+		owned := db.own(t, string(id))
+		err := db.store.ReturnTask(t.Context(), id, owned.Token, status, stint.StatusPending)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	by := func(verb string, more ...string) ran {
+		t.Helper()
+		return db.run(t, "", append([]string{verb, "--message", "TIMED out"}, more...)...).
+			wantExit(t, 0)
+	}
+	by("ls", "--json").wantOutput(t, `"id":"late"`)
+	db.run(t, "", "ls", "--message", "it_timed").wantExit(t, 0, "no tasks")
+	db.run(t, "", "ls", "--message", strings.Repeat("x", 513)).wantExit(t, 2, "Filter.Status")
+	by("change", "--set-priority", "7", "--yes").wantOutput(t, "changed 1 task\n")
+	by("abort", "--dry-run").wantOutput(t, "would abort 1 task\n")
+	by("abort", "--status", "timed out for good", "--yes").wantOutput(t, "aborted 1 task\n")
+	by("retry", "--yes").wantOutput(t, "retried 1 task\n")
+	db.run(t, "", "abort", "late", "--status", "timed out").wantExit(t, 0)
+	by("delete", "--yes").wantOutput(t, "deleted 1 task\n")
+	by("delete", "--yes").wantOutput(t, "deleted 0 tasks\n")
+	for _, id := range []stint.TaskID{"other", "none"} {
+		if task := db.get(t, id); task.State != stint.StateReady || task.Priority != 0 {
+			t.Errorf("%s is %s, with priority %d", id, task.State, task.Priority)
+		}
+	}
+}
+
 // An empty value, as of a variable that is not set, must not mean all tasks.
 func TestFilters_RefuseEmptyValues(t *testing.T) {
 	t.Parallel()
 	db := newDatabase(t)
 	db.insert(t, stint.Task{ID: "a", Action: "act"})
 	for _, flag := range []string{
-		"--prefix=", "--actor=", "--body=", "--state=", "--action=", "--newer-than=0s",
+		"--prefix=", "--actor=", "--body=", "--message=", "--state=", "--action=",
+		"--newer-than=0s",
 	} {
 		for _, verb := range []string{"delete", "abort", "retry"} {
 			db.run(t, "", verb, flag, "--yes").wantExit(t, 2, "invalid "+flag[:len("--st")])

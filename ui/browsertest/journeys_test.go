@@ -65,6 +65,7 @@ func (sc *scope) insert(t *testing.T) {
 		func(task *stint.Task) { task.Key = "other" },
 		func(task *stint.Task) { task.Headers = map[string]string{"tenant": "other"} },
 		func(task *stint.Task) { task.Body = []byte(`{"n": 8}`) },
+		func(*stint.Task) {}, // of which another message tells
 	} {
 		add(fmt.Sprint("filter-", i), "filtered", func(task *stint.Task) {
 			task.Key, task.Headers = "k 1", map[string]string{"tenant": "acme"}
@@ -88,8 +89,15 @@ func (sc *scope) insert(t *testing.T) {
 	owned, err := sc.store.OwnTasks(t.Context(), "former", 9,
 		[]string{sc.action("filtered"), sc.action("other")}, time.Hour)
 	wantNil(t, err)
-	if len(owned) != 6 {
+	if len(owned) != 7 {
 		t.Fatalf("%d tasks are owned", len(owned))
+	}
+	for _, task := range owned {
+		message := "It waits for Ann: 50%"
+		if task.ID == sc.id("filter-6") {
+			message = "It waits for Ann: 500"
+		}
+		wantNil(t, sc.store.SetStatus(t.Context(), task, message, 0))
 	}
 	_, err = sc.store.AbortTasks(t.Context(), []stint.TaskID{
 		sc.id("one-retry"), sc.id("list-retry"), sc.id("all-retry"),
@@ -190,7 +198,7 @@ func (sc *scope) lists() []journey {
 	filtering := map[string]string{
 		"state": "in-progress", "action": sc.action("filtered"), "prefix": sc.shown("filter-"),
 		"key": "k 1", "header": "tenant=acme", "actor": "former", "age": "1h",
-		"body":  "$.n == 7",
+		"body": "$.n == 7", "message": "for ann: 50%",
 		"order": "newest", "size": "200", "with-key": "true", "with-priority": "true",
 	}
 	if sc.shard == "" { // otherwise the beginnings of bodies cannot be read

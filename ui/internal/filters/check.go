@@ -15,7 +15,7 @@ import (
 // Check refuses the address of a list of tasks, or a filter, that says what it never does.
 func Check(query url.Values) error {
 	err := CheckNames(query, "state", append(columns(), "state", "action", "prefix", "key",
-		"header", "actor", "body", "age", "order", "size", "after")...)
+		"header", "actor", "body", "message", "age", "order", "size", "after")...)
 	if err != nil {
 		return err
 	}

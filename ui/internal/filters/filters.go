@@ -23,6 +23,7 @@ type Filter struct {
 	Key     string
 	Header  string // a name and a value, with = between them
 	Body    string
+	Message string
 	Actor   string
 	Order   string // "newest", or "" for the store's own
 	Age     string // one of ages
@@ -80,7 +81,7 @@ func New(query url.Values) (Filter, stint.Filter) {
 		States: map[stint.State]bool{}, Columns: map[string]bool{},
 		Action: query.Get("action"), Prefix: query.Get("prefix"),
 		Key: query.Get("key"), Header: query.Get("header"), Actor: query.Get("actor"),
-		Body: query.Get("body"), Age: query.Get("age"),
+		Body: query.Get("body"), Message: query.Get("message"), Age: query.Get("age"),
 		Order: query.Get("order"), Ages: ages(), Sizes: pageSizes(), Size: pageSizes()[0],
 		Orders: []Choice{{orderNewest, "newest first"}, {orderStore, "by state or ID"}},
 	}
@@ -89,7 +90,7 @@ func New(query url.Values) (Filter, stint.Filter) {
 	}
 	asked := stint.Filter{
 		IDPrefix: f.Prefix, Key: f.Key, Actor: stint.ActorID(f.Actor), Body: f.Body,
-		After: stint.Cursor(query.Get("after")),
+		Status: f.Message, After: stint.Cursor(query.Get("after")),
 	}
 	for _, state := range query["state"] {
 		if slices.Contains(show.States(), stint.State(state)) && !f.States[stint.State(state)] {
@@ -121,10 +122,10 @@ func New(query url.Values) (Filter, stint.Filter) {
 		}
 	}
 	asked.NewestFirst = f.Order == orderNewest
-	f.Finer = f.Prefix != "" || f.Key != "" || f.Header != "" || f.Actor != "" || f.Body != "" ||
-		f.Age != ""
-	f.Further = f.Header != "" || f.Actor != "" || f.Body != "" || f.Age != "" ||
-		f.Size != f.Sizes[0] || slices.Contains(slices.Collect(maps.Values(f.Columns)), true)
+	further := f.Header != "" || f.Actor != "" || f.Body != "" || f.Message != "" || f.Age != ""
+	f.Finer = further || f.Prefix != "" || f.Key != ""
+	f.Further = further || f.Size != f.Sizes[0] ||
+		slices.Contains(slices.Collect(maps.Values(f.Columns)), true)
 	f.Present = f.Finer || len(asked.States) > 0 || f.Action != ""
 	return f, asked
 }
@@ -147,6 +148,7 @@ func Command(f Filter, asked stint.Filter) string {
 	add("header", f.Header)
 	add("actor", f.Actor)
 	add("body", f.Body)
+	add("message", f.Message)
 	if asked.MaxAge > 0 {
 		add("newer-than", asked.MaxAge.String())
 	}

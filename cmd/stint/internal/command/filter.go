@@ -16,7 +16,7 @@ type filterFlags struct {
 	actions, states      []string
 	headers              []string
 	key, prefix, actor   string
-	body                 string
+	body, message        string
 	olderThan, newerThan age
 	// names are the names of the flags. More is another one, if there is one.
 	names []string
@@ -35,6 +35,8 @@ func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 	flags.StringVar(&f.actor, "actor", "", "only tasks that this `actor` owns, or owned last")
 	flags.StringVar(&f.body, "body", "",
 		"only tasks whose bodies are JSON with this `path`, or for which this condition holds")
+	flags.StringVar(&f.message, "message", "",
+		"only tasks whose status contains this `text`, in any letter case")
 	flags.Var(&f.olderThan, "older-than",
 		"only tasks inserted at least this `age` ago, such as 90m, 36h, 7d")
 	flags.Var(&f.newerThan, "newer-than", "only tasks inserted at most this `age` ago")
@@ -43,7 +45,7 @@ func (f *filterFlags) add(p *program, cmd *cobra.Command) {
 	completeBy(cmd, "prefix", p.taskIDs)
 	completeBy(cmd, "actor", p.actorNames)
 	f.names = append(f.names, "action", "state", "key", "header", "prefix", "actor", "body",
-		"older-than", "newer-than")
+		"message", "older-than", "newer-than")
 }
 
 // given reports whether the user has given any of the flags.
@@ -56,7 +58,7 @@ func (f *filterFlags) given(cmd *cobra.Command) bool {
 func (f *filterFlags) filter(cmd *cobra.Command) (stint.Filter, error) {
 	for name, empty := range map[string]bool{
 		"key": f.key == "", "prefix": f.prefix == "", "actor": f.actor == "", "body": f.body == "",
-		"state": len(f.states) == 0, "newer-than": f.newerThan.ago == 0,
+		"message": f.message == "", "state": len(f.states) == 0, "newer-than": f.newerThan.ago == 0,
 	} {
 		if empty && cmd.Flags().Changed(name) {
 			return stint.Filter{}, said(errInput, "invalid --%s: it is empty", name)
@@ -64,7 +66,7 @@ func (f *filterFlags) filter(cmd *cobra.Command) (stint.Filter, error) {
 	}
 	filter := stint.Filter{
 		Actions: f.actions, Key: f.key, IDPrefix: f.prefix, Actor: stint.ActorID(f.actor),
-		Body: f.body, MinAge: f.olderThan.ago, MaxAge: f.newerThan.ago,
+		Body: f.body, Status: f.message, MinAge: f.olderThan.ago, MaxAge: f.newerThan.ago,
 	}
 	if f.body != "" {
 		if _, err := jsonpath.Parse(f.body); err != nil {

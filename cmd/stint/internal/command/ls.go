@@ -34,6 +34,7 @@ With --json, a task to a line (see: stint help json).`,
 		Example: `  stint ls --state ready,in-progress --action copy
   stint ls --prefix export/main/ --limit 1000
   stint ls --state ready --older-than 1h
+  stint ls --state aborted --message 'connection refused'
   stint ls --body '$.customer.id == 7 && $.tags[*] == "new"'
   stint ls --newest --limit 20
   stint ls --after export/main/0100
