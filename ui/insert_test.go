@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/ui"
 )
@@ -134,5 +136,34 @@ func TestSchedule_IsEdited(t *testing.T) {
 		put.Jitter = time.Second
 		wantNil(t, store.PutSchedules(t.Context(), []stint.Schedule{put}))
 		refusedNow(t, h, preview, "Somebody has changed the schedule")
+	}
+}
+
+// A task whose deadline has passed is inserted again as it was, without the deadline.
+func TestInsert_RepeatsATaskThatWasTooLate(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	pool := testdb.New(t)
+	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	wantNil(t, err)
+	t.Cleanup(func() { wantNil(t, store.Close(context.WithoutCancel(t.Context()))) })
+	insert(t, store, stint.Task{
+		ID: "late", Action: "mail", Body: []byte("x"), Cost: 5, Deadline: soon(),
+	})
+	_, err = pool.Exec(t.Context(), `WITH late AS (
+			UPDATE stint.tasks SET deadline = deadline - interval '2 h'
+		)
+		UPDATE stint.deadlines SET deadline = deadline - interval '2 h'`)
+	wantNil(t, err)
+	wantNil(t, store.Maintain(t.Context()))
+	wantStates(t, store, stint.StateAborted, "late")
+	h := ui.New(store, open())
+	agree(t, h, previewOf(t, h, formWith(t, text(t, h, "/task?id=late"), "insert")))
+	found, err := store.ListTasks(t.Context(), stint.Filter{
+		States: []stint.State{stint.StateReady},
+	})
+	wantNil(t, err)
+	if len(found.Tasks) != 1 || found.Tasks[0].Cost != 5 || !found.Tasks[0].Deadline.IsZero() {
+		t.Errorf("inserted are %+v", found.Tasks)
 	}
 }

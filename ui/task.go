@@ -163,6 +163,8 @@ func (h *Handler) insertAgain(r *request, e *stint.Explanation) *offer {
 		{fieldNewPriority, form.Priority},
 		{fieldNewBody, ""},
 		{fieldNewTries, form.MaxTries},
+		{fieldNewCost, form.Cost},
+		{fieldNewDeadline, ""},
 		{fieldNewHeaders, form.Headers},
 		{fieldNewAfter, ""},
 		{fieldStart, ""},
