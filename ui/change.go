@@ -41,6 +41,8 @@ func serveChange(h *Handler, w http.ResponseWriter, r *request) error {
 	switch k.name {
 	case "limit":
 		m, err = h.setLimits(ctx, r)
+	case "weigh":
+		m, err = h.setWeight(ctx, r)
 	case "answer":
 		m, err = h.answer(ctx, r)
 	case "insert":

@@ -78,6 +78,9 @@ func scheduleTyped() []string {
 	return []string{fieldNewName, fieldNewAction, fieldNewKey, fieldNewBody}
 }
 
+// fieldWeight is the weight of a key.
+const fieldWeight = "weight"
+
 // limitNumbers are the fields with the numbers of limits.
 func limitNumbers() []string {
 	return []string{
@@ -116,6 +119,9 @@ func askedFields(k *kind, form url.Values) formFields {
 		return f
 	case !k.isOfTasks():
 		f.always = append(f.always, targetFields(form)...)
+		if k.name == "weigh" && form.Has(fieldWeight) {
+			f.always = append(f.always, "at", fieldWeight)
+		}
 		return f
 	case form.Has("of"): // of a list, in which nothing may be selected
 		f.always, f.perhaps = append(f.always, "of", "filter"), []string{"task"}
@@ -155,6 +161,8 @@ func agreedFields(k *kind, form url.Values) formFields {
 		f.perhaps = []string{"fair", "ordered", "by-cost"}
 	case "trigger":
 		f.always = append(f.always, "last", "since", "seen")
+	case "weigh":
+		f.always = append(f.always, fieldWeight)
 	case "resume", "delete-schedule":
 		f.always = append(f.always, "seen")
 	case "new-schedule":

@@ -59,6 +59,7 @@ func kinds() []kind {
 		{name: "pause", needs: Pause, text: "Pause", done: "Paused"},
 		{name: "resume", needs: Pause, text: "Resume", done: "Resumed"},
 		{name: "limit", needs: Limit, text: "Set the limits of", done: "Set the limits of"},
+		{name: "weigh", needs: Limit, text: "Weights", done: "Set the weight of"},
 		{name: "trigger", needs: Trigger, text: "Trigger", done: "Triggered"},
 		{name: "insert", needs: Insert, text: "Insert", done: "Inserted"},
 		{name: "schedule", needs: Schedule, text: "Edit", done: "Changed"},

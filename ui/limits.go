@@ -120,9 +120,15 @@ func (h *Handler) offerLimits(r *request, row *limitRow) {
 	of := func(key string) []field {
 		return append(target{action: row.Action, key: key}.fields(), field{"back", here(r)})
 	}
-	row.Offer = h.offer(r, of(""), pauseOr(row.PausedSince), "limit")
-	if row.Offer != nil && h.offers(r, "limit") {
-		row.Offer.Buttons[len(row.Offer.Buttons)-1].Text = "Limits…"
+	changes := []string{pauseOr(row.PausedSince), "limit"}
+	if row.Limits.Fair {
+		changes = append(changes, "weigh")
+	}
+	row.Offer = h.offer(r, of(""), changes...)
+	for i := 0; row.Offer != nil && i < len(row.Offer.Buttons); i++ {
+		if b := &row.Offer.Buttons[i]; b.Do == "limit" {
+			b.Text = "Limits…"
+		}
 	}
 	for i := range row.Paused {
 		row.Paused[i].Offer = h.offer(r, of(row.Paused[i].Key), "resume")

@@ -10,7 +10,7 @@ import (
 func (h *Handler) can(k *kind) bool {
 	ok := false
 	switch k.name {
-	case "pause", "resume", "limit":
+	case "pause", "resume", "limit", "weigh":
 		_, ok = h.asked.Reader.(verbs.Limiter)
 	case "insert":
 		_, ok = h.asked.Reader.(verbs.Inserter)

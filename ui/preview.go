@@ -46,6 +46,8 @@ func (h *Handler) previewOf(r *request, k *kind) (previewData, error) {
 	switch k.name {
 	case "limit":
 		return h.previewLimits(r)
+	case "weigh":
+		return h.previewWeight(r)
 	case "answer":
 		return h.previewAnswer(r)
 	case "insert":

@@ -27,6 +27,7 @@ type previewData struct {
 	Next string
 
 	Limits *limitForm
+	Weight *weightForm
 	Answer *answerForm
 	Insert *insertForm
 	Timing *timingForm
@@ -57,6 +58,9 @@ type perField struct {
 	Name, Value string
 	Choices     []filters.Choice
 }
+
+// A weightForm is the weight of a key as a form has it.
+type weightForm struct{ Key, Weight, Problem string }
 
 // An answerForm is how a task ended that nobody is given, as somebody says it.
 type answerForm struct{ ResultMax int }

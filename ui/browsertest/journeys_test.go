@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -519,6 +520,32 @@ func (sc *scope) limits() (all []journey) {
 				},
 			})
 		}
+	}
+	return append(all, sc.weights()...)
+}
+
+// weights are those of the forms that set the weight of a key, where keys take turns by now.
+func (sc *scope) weights() (all []journey) {
+	for i, where := range []string{"one", "list"} {
+		name, key := where+"-limit", "k 'ä' <b>"
+		page, first := "action?name="+url.QueryEscape(sc.action(name)), button("weigh")
+		if where == "list" {
+			page, first.form = "limits", `tr[data-key="`+sc.action(name)+`"] .offers form`
+		}
+		all = append(all, journey{
+			name: "weigh " + name, page: page, alone: true,
+			steps: []step{
+				first, waits(map[string]string{"typed": key, "weight": strconv.Itoa(i + 2)}),
+				agreeing(map[string]string{"reason": "weigh"}),
+			},
+			check: func(tab *tab) {
+				if got := sc.limitsOf(tab.t, name).Weights; got[key] != i+2 {
+					tab.t.Errorf("%s has the weights %v", name, got)
+				}
+				of := stint.ChangeFilter{Actions: []string{sc.action(name)}}
+				sc.wantNoted(tab.t, of, "for weigh")
+			},
+		})
 	}
 	return all
 }
