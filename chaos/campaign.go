@@ -67,11 +67,20 @@ func (c *campaign) open(ctx context.Context) (err error) {
 	if c.other, err = system.New(ctx, filepath.Join(c.dir, "shard"), settings); err != nil {
 		return err
 	}
+	functions, err := migrations.Functions(schema)
+	if err != nil {
+		return err
+	}
 	for _, p := range c.places() {
 		err := p.server.Pool().AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 			return migrations.MigrateSchema(ctx, conn.Conn(), p.schema)
 		})
 		if err != nil {
+			return err
+		}
+	}
+	for _, text := range []string{functions, receiptsTableSQL} {
+		if _, err := c.server.Pool().Exec(ctx, text); err != nil {
 			return err
 		}
 	}

@@ -102,14 +102,16 @@ func (r *round) settle(ctx context.Context, p place) ([]unfinished, error) {
 	if err := r.free(ctx, store); err != nil {
 		return nil, err
 	}
-	return query[unfinished](ctx, p, unfinishedSQL, fmt.Sprintf("%d/", r.number))
+	return query[unfinished](ctx, p, unfinishedSQL, r.prefix())
 }
+
+// prefix begins the IDs of the tasks of the round.
+func (r *round) prefix() string { return fmt.Sprintf("%d/", r.number) }
 
 // open opens a store that only looks.
 func (p place) open() (*stint.Store, error) {
 	return stint.New(p.server.Pool(), stint.Options{
 		Schema: p.schema, Maintenance: stint.MaintainNever, PollOnly: true,
-		MaxLosses: stint.UnlimitedLosses,
 	})
 }
 

@@ -19,6 +19,15 @@ import (
 //go:embed sql/ends.sql
 var endsSQL string
 
+//go:embed sql/receipts.sql
+var receiptsSQL string
+
+//go:embed sql/receipts_table.sql
+var receiptsTableSQL string
+
+// lossesMost is how many owners in a row may lose a task, as by default.
+const lossesMost = 3
+
 // A history is what a place has committed since a moment.
 type history struct {
 	*replay.History
@@ -37,7 +46,7 @@ func (r *round) openHistories(ctx context.Context) error {
 
 func (r *round) openHistory(ctx context.Context, number int, p place) error {
 	replayed, err := replay.Open(ctx, p.server.Pool().Config().ConnConfig, replay.Options{
-		Schema: p.schema, ClockJumps: r.fault.Jumps,
+		Schema: p.schema, ClockJumps: r.fault.Jumps, MaxLosses: lossesMost,
 		Slot: fmt.Sprintf("chaos_%d_%d_%d", r.number, number, len(r.histories)),
 	})
 	if err != nil {
@@ -111,6 +120,12 @@ func (r *round) judge(ctx context.Context) error {
 		return err
 	}
 	in.Moves = r.moves
+	follows := !r.fault.Loses && !r.fault.Jumps && !r.fault.Replaces
+	if follows {
+		if err := r.followRest(ctx); err != nil {
+			return err
+		}
+	}
 	r.result.Errors = map[string]int{}
 	paths, err := filepath.Glob(filepath.Join(r.dir, "*.jsonl"))
 	if err != nil {
@@ -133,7 +148,15 @@ func (r *round) judge(ctx context.Context) error {
 			return err
 		}
 	}
-	if in.Ends, err = r.ends(ctx); err != nil {
+	if in.Ends, err = r.ends(ctx, r.places()...); err != nil {
+		return err
+	}
+	if follows {
+		if in.Followed, err = r.ends(ctx, r.places()[0]); err != nil {
+			return err
+		}
+	}
+	if in.Receipts, err = r.receipts(ctx); err != nil {
 		return err
 	}
 	found := join.Join(in)
@@ -163,18 +186,25 @@ func (r *round) check(ctx context.Context) error {
 }
 
 // An endRow is a row of endsSQL.
-type endRow struct{ ID, State, Cause string }
+type endRow struct {
+	ID, State, Cause string
+	At               int64
+}
 
-// ends are the states of the tasks of the round.
-func (r *round) ends(ctx context.Context) (map[stint.TaskID]join.End, error) {
+// ends are the states of the tasks of the round in places.
+func (r *round) ends(
+	ctx context.Context, places ...place,
+) (map[stint.TaskID]join.End, error) {
 	ends := map[stint.TaskID]join.End{}
-	for _, p := range r.places() {
-		rows, err := query[endRow](ctx, p, endsSQL, fmt.Sprintf("%d/", r.number))
+	for _, p := range places {
+		rows, err := query[endRow](ctx, p, endsSQL, r.prefix())
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range rows {
-			ends[stint.TaskID(row.ID)] = join.End{State: stint.State(row.State), Cause: row.Cause}
+			ends[stint.TaskID(row.ID)] = join.End{
+				State: stint.State(row.State), Cause: row.Cause, At: row.At,
+			}
 		}
 	}
 	return ends, nil

@@ -68,6 +68,9 @@ func (c *campaign) play(ctx context.Context, f faults.Fault) (record.Round, erro
 	}
 	err := r.openHistories(ctx)
 	if err == nil {
+		err = r.beginEnds(ctx)
+	}
+	if err == nil {
 		err = r.start(ctx)
 	}
 	if err == nil {
@@ -126,6 +129,8 @@ func (r *round) start(ctx context.Context) error {
 		}
 		if r.long > 0 {
 			job.Retention = longRetention
+		} else {
+			job.Cursor = r.cursor()
 		}
 		if member.kind == work.Service {
 			p.Address = address

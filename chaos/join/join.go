@@ -24,6 +24,7 @@ type Move struct {
 type End struct {
 	State stint.State
 	Cause string // why it was aborted
+	At    int64  // when, in microseconds
 }
 
 // Input is what is compared.
@@ -33,6 +34,10 @@ type Input struct {
 	Moves []Move
 	// Ends are the states of all tasks of the round.
 	Ends map[stint.TaskID]End
+	// Followed are those of them whose ends somebody has followed; nil: nobody has.
+	Followed map[stint.TaskID]End
+	// Receipts are the rows that callers committed together with the ends of tasks.
+	Receipts []work.Item
 	// Loses says that acknowledged commits may be lost.
 	Loses bool
 	// Replaces says that the moves are those of one server of several.
@@ -69,6 +74,7 @@ func Join(in Input) Found {
 		j.judgeInserts()
 		j.judgeEnds()
 		j.judgeWaits()
+		j.judgeTold()
 		if in.Moves != nil && !in.Replaces {
 			j.judgeMoves()
 		}
@@ -91,7 +97,7 @@ type said struct {
 
 // A life is what was said about a task.
 type life struct {
-	inserts, fetches, returns, changes, waits []said
+	inserts, fetches, returns, changes, waits, fences, told []said
 	// waiting says that it waited for others.
 	waiting bool
 }
@@ -153,6 +159,10 @@ func (j *joiner) read(call *work.Call) {
 			}
 		case work.Waits:
 			l.waits = append(l.waits, s)
+		case work.Fences:
+			l.fences = append(l.fences, s)
+		case work.Ends:
+			l.told = append(l.told, s)
 		default:
 		}
 	}
@@ -281,7 +291,7 @@ func (j *joiner) judgeWaits() {
 	known := j.in.Moves != nil && !j.in.Replaces
 	for id, l := range j.lives {
 		end, there := j.in.Ends[id]
-		for _, s := range l.waits {
+		for _, s := range slices.Concat(l.waits, l.told) {
 			switch {
 			case s.outcome != work.OK:
 			case known && !ends[id][s.item.Said]:

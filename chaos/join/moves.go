@@ -13,6 +13,8 @@ const busy = "ErrBusy"
 // A deed is what was committed of a performance.
 type deed struct {
 	fetched, ended, left int
+	// order is how many moves came before its first fetch.
+	order int
 	// forgotten says that the task was retried, replaced or deleted after the performance ended it.
 	// A return that is repeated then is refused.
 	forgotten bool
@@ -22,7 +24,7 @@ type deed struct {
 func (j *joiner) judgeMoves() {
 	deeds, seen := map[performance]*deed{}, map[string]bool{}
 	finished := map[int64]*deed{} // by the keys of tasks
-	for _, m := range j.in.Moves {
+	for i, m := range j.in.Moves {
 		seen[string(m.ID)] = true
 		if d := finished[m.Key]; d != nil {
 			d.forgotten = true
@@ -31,7 +33,7 @@ func (j *joiner) judgeMoves() {
 		p := performance{m.Key, m.Claim}
 		d := deeds[p]
 		if d == nil {
-			d = &deed{}
+			d = &deed{order: i}
 			deeds[p] = d
 		}
 		switch {
@@ -57,8 +59,10 @@ func (j *joiner) judgeMoves() {
 			}
 		}
 		j.compareReturns(l, deeds)
+		j.judgeFences(l, deeds)
 	}
 	j.judgeUnasked(deeds)
+	j.judgeReceipts(deeds)
 }
 
 // judgeUnasked looks for ends under the claim of an owner who did not ask for them. A process that

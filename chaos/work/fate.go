@@ -19,6 +19,7 @@ const (
 	fairerAction  = "fairer"
 	ratedAction   = "rated"  // so many in a time
 	budgetAction  = "budget" // so much in a time, of all and of each key
+	lostAction    = "lost"   // only for those who lose tasks
 )
 
 // free are the actions that have no limits.
@@ -92,6 +93,9 @@ func takes(id stint.TaskID, action string) time.Duration {
 	}
 	return 0
 }
+
+// isFenced says that whoever owns the task draws a fence.
+func isFenced(id stint.TaskID) bool { return hash(string(id))%32 == 1 }
 
 func hash(text string) uint64 {
 	h := fnv.New64a()

@@ -54,6 +54,8 @@ type Item struct {
 	Try   int          `json:"y,omitempty"`
 	// Said is what was asked for or answered, such as the status code of a return.
 	Said string `json:"s,omitempty"`
+	// Number is a fence that was drawn, or when the task ended, in microseconds.
+	Number int64 `json:"m,omitempty"`
 	// Outcome and Error are those of the item, if they are not those of the call.
 	Outcome Outcome `json:"o,omitempty"`
 	Error   string  `json:"x,omitempty"`
@@ -86,6 +88,8 @@ const (
 	Returns
 	Changes // a task may begin anew, end or go
 	Waits
+	Fences
+	Ends
 )
 
 // KindOf is the kind of a verb.
@@ -95,12 +99,16 @@ func KindOf(verb string) Kind {
 		return Inserts
 	case "OwnTasks", "WaitToOwnTasks", "ReturnAndOwnTasks":
 		return Fetches
-	case "ReturnTasks", "ReturnAndOwnTasks: returns", "ReturnIn":
+	case "ReturnTasks", "ReturnAndOwnTasks: returns", "ReturnIn", FinishTask:
 		return Returns
 	case replaceTasks, debounce, "RetryTasks", "DeleteTasks", "AbortTasks":
 		return Changes
 	case "WaitForTasks":
 		return Waits
+	case "Fence":
+		return Fences
+	case ends:
+		return Ends
 	}
 	return Others
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-tasks/stint"
 )
 
@@ -16,6 +18,7 @@ const (
 	loopActors = 5
 	loopLeases = 200 * time.Millisecond
 	loopMost   = 12
+	loseLease  = 300 * time.Millisecond
 )
 
 // loops performs tasks with the verbs alone, as programs do that have no worker: with short leases,
@@ -29,14 +32,22 @@ func (p *process) loops(ctx context.Context) error {
 	for i := range loopActors {
 		l := &loop{
 			process: p, queue: recorder{store, p.journal, &p.tally}, actions: free(),
-			random: p.random(uint64(i)),
-			actor:  stint.ActorID(fmt.Sprintf("%s.%d/%d", p.Name, p.Number, i)),
+			pool: pool, random: p.random(uint64(i)),
+			actor: stint.ActorID(fmt.Sprintf("%s.%d/%d", p.Name, p.Number, i)),
 		}
 		if i < 2 {
 			l.actions = actions()
 		}
 		running.Go(func() { l.run(ctx) })
 	}
+	running.Go(func() {
+		l := &loop{
+			process: p, queue: recorder{store, p.journal, &p.tally},
+			random: p.random(loopActors),
+			actor:  stint.ActorID(fmt.Sprintf("%s.%d/loses", p.Name, p.Number)),
+		}
+		l.lose(ctx)
+	})
 	running.Wait()
 	return closing(ctx, store, pool)
 }
@@ -45,6 +56,7 @@ func (p *process) loops(ctx context.Context) error {
 type loop struct {
 	*process
 	queue   recorder
+	pool    *pgxpool.Pool // nil: there is none
 	actions []string
 	random  *rand.Rand
 	actor   stint.ActorID
@@ -92,6 +104,9 @@ func (l *loop) own(
 func (l *loop) perform(ctx context.Context, owned []stint.OwnedTask, lease time.Duration) {
 	var completed []stint.OwnedTask
 	for _, task := range owned {
+		if isFenced(task.ID) {
+			_, _ = l.queue.Fence(ctx, task)
+		}
 		const outOf = 200
 		switch k := l.random.IntN(outOf); {
 		case k < 2: // never returned
@@ -129,6 +144,8 @@ func (l *loop) perform(ctx context.Context, owned []stint.OwnedTask, lease time.
 				ID: task.ID, Token: task.Token, Code: stint.StatusCompleted, Status: "done",
 				Result: resultOf(task.ID),
 			})
+		case k < 48 && l.pool != nil:
+			l.finish(ctx, task)
 		default:
 			completed = append(completed, task)
 		}
@@ -159,6 +176,35 @@ func (l *loop) give(ctx context.Context, returns ...stint.Return) {
 		cancel()
 		if err == nil || l.random.IntN(attempts) == 0 {
 			return
+		}
+	}
+}
+
+// lose owns tasks that it does not return, but for a few: whoever takes them back aborts those that
+// were lost too often in a row.
+func (l *loop) lose(ctx context.Context) {
+	const outOf = 12
+	for ctx.Err() == nil {
+		owned, err := l.queue.WaitToOwnTasks(ctx, l.actor, loopMost, []string{lostAction},
+			loseLease)
+		if err != nil && !Pause(ctx, 100*time.Millisecond) {
+			return
+		}
+		for _, task := range owned {
+			switch l.random.IntN(outOf) {
+			case 0:
+				l.end(ctx, []stint.OwnedTask{task}, stint.StatusPending)
+			case 1:
+				l.give(ctx, stint.Return{
+					ID: task.ID, Token: task.Token, Code: stint.StatusPending, Release: true,
+				})
+			case 2:
+				l.late = append(l.late, task)
+			}
+		}
+		if len(l.late) > 0 && Pause(ctx, 2*loseLease) {
+			l.end(ctx, l.late, stint.StatusPending) // some come back before others are given them
+			l.late = nil
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (p *process) operate(ctx context.Context) error {
 	o := &operator{process: p, store: store}
 	do := []func(context.Context, *rand.Rand){
 		o.watch, o.change, o.change, o.limit, o.wait, o.wait, o.answer, o.schedule,
-		o.probe,
+		o.probe, func(ctx context.Context, _ *rand.Rand) { p.follow(ctx, store) },
 	}
 	for range inserters {
 		do = append(do, o.insert)

@@ -47,6 +47,8 @@ type Job struct {
 	Address       string // of the service, a host and a port
 	Shard         string // the URL of another server, which has a shard
 	Journal       string // the path
+	// Cursor is the path of the cursor of whoever follows ends; empty: nobody does.
+	Cursor string
 	// Retention is how long finished tasks stay; 0: as by default.
 	Retention time.Duration
 }
@@ -96,7 +98,7 @@ func Main(ctx context.Context, job string) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		p.follow(os.Stdin)
+		p.obey(os.Stdin)
 		stop()
 	}()
 	go p.say(ctx)
@@ -111,8 +113,8 @@ func Main(ctx context.Context, job string) (err error) {
 	return errors.Join(do(ctx), p.journal.Close())
 }
 
-// follow follows orders until there are no more.
-func (p *process) follow(orders io.Reader) {
+// obey follows orders until there are no more.
+func (p *process) obey(orders io.Reader) {
 	lines := bufio.NewScanner(orders)
 	for lines.Scan() {
 		if pace, ok := strings.CutPrefix(lines.Text(), OrderPace); ok {
@@ -152,7 +154,6 @@ func (p *process) open(ctx context.Context, conns int32, options stint.Options) 
 		return nil, nil, err
 	}
 	options.Schema, options.Logger = p.Schema, p.logger
-	options.MaxLosses = stint.UnlimitedLosses // the faults kill workers again and again
 	options.Retention = stint.Retention{Completed: p.Retention, Aborted: p.Retention}
 	store, err := stint.New(pool, options)
 	return store, pool, err

@@ -140,6 +140,18 @@ func (r recorder) RecordStep(
 	return kept, err
 }
 
+// Fence implements [worker.Queue].
+func (r recorder) Fence(ctx context.Context, owned stint.OwnedTask) (int64, error) {
+	begin := Instant()
+	fence, err := r.Queue.Fence(ctx, owned)
+	call := Call{Verb: "Fence", Begin: begin, Items: []Item{{
+		ID: owned.ID, Token: &owned.Token, Number: fence,
+	}}}
+	call.Outcome, call.Error = Judge(err)
+	r.journal.Write(call)
+	return fence, err
+}
+
 // SetStatus implements [worker.Queue].
 func (r recorder) SetStatus(
 	ctx context.Context, owned stint.OwnedTask, status string, progress float64,

@@ -36,6 +36,7 @@ func shapes() []shape {
 		{"later", 5, later},
 		{"fail fast", 4, failFast},
 		{"external", 4, external},
+		{"lost", 1, lost},
 		{"limited chain", 4, underLimits(chain)},
 		{"limited chord", 2, underLimits(chord)},
 		{"limited network", 3, underLimits(network)},
@@ -284,6 +285,12 @@ func failFast(r *rand.Rand, prefix string) []stint.Task {
 	tasks := network(r, prefix)
 	tasks[len(tasks)-1].FailFast = true
 	return tasks
+}
+
+// lost makes a task for those who lose tasks.
+func lost(_ *rand.Rand, prefix string) []stint.Task {
+	const tries = 20
+	return []stint.Task{{ID: stint.TaskID(prefix), Action: lostAction, MaxTries: tries}}
 }
 
 // external makes a task that somebody answers, and what waits for it.

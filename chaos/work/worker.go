@@ -87,6 +87,11 @@ func (h *handler) perform(ctx context.Context, task *worker.Task) (worker.Result
 	if !Pause(ctx, takes(task.ID, task.Action)) {
 		return worker.Result{}, context.Cause(ctx)
 	}
+	if isFenced(task.ID) {
+		if _, err := task.Fence(ctx); err != nil {
+			return worker.Result{}, err
+		}
+	}
 	if spent := spentOn(&task.OwnedTask); spent != nil {
 		task.SetSpent(*spent)
 	}
