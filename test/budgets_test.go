@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testing/pgcut"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
@@ -351,4 +353,58 @@ func TestBudgets_LateOwnersSpendNothing(t *testing.T) {
 	wantErr(t, "the late return", verdicts[0], stint.ErrInvalidToken)
 	wantFetch(t, store, 1) // settles
 	wantTokens(t, store, 80)
+}
+
+// What a return says was spent is undone with the transaction that it is in.
+// Proves G342.
+func TestBudgets_ARolledBackReturnSpendsNothing(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, pool := newLimitedStore(t, stint.Limits{Rate: anHour, ByCost: true})
+	insert(t, store, costing("t", "", 30, 1)...)
+	owned := wantFetch(t, store, 1, "t/0")
+	undo := errors.New("undo")
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		spend(t, store.WithTx(tx), owned[0], 1000)
+		return undo
+	})
+	wantErr(t, "the transaction", err, undo)
+	wantFetch(t, store, 1, "t/1")
+	wantTokens(t, store, 69)
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		spend(t, store.WithTx(tx), owned[0], 50)
+		return nil
+	})
+	wantErr(t, "the transaction", err, nil)
+	wantFetch(t, store, 1)
+	wantTokens(t, store, 49)
+}
+
+// What was spent is settled also if the task was pruned or deleted before.
+// Proves G342.
+func TestBudgets_SettleTasksThatAreGone(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	store, pool := newLimitedStore(t, stint.Limits{Rate: anHour, RatePerKey: anHour, ByCost: true})
+	insert(t, store, costing("t", "k", 10, 10)...)
+	insert(t, store, costing("last", "k", 1)...)
+	pruned := wantFetch(t, store, 1, "t/0")
+	deleted := wantFetch(t, store, 1, "t/1")
+	spend(t, store, deleted[0], 25)
+	_, err := store.DeleteTasks(t.Context(), []stint.TaskID{"t/1"})
+	wantErr(t, "DeleteTasks", err, nil)
+	spend(t, store, pruned[0], 5)
+	pruner := openStore(t, pool, stint.Options{
+		Maintenance: stint.MaintainNever,
+		Retention:   stint.Retention{Completed: stint.KeepNone, Aborted: stint.KeepNone},
+	})
+	if n, err := pruner.Prune(t.Context()); n != 1 || err != nil {
+		t.Fatalf("Prune = %d, %v, want the task", n, err)
+	}
+	wantFetch(t, store, 1, "last/0")
+	wantTokens(t, store, 69)
+	insert(t, store, costing("next", "k", 1)...)
+	if left := whyOf(t, store, "next/0").Limits.KeyTokens; math.Abs(left-69) > 1 {
+		t.Errorf("the key has %v tokens, want 69", left)
+	}
 }

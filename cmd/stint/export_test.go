@@ -107,6 +107,7 @@ func (d *database) manyKinds(t *testing.T) {
 			ID: "ready", Action: "act", Key: "k", Body: []byte(`{"a": "\u0000 €"}`), Priority: -7,
 			MaxTries: stint.UnlimitedTries, Deadline: later, PostResult: true, FailFast: true,
 			Headers: map[string]string{"for": "ann"}, OnAbort: stint.RunAnyway,
+			Cost: 1500,
 		},
 		stint.Task{ID: "later", Action: "act", NotBefore: later, Body: []byte{}},
 		stint.Task{ID: "blocked", Action: "act", After: []stint.TaskID{"done", "ready", "later"}},

@@ -4,6 +4,7 @@ package upgrade_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,32 @@ func wantLimitingRefused(
 	}
 }
 
+// wantBudget checks that the task "costs" of the old release costs 1, and that what its try has
+// really spent is settled.
+func wantBudget(t *testing.T, store *stint.Store) {
+	t.Helper()
+	ctx := t.Context()
+	wantErr(t, "SetLimits", store.SetLimits(ctx, "ask", stint.Limits{
+		Rate: stint.Rate{Tasks: 100, Per: 24 * time.Hour, Burst: 100}, ByCost: true,
+	}), nil)
+	wantLeft := func(want float64) {
+		t.Helper()
+		limits, err := store.ListLimits(ctx, "ask")
+		if err != nil || len(limits) != 1 || math.Abs(limits[0].Tokens-want) > 1 {
+			t.Errorf("ListLimits = %+v, %v, want %v tokens", limits, err, want)
+		}
+	}
+	asked := side{store, t, "new"}.own("ask", 1, time.Hour)
+	wantLeft(99)
+	side{store, t, "new"}.end(asked, stint.Return{Code: stint.StatusCompleted, Spent: new(60)})
+	more, err := store.OwnTasks(ctx, "new", 1, []string{"ask"}, time.Hour)
+	if err != nil || len(more) > 0 {
+		t.Errorf("OwnTasks = %v, %v, want nothing", more, err)
+	}
+	wantLeft(40)
+	wantErr(t, "SetLimits", store.SetLimits(ctx, "ask", stint.Limits{}), nil)
+}
+
 // Whoever sets limits replaces the processes of the old release first, and learns which are left.
 // From then on such processes do not start, until nothing is limited or paused any more.
 // Proves G41.
@@ -68,6 +95,7 @@ func TestSetLimits_KeepsTheOldReleaseOut(t *testing.T) {
 	wantLimitingRefused(t, pool, store, latest, 1)
 	old.must(t, `{"id": "beside", "action": "step"}`, "insert")
 	j.wantLine("beside,1,old") // who was refused keeps nobody out
+	old.must(t, `{"id": "costs", "action": "ask"}`, "insert")
 
 	worker.stop()
 	wantErr(t, "SetLimits", store.SetLimits(ctx, "step", stint.Limits{Concurrency: 1}), nil)
@@ -78,6 +106,7 @@ func TestSetLimits_KeepsTheOldReleaseOut(t *testing.T) {
 	} {
 		old.wantRefused(t, "2 and up", args...)
 	}
+	wantBudget(t, store)
 	limited := side{store, t, "new"}.own("step", 1, time.Hour)
 	if more, err := store.OwnTasks(ctx, "new", 1, []string{"step"}, time.Hour); err != nil ||
 		len(more) > 0 {
