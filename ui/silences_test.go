@@ -2,6 +2,8 @@ package ui_test
 
 import (
 	"context"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,17 +23,22 @@ func change(t *testing.T, pool *pgxpool.Pool, statement string) {
 	wantNil(t, err)
 }
 
-// An action for which nobody asks is told of after two minutes: its actors hang with all slots, or
-// never ask. One whose actors ask is not, nor one that often waits for so long.
+// minutes are a span of some minutes, which grows while a test looks.
+var minutes = regexp.MustCompile(`[23]m\d\ds`)
+
+// An action for which nobody asks is told of after two minutes: its actors hang with all slots,
+// have them full of other tasks, or never ask. One whose actors ask is not, nor one that often
+// waits for so long.
 func TestOverview_SaysSoonThatNobodyAsks(t *testing.T) {
 	t.Parallel()
 	pool := testdb.New(t)
 	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
 	wantNil(t, err)
 	t.Cleanup(func() { wantNil(t, store.Close(context.WithoutCancel(t.Context()))) })
-	wantNil(t, store.RegisterActor(t.Context(), "worker-1", []string{"mail", "scan"}))
+	wantNil(t, store.RegisterActor(t.Context(), "worker-1", []string{"mail", "print"}))
+	wantNil(t, store.RegisterActor(t.Context(), "worker-2", []string{"scan"}))
 	insert(t, store, stint.Task{ID: "a", Action: "mail"}, stint.Task{ID: "b", Action: "mail"},
-		stint.Task{ID: "c", Action: "scan"})
+		stint.Task{ID: "c", Action: "scan"}, stint.Task{ID: "d", Action: "print"})
 	owned, err := store.OwnTasks(t.Context(), "worker-1", 1, []string{"mail"}, time.Hour)
 	wantNil(t, err)
 	if len(owned) != 1 {
@@ -40,16 +47,22 @@ func TestOverview_SaysSoonThatNobodyAsks(t *testing.T) {
 	change(t, pool, "UPDATE stint.tasks SET inserted_at = inserted_at - interval '3 minutes'")
 	change(t, pool, "UPDATE stint.leases SET owned_at = owned_at - interval '3 minutes'")
 	const (
-		hangs = "mail is behind: 1 task ready, the oldest inserted 3m00s ago; nobody has asked " +
-			"for more for 2m30s; 1 is in progress, for 3m00s."
-		never = "scan is behind: 1 task ready, the oldest inserted 3m00s ago; nobody has asked " +
+		hangs = "mail is behind: 1 task ready, the oldest inserted long ago; nobody has asked " +
+			"for more for long; 1 is in progress, for long."
+		never = "scan is behind: 1 task ready, the oldest inserted long ago; nobody has asked " +
 			"for any, though 1 actor is registered for it, which hangs, or lacks what it needs: " +
 			"its log may tell."
+		busy = "print is behind: 1 task ready, the oldest inserted long ago; nobody has asked " +
+			"for any: the actor registered for it has 1 other task in progress."
 	)
 	look := func(when string, want ...string) {
 		t.Helper()
-		got := attentionOf(t, text(t, ui.New(store, open()), "/"))
-		said := strings.Join(got, "\n")
+		page := text(t, ui.New(store, open()), "/")
+		got := attentionOf(t, page)
+		if bad := strings.Contains(page, `class="bad"`); bad != slices.Contains(want, never) {
+			t.Errorf("%s, something is bad: %v", when, bad)
+		}
+		said := minutes.ReplaceAllString(strings.Join(got, "\n"), "long")
 		if len(got) != len(want) {
 			t.Errorf("%s, the overview tells of %d things, want %d:\n%s",
 				when, len(got), len(want), said)
@@ -64,11 +77,11 @@ func TestOverview_SaysSoonThatNobodyAsks(t *testing.T) {
 	change(t, pool, `
 		UPDATE stint.action_stats SET asked_at = asked_at - interval '150 seconds'`)
 	change(t, pool, "UPDATE stint.actors SET since = since - interval '150 seconds'")
-	look("when nobody has asked for long", hangs, never)
+	look("when nobody has asked for long", hangs, never, busy)
 	change(t, pool, fetchedOnceIn("20 minutes"))
-	look("when nobody has for so long once before", hangs, never)
+	look("when nobody has for so long once before", hangs, never, busy)
 	change(t, pool, fetchedOnceIn("10 minutes"))
-	look("when nobody has for so long time and again", never)
+	look("when nobody has for so long time and again", never, busy)
 }
 
 // The overview of all shards says of each what its own overview says that waits, and leads there.
@@ -96,9 +109,9 @@ func TestShards_SayWhatWaitsOnEach(t *testing.T) {
 		UPDATE stint.scheduled SET not_before = now() - interval '3 hours'
 		WHERE not_before < now() + interval '2 hours'`)
 	page := text(t, s.pages(t, open()), "/")
-	got := strings.Join(attentionOf(t, page), "\n")
+	got := minutes.ReplaceAllString(strings.Join(attentionOf(t, page), "\n"), "long")
 	for _, want := range []string{
-		"us: scan is behind: 1 task ready, the oldest inserted 3m00s ago; nobody has asked for " +
+		"us: scan is behind: 1 task ready, the oldest inserted long ago; nobody has asked for " +
 			"any, though 1 actor is registered for it",
 		"us: The key shop of mail was paused ", "s ago by ann (“the relay is down”).",
 		"us: Nobody maintains the store, it seems, or something holds that up, since 3h00m ago: " +

@@ -64,7 +64,7 @@ func (a *Store) Silences(
 		}
 		long := asked.now.Sub(s.Since)
 		if s.Since.IsZero() || long <= silentLong ||
-			of.InProgress > 0 && a.isUsual(ctx, of.Action, long) {
+			a.isUsual(ctx, of.Action, long) {
 			continue
 		}
 		all[of.Action] = s

@@ -46,10 +46,11 @@ func Of(
 	stats stint.Stats, slow []stint.TaskInfo, actors []stint.ActorInfo,
 	silences map[string]ask.Silence, answersFrom string, partly bool, now time.Time,
 ) []Notice {
-	registered := map[string]int{}
+	registered := map[string]performers{}
 	for _, actor := range actors {
 		for _, action := range actor.Actions {
-			registered[action]++
+			p := registered[action]
+			registered[action] = performers{p.actors + 1, p.tasks + actor.Tasks}
 		}
 	}
 	var all []Notice
@@ -67,7 +68,7 @@ func Of(
 				What:  show.Say(show.Action(a.Action), " is paused: "+waits+" ready."),
 				Where: page, Key: "paused " + a.Action,
 			})
-		case a.OldestReady > ReadyLong && a.InProgress == 0 && registered[a.Action] == 0:
+		case a.OldestReady > ReadyLong && a.InProgress == 0 && registered[a.Action].actors == 0:
 			stuck = append(stuck, Notice{
 				Bad: a.Ready > a.Parked, Where: page, Key: "stuck " + a.Action, Of: a.Action,
 				age: a.OldestReady,
@@ -100,9 +101,13 @@ func Of(
 	return WorstFirst(all)
 }
 
+// performers are the actors registered for an action, and how many tasks of any they own.
+type performers struct{ actors, tasks int }
+
 // ofLate says of an action that its tasks wait, and what for.
 func ofLate(
-	a *stint.ActionStats, slow []stint.TaskInfo, s ask.Silence, registered int, now time.Time,
+	a *stint.ActionStats, slow []stint.TaskInfo, s ask.Silence, registered performers,
+	now time.Time,
 ) Notice {
 	said := []any{
 		show.Action(a.Action), " is behind: " + display.Count(a.Ready, "task") + " ready" +
@@ -120,20 +125,32 @@ func ofLate(
 	}
 	said = append(append(said, slowOf(slow, a, least, now)...), ".")
 	return Notice{
-		Bad: idle, Where: show.Link("action", "name", a.Action), Key: "late " + a.Action,
-		Of: a.Action, age: a.OldestReady, Mend: mendOf(a), What: show.Say(said...),
+		Bad: idle && registered.tasks == 0, Key: "late " + a.Action,
+		Where: show.Link("action", "name", a.Action),
+		Of:    a.Action, age: a.OldestReady, Mend: mendOf(a), What: show.Say(said...),
 	}
 }
 
-// ofIdle says since when nobody asks for an action of which no task is in progress, although so
-// many actors are registered for it.
-func ofIdle(s ask.Silence, registered int, now time.Time) []any {
+// ofIdle says since when nobody asks for an action of which no task is in progress, although
+// actors are registered for it.
+func ofIdle(s ask.Silence, registered performers, now time.Time) []any {
 	said := "; nobody has asked for them for " + display.Span(now.Sub(s.Since))
 	if s.Never {
 		said = "; nobody has asked for any"
 	}
-	number := show.Part{Text: display.Count(int64(registered), "actor"), Link: "actors"}
-	if registered == 1 {
+	n := int64(registered.actors)
+	number := show.Part{Text: display.Count(n, "actor"), Link: "actors"}
+	switch {
+	case registered.tasks > 0:
+		have := " registered for it have "
+		if n == 1 {
+			number.Text, have = "actor", " registered for it has "
+		}
+		return []any{
+			said + ": the ", number, have + display.Count(int64(registered.tasks), "other task") +
+				" in progress",
+		}
+	case n == 1:
 		return []any{
 			said + ", though ", number, " is registered for it, which hangs, or lacks what it " +
 				"needs: its log may tell",
