@@ -107,6 +107,29 @@ func TestFence_OfLateOwnerAndInTransaction(t *testing.T) {
 	drawn(t, store, ownOne(t, store), before)
 }
 
+// A draw waits for a transaction in which the task passes to the next owner, who draws there. It
+// would draw a greater number than that one otherwise.
+//
+// Proves G329.
+func TestFence_WaitsForATransactionThatPassesTheTaskOn(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"))
+	owned := ownOne(t, store)
+	before := drawn(t, store, owned, 0)
+	late := make(chan error, 1)
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		within := store.WithTx(tx)
+		returnWith(t, within, owned, stint.Return{Code: stint.StatusPending, Release: true})
+		drawn(t, within, ownOne(t, within), before)
+		go func() { late <- errOf(store.Fence(t.Context(), owned)) }()
+		awaitWaiting(t, pool, 1, late)
+		return nil
+	})
+	wantErr(t, "commit", err, nil)
+	wantTasks(t, "Fence of the owner before", <-late, stint.ErrInvalidToken, "a")
+}
+
 // Owners that pass a task on as fast as they can draw numbers in the order in which they had it.
 //
 // Proves G329.
