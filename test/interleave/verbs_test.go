@@ -321,11 +321,11 @@ func exchange(id stint.TaskID) func(call) string {
 		token := c.world.owned[id].Token
 		verdicts, owned, err := c.ReturnAndOwnTasks(c.ctx,
 			[]stint.Return{{ID: id, Token: token, Code: stint.StatusCompleted}},
-			stint.Want{Actor: c.actor, MaxTasks: 1, Actions: []string{"act"}, Lease: day})
+			stint.Want{Actor: c.actor, MaxTasks: 1, Actions: []string{"act"}, Lease: 3 * day})
 		if err == nil && errors.Is(verdicts[0], stint.ErrBusy) { // then returns are made singly
 			verdicts[0] = c.ReturnTask(c.ctx, id, token, "", stint.StatusCompleted)
 		}
-		return verdictsOf(verdicts, err) + ": " + named(owned)
+		return verdictsOf(verdicts, err) + "; " + named(owned)
 	}
 }
 

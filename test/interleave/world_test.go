@@ -178,7 +178,7 @@ func (w *world) play(p pair, by guide) (string, error) {
 		said := w.duel.sessions[i].answer
 		// What is passed over since somebody else holds it, the next call finds.
 		if of.again != nil {
-			said = strings.TrimSpace(said + " " + of.again(calls[i]))
+			said = together(said, of.again(calls[i]))
 		}
 		lines = append(lines, w.duel.sessions[i].name+" "+of.name+": "+said)
 	}
@@ -197,6 +197,14 @@ func (w *world) play(p pair, by guide) (string, error) {
 		}
 	}
 	return moments.ReplaceAllString("\t"+strings.Join(lines, "\n\t"), "<time>"), nil
+}
+
+// together is what two calls answered, whichever of them was given which task.
+func together(first, again string) string {
+	parts := strings.Split(first+"; "+again, "; ")
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
 }
 
 // moments are times in IDs.
