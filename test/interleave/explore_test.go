@@ -1,6 +1,9 @@
 package interleave_test
 
-import "slices"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // A move is what a session does when it is let go on.
 type move struct {
@@ -157,3 +160,10 @@ func (e *explorer) turnRound(at, of int) {
 		n.ahead[of] = true
 	}
 }
+
+// atRandom has any session that can go on.
+type atRandom struct{}
+
+func (atRandom) choose(open []move) int { return open[rand.IntN(len(open))].of }
+
+func (atRandom) did(footprint) {}

@@ -67,6 +67,7 @@ var mended = []struct{ in, a, b string }{
 	{"aborted", "insert n, if t is aborted", "replace t"},
 	{"completed", "delete t", "delete t"},
 	{"budget", "complete t, spent less", "return t, spent more"},
+	{"budget", "own, knowing limits", "return t, spent more"},
 	{"budget of a key", "finish t in SQL, spent less", "complete t, spent less"},
 	{"owned", "finish t in SQL", "insert n after t"},
 	{"late", "finish t in SQL", "complete t"},

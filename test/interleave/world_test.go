@@ -17,6 +17,7 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pg"
 	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/migrations"
 )
 
@@ -150,13 +151,12 @@ type pair [2]verb
 
 func (p pair) String() string { return p[0].name + " | " + p[1].name }
 
+func (p pair) sampled() bool { return p[0].sampled || p[1].sampled }
+
 // play brings the fixture back, makes both calls of a pair, and returns what came of them: their
 // answers and the state.
 func (w *world) play(p pair, by guide) (string, error) {
 	ctx := w.t.Context()
-	if _, err := w.pool.Exec(ctx, "SELECT saved.restore()"); err != nil {
-		return "", err
-	}
 	var calls [2]call
 	var makes [2]func() string
 	for i, of := range p {
@@ -168,7 +168,13 @@ func (w *world) play(p pair, by guide) (string, error) {
 		if err := pg.Of(calls[i].Store).CheckUsable(ctx); err != nil { // it asks the database once
 			return "", err
 		}
+		if of.before != nil {
+			of.before(calls[i])
+		}
 		makes[i] = func() string { return of.call(calls[i]) }
+	}
+	if _, err := w.pool.Exec(ctx, "SELECT saved.restore()"); err != nil {
+		return "", err
 	}
 	if err := w.duel.run(ctx, makes, by); err != nil {
 		return "", err
@@ -254,8 +260,12 @@ type verdict struct {
 	findings []string
 }
 
-// ordersMax is how many orders of two calls are tried at most.
-const ordersMax = 5000
+// Limits of how many orders of two calls are tried.
+const (
+	ordersMax  = 5000
+	sampleMax  = 50 // at random, of pairs with too many
+	betweenMax = 20 * sampleMax
+)
 
 // inTurn makes one call after the other.
 type inTurn struct{ last bool } // the last one first
@@ -292,6 +302,52 @@ func (w *world) each(p pair, whole bool, use func(text string)) (v verdict, err 
 	return v, nil
 }
 
+// some is each for orders at random, until use says that it has enough, or there were so many.
+func (w *world) some(
+	p pair, whole bool, most int, use func(text string) (enough bool),
+) (v verdict, err error) {
+	w.duel.whole = whole
+	for v.orders < most {
+		text, err := w.play(p, atRandom{})
+		if err != nil {
+			return v, fmt.Errorf("%w, behind\n%s", err, w.duel)
+		}
+		if v.orders++; use(text) {
+			break
+		}
+	}
+	return v, nil
+}
+
+// tryEach is each, or some for pairs that are sampled.
+func (w *world) tryEach(p pair, use func(text string)) (verdict, error) {
+	if !p.sampled() {
+		return w.each(p, false, use)
+	}
+	return w.some(p, false, testrun.Rounds(sampleMax), func(text string) bool {
+		use(text)
+		return false
+	})
+}
+
+// between returns what comes of the orders of the transactions of a pair. If it is sampled, these
+// are tried until they have all of others.
+func (w *world) between(p pair, others []string) (map[string]bool, error) {
+	apart := map[string]bool{}
+	if !p[0].several && !p[1].several {
+		return apart, nil
+	}
+	if !p.sampled() {
+		_, err := w.each(p, true, func(text string) { apart[text] = true })
+		return apart, err
+	}
+	_, err := w.some(p, true, betweenMax, func(text string) bool {
+		apart[text] = true
+		return !slices.ContainsFunc(others, func(one string) bool { return !apart[one] })
+	})
+	return apart, err
+}
+
 // judge tries a pair in every order, and compares with one call after the other.
 func (w *world) judge(p pair) (verdict, error) {
 	serial, texts := map[string]bool{}, map[string]bool{}
@@ -308,7 +364,7 @@ func (w *world) judge(p pair) (verdict, error) {
 	var others []string
 	first := map[string]string{} // an order for each of the others
 	count := map[string]int{}
-	v, err := w.each(p, false, func(text string) {
+	v, err := w.tryEach(p, func(text string) {
 		texts[text] = true
 		if serial[text] {
 			return
@@ -322,11 +378,9 @@ func (w *world) judge(p pair) (verdict, error) {
 	if err != nil || len(others) == 0 {
 		return v, err
 	}
-	apart := map[string]bool{}
-	if p[0].several || p[1].several {
-		if _, err := w.each(p, true, func(text string) { apart[text] = true }); err != nil {
-			return v, err
-		}
+	apart, err := w.between(p, others)
+	if err != nil {
+		return v, err
 	}
 	for _, text := range others {
 		if apart[text] && !strings.Contains(text, wrong) {
