@@ -455,7 +455,8 @@ func TestFailFast_AbortsWhatTheWordsSay(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	rounds, wrong := testrun.Rounds(300), false
 	rapid.Check(t, func(t *rapid.T) {
-		if rounds--; rounds < 0 && !wrong { // what is wrong is tried until its shortest form is found
+		// What is wrong is tried until its shortest form is found.
+		if rounds--; rounds < 0 && !wrong {
 			return
 		}
 		defer func() { wrong = wrong || t.Failed() }()
