@@ -57,10 +57,10 @@ var (
 // must return when its context has ended. What it does meanwhile by other ways, such as in the
 // memory of the test or by another pool, is neither seen nor prevented. Nor are these tried: a
 // crash of the process that takes over, or within a batch or a COPY; an owner that hangs and goes
-// on late; a crash of the server; handlers in other languages, and programs of "stint worker". If a
-// handler makes calls side by side, their order may vary, and some crashes be missed. The role of
-// the pool must be allowed to end its own sessions, as it is by default, and the pool must lead to
-// the server itself, not to a pooler.
+// on late; a crash of the server. [Process.Program] tries programs of "stint worker"; workers in
+// other languages are not tried. If a handler makes calls side by side, their order may vary, and
+// some crashes be missed. The role of the pool must be allowed to end its own sessions, as it is by
+// default, and the pool must lead to the server itself, not to a pooler.
 func TryEveryCrash(
 	tb testing.TB, store *Store, task stint.Task,
 	handler func(p *Process) worker.Registration,
@@ -139,7 +139,7 @@ func (t *crashTest) perform(ctx context.Context, at int) (*Process, error) {
 // live runs a process until it dies or the task has ended, and reports whether it has ended.
 func (t *crashTest) live(ctx context.Context, p *Process) (ended bool, err error) {
 	life, kill := context.WithCancel(ctx)
-	p.kill = kill
+	p.kill, p.gone = kill, make(chan struct{})
 	if err := p.start(ctx, t.store); err != nil {
 		kill()
 		return false, err
@@ -150,10 +150,14 @@ func (t *crashTest) live(ctx context.Context, p *Process) (ended bool, err error
 		p.die()
 		err = errors.Join(err, <-gone, p.stop(ctx))
 	}()
+	handler := t.handler(p)
+	if p.unusable != nil {
+		return false, p.unusable
+	}
 	w, err := worker.New(p.Store, worker.Options{
 		Lease: time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Middleware: []worker.Middleware{p.watched},
-	}, t.handler(p))
+	}, handler)
 	if err != nil {
 		return false, err
 	}

@@ -30,6 +30,11 @@ type Process struct {
 	// at is the instant of its death: before the thing at/2 that is said if it is even, else after.
 	at   int
 	kill context.CancelFunc
+	gone chan struct{} // is closed when it has died
+
+	// relays are those of its programs, and unusable says why one of these cannot be run.
+	relays   []*relay
+	unusable error
 
 	mutex sync.Mutex // guards the fields below
 	// performing says that a handler runs, or its task is being returned.
@@ -117,6 +122,9 @@ func (p *Process) stop(ctx context.Context) error {
 	cancel()
 	err := p.Store.Close(ctx)
 	go p.Pool.Close()
+	for _, relay := range p.relays {
+		relay.close()
+	}
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -174,7 +182,10 @@ func (p *Process) die() {
 
 // end is die while the mutex is held.
 func (p *Process) end() {
-	p.dead = true
+	if !p.dead {
+		p.dead = true
+		close(p.gone)
+	}
 	p.kill()
 }
 

@@ -40,6 +40,10 @@ const (
 	startup       = 0 // no type: the length, which is short
 	parse         = 'P'
 	bind          = 'B'
+	describing    = 'D'
+	execute       = 'E'
+	closes        = 'C'
+	functionCall  = 'F'
 	query         = 'Q'
 	syncs         = 'S'
 	backendKey    = 'K'
@@ -113,6 +117,9 @@ func (w *wire) note(message []byte) (ends bool, err error) {
 		err = m.Decode(body)
 		w.statements = append(w.statements, m.String)
 		return true, err
+	case functionCall: // such as of a large object
+		w.statements = append(w.statements, "a function")
+		return true, nil
 	case syncs:
 		return true, nil
 	}
@@ -200,12 +207,20 @@ func (w *wire) heard(message []byte) ([]byte, error) {
 	return message, nil
 }
 
-// isBackground reports whether a store makes a request by itself, at any time.
+// isBackground reports whether a store makes a request by itself, at any time, perhaps in a
+// transaction with settings.
 func isBackground(statements []string) bool {
-	return !slices.ContainsFunc(statements, func(statement string) bool {
-		name := firstWords(statement)
-		return name != "note_tries" && name != "still_owned"
-	})
+	found := false
+	for _, statement := range statements {
+		switch name := firstWords(statement); {
+		case name == "note_tries", name == "still_owned":
+			found = true
+		case name == "set_planner", name == "commit", strings.HasPrefix(name, "begin"):
+		default:
+			return false
+		}
+	}
+	return found
 }
 
 // described says what the statements of a request are: the longest is what it is made for, others

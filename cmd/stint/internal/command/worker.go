@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/cmd/stint/internal/programs"
+	"github.com/stint-tasks/stint/internal/programs"
 	"github.com/stint-tasks/stint/worker"
 )
 

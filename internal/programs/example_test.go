@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/cmd/stint/internal/programs"
+	"github.com/stint-tasks/stint/internal/programs"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/worker"
 )

@@ -70,7 +70,7 @@ func (d *Directory) run(
 		"STINT_TASK_ID="+string(task.ID), "STINT_TASK_TOKEN="+task.Token.String(),
 		"STINT_ACTION="+task.Action, "STINT_TRY="+strconv.Itoa(task.Try),
 		"STINT_INPUTS="+inputsPath, "STINT_SPENT="+spentPath)
-	cmd.Env = append(cmd.Env, headerVariables(task.Headers)...)
+	cmd.Env = append(append(cmd.Env, headerVariables(task.Headers)...), d.Env...)
 	if d.Fence {
 		fence, err := task.Fence(ctx)
 		if err != nil {
@@ -192,8 +192,24 @@ func (e *execution) run(ctx context.Context, body []byte) error {
 	}
 }
 
-// end tells the program to end, and makes it end when its grace is over.
+// dead reports whether the worker dies together with the program.
+func (e *execution) dead() bool {
+	select {
+	case <-e.Dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// end tells the program to end, and makes it end when its grace is over, or at once if the worker
+// dies with it.
 func (e *execution) end(cause error) {
+	if e.dead() {
+		kill(e.cmd)
+		<-e.exited
+		return
+	}
 	grace := e.killGrace
 	if errors.Is(cause, worker.ErrStopping) {
 		grace = min(grace, stopGrace)

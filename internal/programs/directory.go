@@ -47,6 +47,13 @@ type Directory struct {
 	// Fence has each program given a number of [worker.Task.Fence].
 	Fence bool
 
+	// Env are further variables of the environment of each program.
+	Env []string
+
+	// Dead says, if it is closed when the context of a program ends, that the worker dies together
+	// with the program, which is then killed at once.
+	Dead <-chan struct{}
+
 	path           string
 	actions        []string
 	resultBytesMax int
