@@ -121,7 +121,7 @@ func TestAsker_ReturnsWhatHasEndedAlong(t *testing.T) {
 	g := &slotGroup{actions: []string{"a"}, crowd: crowd{slots: 10}, free: 3, more: true}
 	a := &asker{groups: []*slotGroup{g}, all: crowd{slots: 10}, free: 3}
 	ended := []*performance{{}, {}, {}}
-	a.due, a.since = ended, now()
+	a.due = ended
 	q := a.next()
 	if q == nil || q.wait || q.max != 3 || len(q.returns) != len(ended) || len(a.due) != 0 {
 		t.Fatalf("got %+v, want a question for three that returns three", q)
@@ -130,20 +130,24 @@ func TestAsker_ReturnsWhatHasEndedAlong(t *testing.T) {
 	if q := a.next(); q != nil {
 		t.Errorf("got %+v, want no second one beside it", q)
 	}
-	if !a.gathers() {
-		t.Error("want the returns to gather")
+	if got := a.gatherMost(); got != gatherMax {
+		t.Errorf("returns gather for %v, want the next question to take them", got)
 	}
 	a.open, g.more = nil, false
-	if a.gathers() {
-		t.Error("want returns to be made alone where no question is to come")
+	if got := a.gatherMost(); got != 0 {
+		t.Errorf("returns gather for %v, want none where no question is to come", got)
 	}
 	a.all.running = 1
-	if a.gathers() {
-		t.Error("want no return to wait for handlers that may take long")
+	if got := a.gatherMost(); got != 0 {
+		t.Errorf("returns gather for %v, want none to wait for handlers that may take long", got)
 	}
 	g.takes = time.Millisecond
+	if got := a.gatherMost(); got != gatherBriefly {
+		t.Errorf("returns gather for %v, want them to wait for handlers that end soon", got)
+	}
+	a.since = now().Add(time.Hour)
 	if !a.gathers() {
-		t.Error("want returns to wait for handlers that end in a moment")
+		t.Error("want returns to wait from when they are due")
 	}
 	a.since = now().Add(-gatherBriefly)
 	if a.gathers() {
