@@ -129,12 +129,21 @@ func none() faults.Fault {
 	}
 }
 
-// pagePath is that of the page about the record, from the directory of the module.
-const pagePath = "../docs/track-record.md"
+// The files that are written of the record, and that of the long run, from the directory of the
+// module.
+const (
+	pagePath  = "../docs/track-record.md"
+	chartPath = "../docs/long-run.svg"
+	longPath  = "long.jsonl"
+)
 
-// writePage writes the table of the page.
+// writePage writes the tables of the page, and its chart.
 func writePage(path string) error {
 	rounds, err := record.Read(path)
+	if err != nil {
+		return err
+	}
+	long, err := record.ReadLong(longPath)
 	if err != nil {
 		return err
 	}
@@ -142,10 +151,15 @@ func writePage(path string) error {
 	if err != nil {
 		return err
 	}
-	text, err := record.Page(string(page), rounds)
+	text, err := record.Page(string(page), rounds, long)
 	if err != nil {
 		return fmt.Errorf("%s: %w", pagePath, err)
 	}
 	const mode = 0o644
+	if len(long.Minutes) > 0 {
+		if err := os.WriteFile(chartPath, []byte(record.Chart(long)), mode); err != nil {
+			return err
+		}
+	}
 	return os.WriteFile(pagePath, []byte(text), mode) //nolint:gosec // a page for everybody
 }

@@ -40,21 +40,25 @@ func Read(path string) ([]Round, error) {
 	}
 }
 
-// The marks between which the table of a page is.
-const (
-	tableBegins = "<!-- the record begins -->\n"
-	tableEnds   = "<!-- the record ends -->\n"
-)
-
-// Page is a page with the table of these rounds in it: what is between the marks is replaced, and
-// the rest, which is written by hand, stays.
-func Page(page string, rounds []Round) (string, error) {
-	before, rest, found := strings.Cut(page, tableBegins)
-	_, after, ended := strings.Cut(rest, tableEnds)
-	if !found || !ended {
-		return "", fmt.Errorf("the page has no %q and %q around its table", tableBegins, tableEnds)
+// Page is a page with the table of these rounds in it, and with that of a long run if there was
+// one: what is between the marks is replaced, and the rest, which is written by hand, stays.
+func Page(page string, rounds []Round, long Long) (string, error) {
+	page, err := put(page, "record", table(rounds))
+	if err != nil || len(long.Minutes) == 0 {
+		return page, err
 	}
-	return before + tableBegins + table(rounds) + tableEnds + after, nil
+	return put(page, "long run", longTable(long))
+}
+
+// put puts a text between the marks of a part of a page.
+func put(page, part, text string) (string, error) {
+	begins, ends := "<!-- the "+part+" begins -->\n", "<!-- the "+part+" ends -->\n"
+	before, rest, found := strings.Cut(page, begins)
+	_, after, ended := strings.Cut(rest, ends)
+	if !found || !ended {
+		return "", fmt.Errorf("the page has no %q and %q around its table", begins, ends)
+	}
+	return before + begins + text + ends + after, nil
 }
 
 // A row sums up the rounds of a fault.
