@@ -1,9 +1,11 @@
 package ui_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/ui"
@@ -20,7 +22,7 @@ func TestTasks_HaveTheColumnsChosen(t *testing.T) {
 		stint.Task{ID: "c", Action: "mail", Body: []byte(strings.Repeat("x", 3000))})
 	h := ui.New(store, ui.Options{})
 	if page := text(t, h, "/tasks"); strings.Contains(page, "tasks?key=acme") ||
-		strings.Contains(page, "Priority</th>") {
+		strings.Contains(page, "Priority</th>") || strings.Contains(page, "Took</th>") {
 		t.Error("columns are shown that nobody has chosen")
 	}
 	page := text(t, h, "/tasks?prefix=&with-key=true&with-priority=true&with-body=true")
@@ -43,4 +45,21 @@ func TestTasks_HaveTheColumnsChosen(t *testing.T) {
 	if r.Header.Get("Content-Encoding") != "" {
 		t.Error("a page with bodies is compressed")
 	}
+}
+
+// Of a task that has ended, the list says how long that took since its insertion.
+func TestTasks_SayHowLongTheyTook(t *testing.T) {
+	t.Parallel()
+	inserted := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
+	h := ui.New(aFake{list: func(context.Context, stint.Filter) (stint.TaskPage, error) {
+		return stint.TaskPage{Tasks: []stint.TaskInfo{
+			{
+				ID: "ended", State: stint.StateCompleted, InsertedAt: inserted,
+				FinishedAt: inserted.Add(2500 * time.Millisecond),
+			},
+			{ID: "not yet", State: stint.StateReady, InsertedAt: inserted},
+		}}, nil
+	}}, ui.Options{})
+	page := text(t, h, "/tasks?prefix=&with-took=true")
+	wantParts(t, page, ">Took</th>", `<td class="n">2.5 s</td>`, `<td class="n"></td>`)
 }

@@ -201,6 +201,7 @@ func (sc *scope) lists() []journey {
 		"key": "k 1", "header": "tenant=acme", "actor": "former", "age": "1h",
 		"body": "$.n == 7", "message": "for ann: 50%",
 		"order": "newest", "size": "200", "with-key": "true", "with-priority": "true",
+		"with-took": "true",
 	}
 	if sc.shard == "" { // otherwise the beginnings of bodies cannot be read
 		filtering["with-body"] = "true"

@@ -65,10 +65,11 @@ func pageSizes() []int { return []int{50, 200, 1000} }
 const (
 	WithKey      = "with-key"
 	WithPriority = "with-priority"
+	WithTook     = "with-took"
 	WithBody     = "with-body"
 )
 
-func columns() []string { return []string{WithKey, WithPriority, WithBody} }
+func columns() []string { return []string{WithKey, WithPriority, WithTook, WithBody} }
 
 const (
 	orderNewest = "newest"
