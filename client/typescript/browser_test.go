@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stint-tasks/stint/internal/testing/processes"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/internal/testing/testservice"
 	"github.com/stint-tasks/stint/service"
@@ -62,14 +63,15 @@ func TestPackage_WorksInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = errors.Close() })
-	cmd.Stderr = errors // not a pipe, which its processes would keep open
+	processes.InGroup(cmd) // what Debian calls the browser is a script that starts it
+	cmd.Stderr = errors    // not a pipe, which its processes would keep open
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		_ = processes.KillGroup(cmd)
 		<-ended
 	})
 	select {
