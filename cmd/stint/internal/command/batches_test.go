@@ -223,7 +223,9 @@ func (b *bulkPlay) change(verb bulkVerb) string {
 		left = leftAgain
 	}
 	others()
+	// A task that is not needed is aborted again, and changed again if the command is repeated.
 	slices.Sort(affected.Tasks)
+	affected.Tasks = slices.Compact(affected.Tasks)
 	affected.InProgress = 0 // depends on who owned tasks between two batches
 	found, err := b.db.direct.Check(b.Context())
 	b.ok(err)
