@@ -12,6 +12,10 @@ type contender struct {
 	name  string // as -only takes it, such as "river"
 	title string // as the table shows it, such as "River 0.51"
 
+	// extension is one of the server that the contender needs; empty: none. Where the server lacks
+	// it, the contender is left out.
+	extension string
+
 	// create makes the contender's tables in an empty database. It runs in a process of its own,
 	// together with fill.
 	create func(ctx context.Context, r *run) error

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,20 +37,13 @@ const (
 	pgqUpkeep = 30 * time.Second
 )
 
-// errNoPgQ says that the server lacks the extension.
-var errNoPgQ = errors.New("PgQ is not here: apt-get install postgresql-15-pgq3, " +
-	"with PostgreSQL of Debian")
-
 // pgqContender is PgQ, of which PgQue is a version without C: a log of events that one reader reads
 // in batches. It has no leases, no retries of one event at its time and no order but the log's.
 func pgqContender() contender {
 	return contender{
-		name: "pgq", title: "PgQ 3.5",
+		name: "pgq", title: "PgQ 3.5", extension: "pgq",
 		create: func(ctx context.Context, r *run) error {
 			_, err := r.observer.Exec(ctx, pgqCreateSQL, pgx.QueryExecModeSimpleProtocol)
-			if err != nil && strings.Contains(err.Error(), "is not available") {
-				return errNoPgQ
-			}
 			return err
 		},
 		entries: pinnedEntries("", openPgQ),

@@ -117,8 +117,8 @@ func (p plan) carryOut(ctx context.Context, s *server, progress io.Writer) ([]*m
 			told := "failed"
 			err := p.measure(ctx, s, m)
 			switch {
-			case err != nil && strings.Contains(err.Error(), errNoPgQ.Error()):
-				told = "not here"
+			case errors.Is(err, errNoExtension):
+				told = err.Error() + " " + m.contender.extension
 			case err != nil:
 				failed = errors.Join(failed, err)
 			default:
@@ -149,6 +149,9 @@ func (p plan) measure(ctx context.Context, s *server, m *measured) (err error) {
 	}
 	url, err := s.newDatabase(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.needs(ctx, m.contender.extension); err != nil {
 		return err
 	}
 	j := p.job(m)

@@ -28,8 +28,8 @@ func TestPerform_MeasuresEveryEntry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.name == "pgq" && len(found.Results) == 0 {
-				t.Skip(errNoPgQ)
+			if c.extension != "" && len(found.Results) == 0 && len(p.measurements()) > 0 {
+				t.Skip("the server has no extension " + c.extension + ": README.md has its package")
 			}
 			for _, m := range p.measurements() {
 				for _, f := range m.workload.figuresOrRate() {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +16,8 @@ var (
 	dropDatabaseSQL string
 	//go:embed sql/create_database.sql
 	createDatabaseSQL string
+	//go:embed sql/extension.sql
+	extensionSQL string
 	//go:embed sql/settings.sql
 	settingsSQL string
 )
@@ -50,6 +53,21 @@ func startServer(ctx context.Context, otherwise map[string]string) (*server, err
 		return nil, err
 	}
 	return &server{local: local, settings: settings, conn: conn}, nil
+}
+
+var errNoExtension = errors.New("no extension")
+
+// needs fails with errNoExtension if an extension cannot be created.
+func (s *server) needs(ctx context.Context, extension string) error {
+	if extension == "" {
+		return nil
+	}
+	here := false
+	err := s.conn.QueryRow(ctx, extensionSQL, extension).Scan(&here)
+	if err == nil && !here {
+		err = errNoExtension
+	}
+	return err
 }
 
 func (s *server) close(ctx context.Context) error {
