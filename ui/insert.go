@@ -186,20 +186,8 @@ func (h *Handler) readTask(r *request, source *stint.TaskInfo) (task newTask, pr
 	} {
 		problem = cmp.Or(problem, slip)
 	}
-	for line := range strings.Lines(f.Headers) {
-		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		switch {
-		case strings.TrimSpace(line) == "":
-			continue
-		case !ok && problem == "":
-			problem = "A header is a name and a value, with = between them."
-		case task.Headers == nil:
-			task.Headers = map[string]string{}
-		}
-		if ok {
-			task.Headers[name] = value
-		}
-	}
+	headers, slip := readHeaders(f.Headers)
+	task.Headers, problem = headers, cmp.Or(problem, slip)
 	for line := range strings.Lines(f.After) {
 		if id := strings.TrimSpace(line); id != "" {
 			task.After = append(task.After, stint.TaskID(id))
@@ -211,6 +199,23 @@ func (h *Handler) readTask(r *request, source *stint.TaskInfo) (task newTask, pr
 		}
 	}
 	return task, cmp.Or(problem, h.missingFor(r.Context(), &task.Task))
+}
+
+// readHeaders reads headers, one on each line. The problem is empty if there is none.
+func readHeaders(text string) (headers map[string]string, problem string) {
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		switch {
+		case strings.TrimSpace(line) == "":
+			continue
+		case !ok:
+			return nil, "A header is a name and a value, with = between them."
+		case headers == nil:
+			headers = map[string]string{}
+		}
+		headers[name] = value
+	}
+	return headers, ""
 }
 
 // waitedMost is for how many others a task that is inserted by the form can wait.

@@ -46,15 +46,6 @@ func TestInsert_DoesWhatTheFormSays(t *testing.T) {
 			"new-after", "none")...)
 		wantParts(t, wrong, "There is no task none to wait for.", "\nnone</textarea>",
 			`value="shop 1"`)
-		for _, wrong := range [][3]string{
-			{"new-deadline", "2020-12-24T18:30", "The deadline has passed."},
-			{"new-deadline", "soon", "The deadline must be a date and a time of day."},
-			{"new-cost", "-1", "The cost must not be negative."},
-		} {
-			again := previewOf(t, h, fillIn(t, form), append(slices.Clone(said), wrong[0],
-				wrong[1])...)
-			wantParts(t, again, wrong[2], `value="`+wrong[1]+`"`)
-		}
 		preview := previewOf(t, h, fillIn(t, form), said...)
 		wantParts(t, preview, "Inserts a task of the action mail. It begins ",
 			"after the end of 1 task.",
@@ -95,6 +86,23 @@ func TestInsert_DoesWhatTheFormSays(t *testing.T) {
 			t.Errorf("%s: the copy is %+v", name, task)
 		}
 	}
+}
+
+// A form with a value that is wrong is shown again, with what is wrong.
+func TestInsert_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	h := ui.New(newStore(t), open())
+	form := previewOf(t, h, formWith(t, text(t, h, "/tasks"), "insert"))
+	for _, wrong := range [][3]string{
+		{"new-deadline", "2020-12-24T18:30", "The deadline has passed."},
+		{"new-deadline", "soon", "The deadline must be a date and a time of day."},
+		{"new-cost", "-1", "The cost must not be negative."},
+	} {
+		again := previewOf(t, h, fillIn(t, form), "new-action", "mail", wrong[0], wrong[1])
+		wantParts(t, again, wrong[2], `value="`+wrong[1]+`"`)
+	}
+	again := previewOf(t, h, fillIn(t, form), "new-action", "mail", "new-headers", "tenant")
+	wantParts(t, again, "A header is a name and a value, with = between them.")
 }
 
 // A schedule is edited in when it occurs; what it inserts stays.

@@ -245,16 +245,21 @@ func (h *Handler) heldUp(
 	}
 	if rate := wanted.Rate; rate.Per > 0 && !wanted.ByCost && isSlower(rate, now.Limits.Rate) {
 		behind := float64(of.Ready-int64(rate.Burst)) / float64(rate.Tasks) * rate.Per.Seconds()
+		takes := show.Old(time.Duration(min(behind, heldUpMost.Seconds())) * time.Second)
+		if behind > heldUpMost.Seconds() {
+			takes = "more than " + takes
+		}
 		if behind >= heldUpLeast.Seconds() {
 			said = append(said, show.Say("At this rate, the "+display.Count(of.Ready, "task")+
-				" that are ready take "+show.Old(time.Duration(behind)*time.Second)+"."))
+				" that are ready take "+takes+"."))
 		}
 	}
 	return said
 }
 
-// heldUpLeast is for how long a rate holds up the tasks of which somebody is told.
-const heldUpLeast = time.Minute
+// heldUpLeast is for how long a rate holds up the tasks of which somebody is told; more than
+// heldUpMost is not told apart.
+const heldUpLeast, heldUpMost = time.Minute, 10 * 365 * 24 * time.Hour
 
 // isSlower reports whether fewer tasks begin by a rate than by the one before.
 func isSlower(rate, before stint.Rate) bool {

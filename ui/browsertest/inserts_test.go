@@ -9,7 +9,7 @@ import (
 	"github.com/stint-tasks/stint"
 )
 
-// inserts are those of the forms that insert tasks and edit schedules.
+// inserts are those of the forms that insert tasks.
 func (sc *scope) inserts() (all []journey) {
 	agrees := step{form: `form[action="change"]`}
 	add := func(id, page string, fill map[string]string, ok func(task *stint.TaskInfo) bool) {
@@ -59,6 +59,11 @@ func (sc *scope) inserts() (all []journey) {
 		return string(task.Body) == `{"n": 7}` && task.NotBefore.Equal(exact) &&
 			task.Key == "k 1" && task.Headers["tenant"] == "acme"
 	})
+	return all
+}
+
+// timings are those of the forms that say when schedules occur, and delete them.
+func (sc *scope) timings() []journey {
 	timing := map[string]string{
 		"spec": "30 4 * * *", "zone": "Europe/Berlin", "catch-up": "2", "window": "2h",
 		"overlap": "1", "jitter": "90s", "expire": "true",
@@ -68,14 +73,14 @@ func (sc *scope) inserts() (all []journey) {
 		"new-name": sc.action("added"), "new-action": sc.action("new"), "new-key": "k 'ä' <b>",
 		"new-body": "{\n \"a\": 1\n}",
 	})
-	return append(all, journey{
+	return []journey{{
 		name: "edit schedule", page: "schedules", alone: true,
 		steps: []step{
 			{form: `tr[data-key="` + sc.action("schedule") + `"] form`, do: "schedule"},
 			waits(timing), agreeing(map[string]string{"reason": "edit"}),
 		},
 		check: func(tab *tab) { sc.wantTimed(tab.t, "schedule", "edit") },
-	}, journey{
+	}, {
 		name: "add schedule", page: "schedules", alone: true,
 		steps: []step{
 			button("new-schedule"), waits(added), agreeing(map[string]string{"reason": "add"}),
@@ -87,7 +92,7 @@ func (sc *scope) inserts() (all []journey) {
 				tab.t.Errorf("the form has made a schedule of: %+v", task)
 			}
 		},
-	}, journey{
+	}, {
 		name: "delete schedule", page: "schedules", alone: true,
 		steps: []step{
 			{form: `tr[data-key="` + sc.action("gone") + `"] form`, do: "delete-schedule"},
@@ -101,7 +106,7 @@ func (sc *scope) inserts() (all []journey) {
 			}
 			sc.wantNoted(tab.t, stint.ChangeFilter{}, "for delete")
 		},
-	})
+	}}
 }
 
 // wantTimed checks that a schedule occurs as a form says, and who has changed it.

@@ -181,7 +181,7 @@ func waits(fill map[string]string) step {
 
 func journeys(sc *scope) []journey {
 	return slices.Concat(sc.lists(), sc.tasks(), sc.answers(), sc.settings(), sc.limits(),
-		sc.inserts(), sc.mends())
+		sc.inserts(), sc.timings(), sc.mends())
 }
 
 // lists are those of the forms that show something.
