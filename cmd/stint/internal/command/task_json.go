@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/conditions"
 	"github.com/stint-tasks/stint/internal/display"
 )
 
@@ -41,7 +41,7 @@ to a task are left out.
   tries            how often the task has been fetched
   actor            who owns the task, or was the last to own it
   not_before       when a scheduled task becomes ready
-  owned_at         when a task in progress was fetched, or its late owner took it back
+  owned_at         when a task in progress, or one that its owner has returned, was fetched
   lease_until      when the lease on a task in progress expires
   finished_at      when the task completed, was aborted or was skipped
   status           what the owner last said of the task, for people
@@ -254,12 +254,11 @@ func setField(task *stint.Task, name string, value json.RawMessage) error {
 
 // readConditions reads a list of objects with the fields of a condition.
 func readConditions(into *[]stint.Condition, value json.RawMessage, name string) error {
-	strict := json.NewDecoder(bytes.NewReader(value))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(into); err != nil {
-		return fmt.Errorf("%s: must be a list of objects with after, and perhaps states and "+
-			"results, which are lists of strings", name)
+	read, err := conditions.Read(value)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
+	*into = read
 	return nil
 }
 
