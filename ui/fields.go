@@ -46,6 +46,8 @@ const (
 	fieldNewAfter    = "new-after"    // IDs, one per line
 	fieldNewHeaders  = "new-headers"  // name=value, one per line
 	fieldSameBody    = "same-body"    // that of the task that is copied
+	fieldNewWhen     = "new-when"     // a list of conditions in JSON
+	fieldAnyOf       = "any-of"       // one of them is enough
 	fieldNewTask     = "new-task"
 )
 
@@ -54,6 +56,7 @@ func insertTyped() []string {
 	return []string{
 		fieldNewID, fieldNewAction, fieldNewKey, fieldNewBody, fieldNewPriority, fieldNewTries,
 		fieldNewCost, fieldNewDeadline, fieldNewAfter, fieldNewHeaders, fieldStart, fieldStartAt,
+		fieldNewWhen,
 	}
 }
 
@@ -100,7 +103,7 @@ func askedFields(k *kind, form url.Values) formFields {
 		f.perhaps = []string{"task"}
 		if form.Has(fieldNewAction) {
 			f.always = append(append(f.always, "at"), insertTyped()...)
-			f.perhaps = append(f.perhaps, fieldSameBody)
+			f.perhaps = append(f.perhaps, fieldSameBody, fieldAnyOf)
 		}
 		return f
 	case k.name == "new-schedule":
@@ -199,7 +202,7 @@ func (f formFields) check(form url.Values) error {
 	for name, known := range map[string][]string{
 		"of": {"selected", "all"}, "what": {"action", "key", "schedule"},
 		"fair": {"true"}, "ordered": {"true"}, "by-cost": {"true"}, fieldNoKey: {"true"},
-		fieldSameBody: {"true"}, fieldExpire: {"true"},
+		fieldSameBody: {"true"}, fieldExpire: {"true"}, fieldAnyOf: {"true"},
 	} {
 		if form.Has(name) && !slices.Contains(known, form.Get(name)) {
 			return refuse.BadValue("form", name, form.Get(name))

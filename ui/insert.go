@@ -42,14 +42,20 @@ func (h *Handler) previewInsert(r *request) (data previewData, err error) {
 	form.Starts[0].Text = "at once, or when it waits for nothing"
 	form.Starts = slices.Delete(form.Starts, 1, 2)
 	var task newTask
+	notRead := "" // of the conditions
 	if r.PostForm.Has(fieldNewAction) {
 		form.read(r.PostForm)
-		task, form.Problem = h.readTask(r, source)
-		if form.Problem == "" {
+		task, form.Problem = readTask(r, source)
+		form.WhenProblem = form.readConditions(&task.Task)
+		if form.Problem == "" && form.WhenProblem == "" {
+			form.Problem, form.WhenProblem = h.missingFor(r.Context(), &task.Task)
+		}
+		if form.Problem == "" && form.WhenProblem == "" {
 			return h.previewTask(r, source, &task), nil
 		}
 	} else if source != nil {
 		form.copyOf(source)
+		notRead = h.copyConditions(r, form, source.ID)
 	}
 	if source != nil && source.Body != nil {
 		form.CopiedBody = len(source.Body)
@@ -65,13 +71,16 @@ func (h *Handler) previewInsert(r *request) (data previewData, err error) {
 			data.Details = append(data.Details,
 				show.Say("You may not read its body: the copy has the one that you type."))
 		}
+		if notRead != "" {
+			data.Details = append(data.Details, show.Say(notRead))
+		}
 		data.Fields = []field{{"task", bulk.Pack(bulk.NewTask(source))}}
 	}
 	return data, nil
 }
 
-const notCopied = "A deadline, fail-fast, conditions, a key of the answer, what the task waits " +
-	"for and what waits for it are not copied."
+const notCopied = "A deadline, fail-fast, a key of the answer, what waits for the task, what it " +
+	"waits for without a condition, and conditions about tasks that are gone are not copied."
 
 // sourceOf is the task that is copied, as it was seen, with its body if whoever copies it may read
 // that; nil if none is.
@@ -132,13 +141,14 @@ func (f *insertForm) read(form url.Values) {
 	f.Start, f.At = form.Get(fieldStart), form.Get(fieldStartAt)
 	f.Cost, f.Deadline = form.Get(fieldNewCost), form.Get(fieldNewDeadline)
 	f.SameBody = form.Has(fieldSameBody)
+	f.When, f.AnyOf = lines(form.Get(fieldNewWhen)), form.Has(fieldAnyOf)
 }
 
 // lines is text as it was typed: browsers send other line ends.
 func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // readTask reads a task from a form. The problem is empty if there is none.
-func (h *Handler) readTask(r *request, source *stint.TaskInfo) (task newTask, problem string) {
+func readTask(r *request, source *stint.TaskInfo) (task newTask, problem string) {
 	var f insertForm
 	f.read(r.PostForm)
 	task.ID, task.Action, task.Key = stint.TaskID(f.ID), f.Action, f.Key
@@ -198,7 +208,7 @@ func (h *Handler) readTask(r *request, source *stint.TaskInfo) (task newTask, pr
 			task.ID = stint.TaskID(id.String())
 		}
 	}
-	return task, cmp.Or(problem, h.missingFor(r.Context(), &task.Task))
+	return task, problem
 }
 
 // readHeaders reads headers, one on each line. The problem is empty if there is none.
@@ -221,12 +231,18 @@ func readHeaders(text string) (headers map[string]string, problem string) {
 // waitedMost is for how many others a task that is inserted by the form can wait.
 const waitedMost = 100
 
-// missingFor says that a task is there already, or that one is not that it is to wait for.
-func (h *Handler) missingFor(ctx context.Context, task *stint.Task) (problem string) {
+// missingFor says that a task is there already, or that one is not that it is to wait for, by
+// itself or by a condition.
+func (h *Handler) missingFor(
+	ctx context.Context, task *stint.Task,
+) (problem, whenProblem string) {
 	ids := slices.Clone(task.After)
+	for _, c := range slices.Concat(task.When, task.WhenAny) {
+		ids = append(ids, c.After)
+	}
 	if len(ids) > waitedMost {
 		return "A task that is inserted here can wait for at most " +
-			strconv.Itoa(waitedMost) + " others."
+			strconv.Itoa(waitedMost) + " others.", ""
 	}
 	found, err := h.asked.GetShortTasks(ctx, append(ids, task.ID))
 	var named *stint.TaskError
@@ -237,19 +253,24 @@ func (h *Handler) missingFor(ctx context.Context, task *stint.Task) (problem str
 			missing[id] = true
 		}
 	case err != nil && !errors.Is(err, stint.ErrRefused):
-		return refuse.Of(err).Sentence
+		return refuse.Of(err).Sentence, ""
 	case len(found) == 0:
-		return "" // the insert tells
+		return "", "" // the insert tells
 	}
 	if !missing[task.ID] {
-		return "There is a task " + show.Text(task.ID) + " already."
+		return "There is a task " + show.Text(task.ID) + " already.", ""
 	}
-	for _, id := range task.After {
-		if missing[id] {
-			return "There is no task " + show.Text(id) + " to wait for."
+	for i, id := range ids {
+		if !missing[id] {
+			continue
 		}
+		said := "There is no task " + show.Text(id) + " to wait for."
+		if i < len(task.After) {
+			return said, ""
+		}
+		return "", said
 	}
-	return ""
+	return "", ""
 }
 
 // previewTask says what would be inserted.
@@ -263,6 +284,10 @@ func (h *Handler) previewTask(
 	say := func(pieces ...any) { data.Details = append(data.Details, show.Say(pieces...)) }
 	when := " It may begin at once."
 	switch {
+	case len(task.WhenAny) > 0:
+		when = " It begins as soon as one condition is met."
+	case len(task.When) > 0:
+		when = " It begins when all conditions are met, and is skipped if one cannot be."
 	case len(task.After) > 0:
 		when = " It begins after the end of " + display.Count(int64(len(task.After)), "task") + "."
 	case task.Action == stint.External:
@@ -274,6 +299,7 @@ func (h *Handler) previewTask(
 	if !task.NotBefore.IsZero() {
 		say("It begins ", show.NewMoment(task.NotBefore, r.now), " at the earliest.")
 	}
+	data.Details = append(data.Details, sayConditions(&task.Task)...)
 	bytes := len(task.Body)
 	if task.SameBody {
 		bytes = len(source.Body)

@@ -31,7 +31,7 @@ func nameFields(t *testing.T, h http.Handler) map[string]sentForm {
 		`order|size|state|of|task|start|start-at|set-priority|set-max-tries|no-key|fair|` +
 		`ordered|by-cost|` +
 		`concurrency|per-key|rate|burst|rate-key|burst-key|rate-per|rate-key-per|` +
-		`part|new-id|new-priority|new-max-tries|new-cost|new-deadline|` +
+		`part|new-id|new-priority|new-max-tries|new-cost|new-deadline|any-of|` +
 		`spec|zone|jitter|window)$`)
 	found := map[string]sentForm{}
 	note := func(page string, forms []sentForm) {

@@ -87,11 +87,14 @@ func (*formError) Error() string { return "the form is shown again" }
 type insertForm struct {
 	ID, Action, Key, Body, Priority, MaxTries, Cost, After, Headers, Start, At, Deadline string
 
-	SameBody   bool
-	CopiedBody int // how many bytes the body of the task has that is copied; 0: there is none
-	Actions    []string
-	Starts     []filters.Choice
-	Problem    string
+	When        string // conditions, in JSON
+	AnyOf       bool   // one of them is enough
+	SameBody    bool
+	CopiedBody  int // how many bytes the body of the task has that is copied; 0: there is none
+	Actions     []string
+	Starts      []filters.Choice
+	Problem     string
+	WhenProblem string // of the conditions
 }
 
 // A scheduleForm is a new schedule as a form has it, without when it occurs.

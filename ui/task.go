@@ -145,7 +145,8 @@ func (h *Handler) taskOffers(r *request, e *stint.Explanation) (offers []*offer)
 }
 
 // insertAgain offers to insert a task as it was that was aborted since its deadline passed: a retry
-// would be aborted, too. It is nil of other tasks, and for those who may not read the body.
+// would be aborted, too. It is nil of other tasks, and for those who may not read the body, or its
+// conditions.
 func (h *Handler) insertAgain(r *request, e *stint.Explanation) *offer {
 	task := &e.Task
 	if task.AbortCause != stint.CauseExpired || !r.may(ReadBodies) {
@@ -153,7 +154,10 @@ func (h *Handler) insertAgain(r *request, e *stint.Explanation) *offer {
 	}
 	form := insertForm{}
 	form.copyOf(task)
-	return h.offer(r, []field{
+	if h.copyConditions(r, &form, task.ID) != "" {
+		return nil
+	}
+	fields := []field{
 		{"task", bulk.Pack(bulk.NewTask(task))},
 		{"back", show.Link("task", "id", string(task.ID))},
 		{"at", microsOf(r.now)},
@@ -167,10 +171,15 @@ func (h *Handler) insertAgain(r *request, e *stint.Explanation) *offer {
 		{fieldNewDeadline, ""},
 		{fieldNewHeaders, form.Headers},
 		{fieldNewAfter, ""},
+		{fieldNewWhen, form.When},
 		{fieldStart, ""},
 		{fieldStartAt, ""},
 		{fieldSameBody, "true"},
-	}, "insert").called("Insert it again, without the deadline")
+	}
+	if form.AnyOf {
+		fields = append(fields, field{fieldAnyOf, "true"})
+	}
+	return h.offer(r, fields, "insert").called("Insert it again, without the deadline")
 }
 
 // addValues adds the body and the result.

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,15 +22,26 @@ func (sc *scope) inserts() (all []journey) {
 				if !ok(&found[0]) {
 					tab.t.Errorf("the form has made: %+v", found[0])
 				}
+				graph, err := sc.store.Graph(tab.t.Context(), sc.id(id))
+				wantNil(tab.t, err)
+				of := func(c stint.EdgeCondition) bool { return c.Dependent == sc.id(id) }
+				i := slices.IndexFunc(graph.Conditions, of)
+				_, isAny := fill["any-of"]
+				if i < 0 || graph.Conditions[i].After != sc.id("filter-1") ||
+					graph.Conditions[i].Any != isAny || len(graph.Conditions[i].States) != 2 {
+					tab.t.Errorf("the form has made the conditions %+v", graph.Conditions)
+				}
 			},
 		})
 	}
+	when := `[{"after": ` + quoted(sc.id("filter-1")) + `, "states": ["completed", "aborted"]}]`
 	typed := func(id string) map[string]string {
 		return map[string]string{
 			"new-id": string(sc.id(id)), "new-action": sc.action("new"), "new-key": "k 'ä' <b>",
 			"new-body": "{\n \"a\": 1\n}", "new-priority": "-7", "new-max-tries": "3",
 			"new-after": string(sc.id("filter-0")), "new-headers": "tenant=a=b\nx=",
 			"start": "1h0m0s", "new-cost": "7", "new-deadline": "2099-12-24T18:30:15",
+			"new-when": when,
 		}
 	}
 	exact := time.Date(2099, 12, 24, 18, 30, 15, 0, time.UTC)
@@ -44,7 +56,7 @@ func (sc *scope) inserts() (all []journey) {
 	atTime := func(id string) map[string]string {
 		return map[string]string{
 			"new-id": string(sc.id(id)), "new-action": sc.action("new"),
-			"start-at": "2099-12-24T18:30:15",
+			"start-at": "2099-12-24T18:30:15", "new-when": when, "any-of": "true",
 		}
 	}
 	copied := atTime("copy-same")
