@@ -1,10 +1,12 @@
 package ui
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,16 +113,42 @@ func (h *Handler) addSchedule(ctx context.Context, r *request) (made, error) {
 	wanted, problem := readTiming(r.PostForm, &stint.Schedule{
 		Name: t.schedule, Tasks: []stint.Task{task.Task},
 	})
-	if problem == "" {
-		problem, err = h.scheduleThere(ctx, t.schedule)
+	if problem != "" {
+		return t.made(), refuse.NotUnderstood(problem + " Nothing was changed.")
 	}
-	switch {
+	switch problem, err = h.scheduleThere(ctx, t.schedule); {
 	case err != nil:
 		return t.made(), err
 	case problem != "":
-		return t.made(), refuse.NotUnderstood(problem + " Nothing was changed.")
+		return t.made(), refuse.ErrScheduleThere
 	}
-	return t.made(), by.EnsureSchedules(ctx, []stint.Schedule{wanted}) // which replaces none
+	if err := by.EnsureSchedules(ctx, []stint.Schedule{wanted}); err != nil {
+		return t.made(), err
+	}
+	found, err := by.ListSchedules(ctx, t.schedule) // of another one that was faster
+	switch {
+	case err != nil:
+		return t.made(), err
+	case len(found) == 0:
+		return t.made(), refuse.ErrNoSchedule
+	case !isAs(&found[0], wanted):
+		return t.made(), refuse.ErrScheduleThere
+	}
+	return t.made(), nil
+}
+
+// isAs reports whether a schedule is as somebody wants it, as far as he may read it.
+func isAs(now *stint.ScheduleInfo, wanted stint.Schedule) bool {
+	wanted.Zone = cmp.Or(wanted.Zone, "UTC")
+	if now.Hidden {
+		wanted.Tasks = slices.Clone(wanted.Tasks)
+		for i := range wanted.Tasks {
+			wanted.Tasks[i].Body = nil
+		}
+	}
+	a, errA := json.Marshal(now.Schedule)
+	b, errB := json.Marshal(wanted)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // previewDeletion says what ends with a schedule.

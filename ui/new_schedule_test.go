@@ -1,7 +1,9 @@
 package ui_test
 
 import (
+	"context"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -51,11 +53,7 @@ func TestSchedule_IsAdded(t *testing.T) {
 		wantParts(t, agree(t, h, preview), "Added the schedule "+name+"/new.")
 		wantParts(t, previewOf(t, h, fillIn(t, form), said...), "There is a schedule "+name+
 			"/new already.")
-		response := send(t, h, agreement(t, preview), "window", "3h") // by a second click
-		if content := body(t, response); response.StatusCode != http.StatusBadRequest ||
-			!strings.Contains(content, "already. Nothing was changed.") {
-			t.Errorf("%s: the same form again: %s\n%s", name, response.Status, content)
-		}
+		refusedNow(t, h, preview, "There is a schedule of this name by now") // by a second click
 		found, err := store.ListSchedules(t.Context(), name+"/new")
 		wantNil(t, err)
 		got := found[0].Schedule
@@ -122,6 +120,74 @@ func TestSchedule_IsDeleted(t *testing.T) {
 		response := send(t, h, agreement(t, preview))
 		if response.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: the same form again: %s", name, response.Status)
+		}
+	}
+}
+
+// A racer is a store in which somebody else is faster.
+type racer struct {
+	*stint.Store
+
+	puts  *stint.Schedule
+	hides bool // bodies, as a service may
+}
+
+// ListSchedules may leave bodies out.
+func (r racer) ListSchedules(ctx context.Context, names ...string) ([]stint.ScheduleInfo, error) {
+	found, err := r.Store.ListSchedules(ctx, names...)
+	for i := range found {
+		if r.hides {
+			found[i].Hidden, found[i].Tasks[0].Body = true, nil
+		}
+	}
+	return found, err
+}
+
+// EnsureSchedules comes after the other one.
+func (r racer) EnsureSchedules(ctx context.Context, all []stint.Schedule) error {
+	if err := r.PutSchedules(ctx, []stint.Schedule{*r.puts}); err != nil {
+		return err
+	}
+	return r.Store.EnsureSchedules(ctx, all)
+}
+
+// Of two who add a schedule of one name at the same moment, one is told that it was not added,
+// unless both want the same.
+func TestSchedule_IsNotSaidToBeAddedIfAnotherWas(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	wanted := func(name string) stint.Schedule {
+		return stint.Schedule{
+			Name: name, Spec: "@hourly", Tasks: []stint.Task{{Action: "mail", Body: []byte("x")}},
+		}
+	}
+	for name, edit := range map[string]func(*stint.Schedule){
+		"same":   func(*stint.Schedule) {},
+		"hidden": func(*stint.Schedule) {},
+		"spec":   func(s *stint.Schedule) { s.Spec = "@daily" },
+		"zone":   func(s *stint.Schedule) { s.Zone = "Europe/Berlin" },
+		"body":   func(s *stint.Schedule) { s.Tasks[0].Body = nil },
+		"tasks":  func(s *stint.Schedule) { s.Tasks[0].Priority = 1 },
+		"action": func(s *stint.Schedule) { s.Tasks[0].Action = "sms" },
+	} {
+		others := wanted(name)
+		edit(&others)
+		h := ui.New(racer{store, &others, name == "hidden"}, open())
+		form := previewOf(t, h, formWith(t, text(t, h, "/schedules"), "new-schedule"))
+		preview := previewOf(t, h, fillIn(t, form), "new-name", name, "new-action", "mail",
+			"new-body", "x", "spec", "@hourly")
+		if name == "same" || name == "hidden" {
+			wantParts(t, agree(t, h, preview), "Added the schedule "+name+".")
+		} else {
+			refusedNow(t, h, preview, "There is a schedule of this name by now")
+		}
+		found, err := store.ListSchedules(t.Context(), name)
+		wantNil(t, err)
+		if others.Zone == "" {
+			others.Zone = "UTC"
+		}
+		if !reflect.DeepEqual(found[0].Schedule, others) {
+			t.Errorf("the schedule of the other one is now %+v", found[0].Schedule)
 		}
 	}
 }

@@ -114,6 +114,10 @@ var (
 		http.StatusConflict, "Too late", "Somebody has changed the schedule since you saw it. " +
 			"Nothing was changed. Go back, and look again.",
 	}
+	ErrScheduleThere = &PageError{
+		http.StatusConflict, "Too late", "There is a schedule of this name by now, perhaps by " +
+			"the same form. Nothing was changed. Go back, and look.",
+	}
 	ErrTriggered = &PageError{
 		http.StatusConflict, "Triggered already", "The schedule was triggered since you saw it, " +
 			"perhaps by the same form. It was not triggered again.",
