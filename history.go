@@ -72,9 +72,8 @@ type Try struct {
 	Outcome TryOutcome
 	Actor   ActorID // who owned the task
 
-	// OwnedAt is when the task was fetched, zero where only the end is known: of a try that
-	// ended the task and has no log. EndedAt is when the try ended. Both are on the database's
-	// clock.
+	// OwnedAt is when the task was fetched, zero where only the end is known: of a try that ended
+	// the task, but not by its owner. EndedAt is when the try ended, both on the database's clock.
 	OwnedAt, EndedAt time.Time
 
 	// Status is the last text for people by then: of an owner, of who aborted the task, or of the

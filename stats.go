@@ -51,8 +51,8 @@ type ActionStats struct {
 	Aborted    int64
 	Skipped    int64
 
-	// OldestReady is how long ago the oldest ready task was inserted, which is the one that has
-	// waited longest in the queue of its priority; zero if none is ready.
+	// OldestReady is for how long the ready task has been ready that has waited longest in the
+	// queue of its priority; zero if none is ready.
 	OldestReady time.Duration
 
 	// Tries is how many tasks were fetched so far, Retries how many of these were not first
@@ -430,13 +430,14 @@ type Minute struct {
 	// Median is how long the tasks that have completed took from their insertion to their end, so
 	// that half of them took longer; P95, so that a twentieth did; 0 if none has.
 	Median, P95 time.Duration
-	// Estimated says that many tasks have ended, so that Completed, Failed, Median and P95 are
-	// estimates.
+	// WaitMedian and WaitP95 say the same of how long they had been ready when they were fetched
+	// for the last time, RunMedian and RunP95 of the time from there to their end.
+	WaitMedian, WaitP95, RunMedian, RunP95 time.Duration
+	// Estimated says that many tasks have ended, so that all these are estimates.
 	Estimated bool
 
-	// Ready is how many tasks were ready at the end, and OldestReady how long ago the oldest of
-	// them was inserted, as [ActionStats] says. Of all actions together, external tasks do not
-	// count.
+	// Ready is how many tasks were ready at the end, OldestReady for how long, as [ActionStats]
+	// says. Of all actions together, external tasks do not count.
 	Ready       int64
 	OldestReady time.Duration
 }
@@ -447,9 +448,8 @@ type Minute struct {
 // otherwise: each minute of all actions together, and of up to 100 actions, which are those of
 // which most tasks are ready or have ended. Up to 20,000 rows of completed tasks, and as many of
 // aborted ones, are counted in a minute, and of about 2,000 the action and the times are looked up;
-// what is beyond that is estimated. Fetches are counted as [ActionStats] says. How long a task
-// waited for its fetch, and how long it was performed, is not noted: what is kept of a finished
-// task does not tell. An action that no task can have is refused with an [*ArgumentError].
+// what is beyond that is estimated. Fetches are counted as [ActionStats] says. An action that no
+// task can have is refused with an [*ArgumentError].
 func (s *Store) Minutes(ctx context.Context, action string) ([]Minute, error) {
 	if action != "" {
 		if err := checkText("action", action, actionBytesMax); err != nil {
@@ -473,6 +473,8 @@ func (s *Store) Minutes(ctx context.Context, action string) ([]Minute, error) {
 			Since: n.Since, Until: n.Until, Tries: orUnknown(n.Tries),
 			Retries: orUnknown(n.Retries), Completed: n.Completed, Failed: n.Failed,
 			Median: pg.OrZero(n.Median), P95: pg.OrZero(n.P95), Estimated: n.Estimated,
+			WaitMedian: pg.OrZero(n.WaitMedian), WaitP95: pg.OrZero(n.WaitP95),
+			RunMedian: pg.OrZero(n.RunMedian), RunP95: pg.OrZero(n.RunP95),
 			Ready: n.Ready, OldestReady: pg.OrZero(n.Oldest),
 		})
 	}

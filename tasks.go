@@ -251,9 +251,9 @@ type TaskInfo struct {
 	// Actor is the owner of a task in progress, or whoever owned one when it ended.
 	Actor ActorID
 
-	// OwnedAt is when a task in progress was fetched or, if its lease expired after that and the
-	// history keeps nothing, when its late owner came back; LeaseUntil is when its lease expires,
-	// zero if it does not.
+	// OwnedAt is when a task in progress, or one that its owner has returned, was fetched for the
+	// last time or, if its lease expired after that and the history keeps nothing, when its late
+	// owner came back; LeaseUntil is when its lease expires, zero if it does not.
 	OwnedAt    time.Time
 	LeaseUntil time.Time
 

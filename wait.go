@@ -195,7 +195,7 @@ func (s *Store) checkWaited(ctx context.Context, keys []int64) error {
 				var begins int
 				var piece []byte
 				err := rows.Scan(&key, &end.cause, &end.tries, &end.actor, &end.at, &end.status,
-					&size, &begins, &piece, &end.unwanted)
+					&size, &begins, &piece, &end.unwanted, &end.ownedAt)
 				if err != nil {
 					return err
 				}
@@ -220,7 +220,7 @@ type ending struct {
 	cause         *int16
 	tries         *int
 	actor, status *string
-	at            pgtype.Timestamptz
+	at, ownedAt   pgtype.Timestamptz
 	result        []byte
 	unwanted      *int // how long the result is, if it was not read
 }
@@ -252,7 +252,7 @@ func (e ending) outcome(info TaskInfo) waitOutcome {
 	if e.cause == nil || e.tries == nil {
 		return waitOutcome{err: &TaskError{IDs: []TaskID{info.ID}, Err: ErrTaskNotFound}}
 	}
-	info.NotBefore, info.LeaseUntil, info.OwnedAt = time.Time{}, time.Time{}, time.Time{}
+	info.NotBefore, info.LeaseUntil, info.OwnedAt = time.Time{}, time.Time{}, finite(e.ownedAt)
 	info.Actor, info.Status, info.Progress, info.Signals = "", "", 0, info.TotalDependencies
 	info.Tries, info.Result = *e.tries, e.result
 	if e.actor != nil {

@@ -262,6 +262,8 @@ func (c *Client) Minutes(
 				Tries: m.GetTries(), Retries: m.GetRetries(),
 				Completed: m.GetCompleted(), Failed: m.GetFailed(),
 				Median: m.GetMedian().AsDuration(), P95: m.GetP95().AsDuration(),
+				WaitMedian: m.GetWaitMedian().AsDuration(), WaitP95: m.GetWaitP95().AsDuration(),
+				RunMedian: m.GetRunMedian().AsDuration(), RunP95: m.GetRunP95().AsDuration(),
 				Estimated: m.GetEstimated(),
 				Ready:     m.GetReady(), OldestReady: m.GetOldestReady().AsDuration(),
 			})

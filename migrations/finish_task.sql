@@ -165,7 +165,7 @@ BEGIN
                     FROM (SELECT named.key, named.claim FROM named ORDER BY named.key) AS named
                     CROSS JOIN LATERAL (
                         SELECT ready.lo AS key, ready.claim, ready.tries, ready.completed, ready.aborted,
-                               ready.actor, ready.status, ready.action
+                               ready.actor, ready.status, ready.action, ready.ready_at
                         FROM stint.ready
                         WHERE ready.lo = named.key AND ready.claim = named.claim
                           AND ready.late
@@ -223,9 +223,10 @@ BEGIN
                                     statement_timestamp())
                     FROM owner
                 )
-                INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, status, limited_action)
+                INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, status, ready_at,
+                                          limited_action)
                 SELECT late.key, late.key, late.claim, late.tries, owner.part, late.completed, late.aborted,
-                       late.status,
+                       late.status, late.ready_at,
                        (SELECT limits.action FROM stint.limits WHERE limits.action = late.action)
                 FROM late
                 JOIN owner ON owner.claim = late.claim;
@@ -277,9 +278,9 @@ BEGIN
                 WHERE leased.ctid = span.tid
                 RETURNING leased.*, span.los, span.his
             )
-            INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, limited_action)
+            INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, ready_at, limited_action)
             SELECT piece.lo, piece.hi, gone.claim, gone.tries, gone.part, gone.completed, gone.aborted,
-                   gone.limited_action
+                   gone.ready_at, gone.limited_action
             FROM gone
             CROSS JOIN LATERAL (
                 SELECT greatest(named.lo, gone.lo) AS lo, least(named.hi, gone.hi) AS hi
@@ -592,7 +593,8 @@ BEGIN
                     FROM key
                     CROSS JOIN LATERAL (
                         SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
-                               ready.tries, ready.completed, ready.aborted, ready.limit_key, ready.rank
+                               ready.tries, ready.completed, ready.aborted, ready.ready_at, ready.limit_key,
+                               ready.rank
                         FROM stint.ready
                         WHERE ready.action = key.action AND ready.limit_key = key.limit_key AND ready.position < 0
                         ORDER BY ready.action, ready.limit_key, ready.rank, ready.hi
@@ -605,7 +607,8 @@ BEGIN
                     FROM key
                     CROSS JOIN LATERAL (
                         SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
-                               ready.tries, ready.completed, ready.aborted, ready.limit_key, ready.rank
+                               ready.tries, ready.completed, ready.aborted, ready.ready_at, ready.limit_key,
+                               ready.rank
                         FROM stint.ready
                         WHERE ready.lo = key.next AND ready.position + 0 < 0
                         FOR UPDATE SKIP LOCKED
@@ -631,9 +634,9 @@ BEGIN
                     WHERE ready.lo = ANY (ARRAY(SELECT part.lo FROM part))
                 ), rest AS (
                     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
-                                             limit_key)
+                                             ready_at, limit_key)
                     SELECT part.position, part.last + 1, part.hi, part.action, part.priority, part.tries,
-                           part.completed, part.aborted, part.limit_key
+                           part.completed, part.aborted, part.ready_at, part.limit_key
                     FROM part
                     WHERE part.last < part.hi
                 )
@@ -761,7 +764,7 @@ BEGIN
                                       AND (SELECT max(returned.hi) FROM returned)
                 LIMIT 1
             ), held AS (
-                SELECT leased.*, lease.actor, returned.place, returned.outcome, returned.posts,
+                SELECT leased.*, lease.actor, lease.owned_at, returned.place, returned.outcome, returned.posts,
                        returned.status, returned.result,
                        returned.retry_after, task.action, task.priority, task.deadline,
                        CASE
@@ -778,14 +781,15 @@ BEGIN
                 FROM returned
                 CROSS JOIN LATERAL (
                     SELECT leased.ctid AS tid, leased.xmin AS version, leased.lo, leased.hi, leased.claim,
-                           leased.part, leased.tries, leased.completed, leased.aborted, leased.status AS said
+                           leased.part, leased.tries, leased.completed, leased.aborted, leased.status AS said,
+                           leased.ready_at
                     FROM stint.leased
                     WHERE leased.lo BETWEEN returned.lo AND returned.hi AND leased.hi <= returned.hi
                       AND leased.claim = returned.claim
                     OFFSET 0
                 ) AS leased
                 CROSS JOIN LATERAL (
-                    SELECT leases.actor
+                    SELECT leases.actor, leases.owned_at
                     FROM stint.leases
                     WHERE leases.claim = leased.claim AND leases.part = leased.part
                     OFFSET 0
@@ -805,9 +809,10 @@ BEGIN
                           OR CASE held.cause WHEN 0 /* completed */ THEN true::boolean ELSE true::boolean END
                           AS kept
             ), kept AS (
-                INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status, result)
+                INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, owned_at, ready_at, status,
+                                            result)
                 SELECT ended.lo, ended.hi, ended.claim, ended.tries, ended.cause, ended.actor,
-                       ended.status,
+                       ended.owned_at, ended.ready_at, ended.status,
                        ended.result
                 FROM ended
                 WHERE ended.cause IS NOT NULL AND ended.kept
@@ -872,9 +877,10 @@ BEGIN
                 GROUP BY edge.run
             ), again AS (
                 INSERT INTO stint.ready (lo, hi, claim, tries, completed, aborted, action, priority, deadline,
-                                         status)
+                                         ready_at, status)
                 SELECT ended.lo, ended.hi, ended.claim, ended.tries - (ended.outcome = 3)::integer,
                        ended.completed, ended.aborted, ended.action, ended.priority, ended.deadline,
+                       statement_timestamp(),
                        CASE ended.outcome WHEN 3 THEN coalesce(ended.status, ended.said) ELSE ended.status END
                 FROM ended
                 WHERE ended.cause IS NULL AND ended.retry_after IS NULL
@@ -1449,9 +1455,10 @@ BEGIN
                     ))
                 ), queued AS (
                     INSERT INTO stint.ready (lo, hi, claim, tries, completed, aborted, action, priority,
-                                             deadline, status)
+                                             deadline, status, ready_at)
                     SELECT min(alike.key), max(alike.key), alike.claim, alike.tries, alike.completed,
-                           alike.aborted, alike.action, alike.priority, alike.deadline, alike.status
+                           alike.aborted, alike.action, alike.priority, alike.deadline, alike.status,
+                           statement_timestamp()
                     FROM (
                         SELECT judged.*,
                                CASE WHEN judged.tries > 0 OR judged.claim IS NOT NULL

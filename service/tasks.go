@@ -401,6 +401,8 @@ func (t *taskService) GetMinutes(
 			Since: timestamppb.New(m.Since), Until: timestamppb.New(m.Until),
 			Tries: m.Tries, Retries: m.Retries, Completed: m.Completed, Failed: m.Failed,
 			Median: durationpb.New(m.Median), P95: durationpb.New(m.P95), Estimated: m.Estimated,
+			WaitMedian: durationpb.New(m.WaitMedian), WaitP95: durationpb.New(m.WaitP95),
+			RunMedian: durationpb.New(m.RunMedian), RunP95: durationpb.New(m.RunP95),
 			Ready: m.Ready, OldestReady: durationpb.New(m.OldestReady),
 		})
 	}

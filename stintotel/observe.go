@@ -86,7 +86,7 @@ func newInstruments(meter metric.Meter) (instruments, error) {
 		metric.WithDescription("Tasks in the store."), metric.WithUnit("{task}"))
 	i.oldest, errs[1] = meter.Float64ObservableGauge("stint.oldest_ready",
 		metric.WithUnit("s"), metric.WithDescription(
-			"How long ago the oldest ready task was inserted, 0 if none is ready."))
+			"How long the oldest ready task has been ready, 0 if none is."))
 	i.estimated, errs[2] = meter.Int64ObservableGauge("stint.estimated", metric.WithDescription(
 		"1 where there are so many tasks that their number is an estimate, else 0."))
 	i.tries, errs[3] = meter.Int64ObservableCounter("stint.tries",

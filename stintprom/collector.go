@@ -93,7 +93,7 @@ func NewCollector(store *stint.Store) prometheus.Collector {
 		tasks: prometheus.NewDesc("stint_tasks", "Tasks in the store.",
 			[]string{actionLabel, stateLabel}, nil),
 		oldest: prometheus.NewDesc("stint_oldest_ready_seconds",
-			"How long ago the oldest ready task was inserted, 0 if none is ready.",
+			"How long the oldest ready task has been ready, 0 if none is.",
 			[]string{actionLabel}, nil),
 		estimated: prometheus.NewDesc("stint_estimated",
 			"1 where there are so many tasks that their number is an estimate, else 0.",

@@ -139,7 +139,7 @@ func TestCollector_KeepsItsSeriesWhateverBecomesOfTheTasks(t *testing.T) {
 	registry.MustRegister(stintprom.NewCollector(store))
 	want := seriesOf(t, registry)
 	if n := want["stint_oldest_ready_seconds action=copy"]; n == 0 {
-		t.Errorf("the oldest ready task was inserted %v s ago, want more", n)
+		t.Errorf("the oldest ready task has been ready for %v s, want more", n)
 	}
 	owned, err := store.OwnTasks(t.Context(), "actor", 1, []string{"copy"}, time.Hour)
 	if err != nil || len(owned) != 1 {

@@ -27,16 +27,28 @@ func NewMinutesCollector(store *stint.Store) prometheus.Collector {
 			"minute took at most."),
 		p95: desc("p95_seconds", "How long 95 % of the tasks that completed in the last minute "+
 			"took at most."),
+		waitMedian: desc("wait_median_seconds", "How long half of them had been ready at most "+
+			"when they were fetched."),
+		waitP95: desc("wait_p95_seconds", "How long 95 % of them had been ready at most when "+
+			"they were fetched."),
+		runMedian: desc("run_median_seconds", "How long half of them took at most from the "+
+			"fetch to their end."),
+		runP95: desc("run_p95_seconds", "How long 95 % of them took at most from the fetch to "+
+			"their end."),
 	}
 }
 
 type minutesCollector struct {
-	store                               *stint.Store
-	end, completed, failed, median, p95 *prometheus.Desc
+	store                                  *stint.Store
+	end, completed, failed, median, p95    *prometheus.Desc
+	waitMedian, waitP95, runMedian, runP95 *prometheus.Desc
 }
 
 func (c *minutesCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{c.end, c.completed, c.failed, c.median, c.p95} {
+	for _, desc := range []*prometheus.Desc{
+		c.end, c.completed, c.failed, c.median, c.p95, c.waitMedian, c.waitP95, c.runMedian,
+		c.runP95,
+	} {
 		descs <- desc
 	}
 }
@@ -62,5 +74,11 @@ func (c *minutesCollector) Collect(metrics chan<- prometheus.Metric) {
 	if last.Completed > 0 {
 		tell(c.median, last.Median.Seconds())
 		tell(c.p95, last.P95.Seconds())
+	}
+	if last.RunP95 > 0 { // it is known
+		tell(c.waitMedian, last.WaitMedian.Seconds())
+		tell(c.waitP95, last.WaitP95.Seconds())
+		tell(c.runMedian, last.RunMedian.Seconds())
+		tell(c.runP95, last.RunP95.Seconds())
 	}
 }

@@ -20,11 +20,12 @@ func TestMinutesCollector_TellsOfTheLastMinute(t *testing.T) {
 		t.Errorf("%d series, and nothing is noted", n)
 	}
 	_, err := pool.Exec(t.Context(), `INSERT INTO stint.minutes (minute, since, until, all_tries,
-			all_retries, completed, failed, ready, median, p95, estimated, action)
+			all_retries, completed, failed, ready, median, p95, wait_median, wait_p95, run_median,
+			run_p95, estimated, action)
 		SELECT date_trunc('minute', now(), 'UTC') - ago, now() - ago - interval '1 min',
 		       date_trunc('minute', now(), 'UTC') - ago, 1, 0, n, 10 * n, 0,
-		       CASE WHEN n > 0 THEN interval '1.5 s' END, CASE WHEN n > 0 THEN interval '4 s' END,
-		       false, action
+		       n * interval '1.5 s', n * interval '4 s', n * interval '0 s', n * interval '1 s',
+		       n * interval '1.25 s', n * interval '3 s', false, action
 		FROM generate_series(0, 1) AS n, make_interval(mins => 2 - n) AS ago,
 		     (VALUES (''), ('mail')) AS named (action)`)
 	if err != nil {
@@ -45,8 +46,23 @@ stint_minute_median_seconds 1.5
 		`took at most.
 # TYPE stint_minute_p95_seconds gauge
 stint_minute_p95_seconds 4
+# HELP stint_minute_run_median_seconds How long half of them took at most from the fetch to their end.
+# TYPE stint_minute_run_median_seconds gauge
+stint_minute_run_median_seconds 1.25
+# HELP stint_minute_run_p95_seconds How long 95 % of them took at most from the fetch to their end.
+# TYPE stint_minute_run_p95_seconds gauge
+stint_minute_run_p95_seconds 3
+# HELP stint_minute_wait_median_seconds How long half of them had been ready at most when they `+
+		`were fetched.
+# TYPE stint_minute_wait_median_seconds gauge
+stint_minute_wait_median_seconds 0
+# HELP stint_minute_wait_p95_seconds How long 95 % of them had been ready at most when they were fetched.
+# TYPE stint_minute_wait_p95_seconds gauge
+stint_minute_wait_p95_seconds 1
 `), "stint_minute_completed_tasks", "stint_minute_failed_tasks", "stint_minute_median_seconds",
-		"stint_minute_p95_seconds")
+		"stint_minute_p95_seconds", "stint_minute_run_median_seconds",
+		"stint_minute_run_p95_seconds", "stint_minute_wait_median_seconds",
+		"stint_minute_wait_p95_seconds")
 	if err != nil {
 		t.Error(err)
 	}

@@ -24,10 +24,11 @@ func aMinuteLater(t *testing.T, pool *pgxpool.Pool) {
 }
 
 // endedBefore makes the tasks that have ended since the last minute have ended seconds ago, so that
-// they are counted, and have been inserted before.
+// they are counted, and have been fetched two seconds earlier still.
 func endedBefore(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	exec(t, pool, `UPDATE stint.finished SET finished_at = finished_at - interval '10 s'
+	exec(t, pool, `UPDATE stint.finished SET finished_at = finished_at - interval '10 s',
+			owned_at = owned_at - interval '12 s'
 		WHERE finished_at > statement_timestamp() - interval '10 s'`)
 }
 
@@ -100,6 +101,12 @@ func TestMinutes_SayWhatTheTablesSay(t *testing.T) {
 		}
 		if m.OldestReady < time.Hour || m.Median < time.Hour-time.Minute || m.P95 < m.Median {
 			t.Errorf("%s: oldest %v, median %v, p95 %v", what, m.OldestReady, m.Median, m.P95)
+		}
+		if m.WaitMedian < time.Hour-time.Minute || m.WaitP95 < m.WaitMedian ||
+			m.RunMedian < 2*time.Second || m.RunP95 < m.RunMedian ||
+			m.WaitMedian+m.RunMedian > m.P95+time.Second {
+			t.Errorf("%s: waited %v and %v, ran %v and %v", what, m.WaitMedian, m.WaitP95,
+				m.RunMedian, m.RunP95)
 		}
 		if !m.Since.Equal(all[0].Until) {
 			t.Errorf("%s: it begins at %v, the one before ended at %v", what, m.Since, all[0].Until)

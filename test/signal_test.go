@@ -250,7 +250,7 @@ func TestWaitForTask_TellsTheSignalsOfTheEnd(t *testing.T) {
 	finish(t, h.Store, "last", stint.StatusCompleted)
 	got, err := ends(t, "WaitForTask", waiting)
 	wantErr(t, "WaitForTask", err, nil)
-	if got.Signals != 1 || got.TotalDependencies != 1 || !got.OwnedAt.IsZero() {
+	if got.Signals != 1 || got.TotalDependencies != 1 || got.OwnedAt.IsZero() {
 		t.Errorf("WaitForTask = %+v", got)
 	}
 }

@@ -47,15 +47,15 @@ func TestTasks_HaveTheColumnsChosen(t *testing.T) {
 	}
 }
 
-// Of a task that has ended, the list says how long that took since its insertion.
+// Of a task that its owner has returned, the list says how long that took since it was fetched.
 func TestTasks_SayHowLongTheyTook(t *testing.T) {
 	t.Parallel()
 	inserted := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
 	h := ui.New(aFake{list: func(context.Context, stint.Filter) (stint.TaskPage, error) {
 		return stint.TaskPage{Tasks: []stint.TaskInfo{
 			{
-				ID: "ended", State: stint.StateCompleted, InsertedAt: inserted,
-				FinishedAt: inserted.Add(2500 * time.Millisecond),
+				ID: "ended", State: stint.StateCompleted, InsertedAt: inserted.Add(-time.Hour),
+				OwnedAt: inserted, FinishedAt: inserted.Add(2500 * time.Millisecond),
 			},
 			{ID: "not yet", State: stint.StateReady, InsertedAt: inserted},
 		}}, nil

@@ -51,13 +51,13 @@ func TestOverview_SaysWhatNeedsAttention(t *testing.T) {
 	}
 	want := []string{
 		"mail: 24 tasks failed or were given back: “no route to host”",
-		"No registered actor performs mail: 1,200 tasks ready, the oldest inserted 1h00m ago.",
+		"No registered actor performs mail: 1,200 tasks ready, the oldest for 1h00m.",
 		"Pruning is 1h00m behind: no store maintains this one, or they cannot keep up.",
-		"scan is behind: 7 tasks ready, the oldest inserted 20m ago.",
-		"print is behind: 40 tasks ready, the oldest inserted 2m00s ago; its limit is full; " +
+		"scan is behind: 7 tasks ready, the oldest for 20m.",
+		"print is behind: 40 tasks ready, the oldest for 2m00s; its limit is full; " +
 			"3 parked by limits, pauses or turns of their keys.",
 		"report is paused: 3 tasks ready.",
-		"7 tasks wait for an answer from outside, the oldest inserted 1h00m ago.",
+		"7 tasks wait for an answer from outside, the oldest for 1h00m.",
 	}
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		t.Errorf("the page says\n%q, want\n%q", got, want)

@@ -47,12 +47,12 @@ func TestOverview_SaysSoonThatNobodyAsks(t *testing.T) {
 	change(t, pool, "UPDATE stint.tasks SET inserted_at = inserted_at - interval '3 minutes'")
 	change(t, pool, "UPDATE stint.leases SET owned_at = owned_at - interval '3 minutes'")
 	const (
-		hangs = "mail is behind: 1 task ready, the oldest inserted long ago; nobody has asked " +
+		hangs = "mail is behind: 1 task ready, the oldest for long; nobody has asked " +
 			"for more for long; 1 is in progress, for long."
-		never = "scan is behind: 1 task ready, the oldest inserted long ago; nobody has asked " +
+		never = "scan is behind: 1 task ready, the oldest for long; nobody has asked " +
 			"for any, though 1 actor is registered for it, which hangs, or lacks what it needs: " +
 			"its log may tell."
-		busy = "print is behind: 1 task ready, the oldest inserted long ago; nobody has asked " +
+		busy = "print is behind: 1 task ready, the oldest for long; nobody has asked " +
 			"for any: the actor registered for it has 1 other task in progress."
 	)
 	look := func(when string, want ...string) {
@@ -111,7 +111,7 @@ func TestShards_SayWhatWaitsOnEach(t *testing.T) {
 	page := text(t, s.pages(t, open()), "/")
 	got := minutes.ReplaceAllString(strings.Join(attentionOf(t, page), "\n"), "long")
 	for _, want := range []string{
-		"us: scan is behind: 1 task ready, the oldest inserted long ago; nobody has asked for " +
+		"us: scan is behind: 1 task ready, the oldest for long; nobody has asked for " +
 			"any, though 1 actor is registered for it",
 		"us: The key shop of mail was paused ", "s ago by ann (“the relay is down”).",
 		"us: Nobody maintains the store, it seems, or something holds that up, since 3h00m ago: " +

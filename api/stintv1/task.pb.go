@@ -448,7 +448,8 @@ type TaskInfo struct {
 	// How often it was fetched.
 	Tries int32 `protobuf:"varint,16,opt,name=tries,proto3" json:"tries,omitempty"`
 	// Who has owned it last.
-	Actor      string                 `protobuf:"bytes,17,opt,name=actor,proto3" json:"actor,omitempty"`
+	Actor string `protobuf:"bytes,17,opt,name=actor,proto3" json:"actor,omitempty"`
+	// When a task in progress, or one that its owner has returned, was fetched.
 	OwnedAt    *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=owned_at,json=ownedAt,proto3" json:"owned_at,omitempty"`
 	LeaseUntil *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=lease_until,json=leaseUntil,proto3" json:"lease_until,omitempty"`
 	// A text for people.

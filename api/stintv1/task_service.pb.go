@@ -3191,6 +3191,14 @@ type Minute struct {
 	Median *durationpb.Duration `protobuf:"bytes,7,opt,name=median,proto3" json:"median,omitempty"`
 	// A twentieth of them took longer.
 	P95 *durationpb.Duration `protobuf:"bytes,8,opt,name=p95,proto3" json:"p95,omitempty"`
+	// How long they had been ready when they were fetched: half of them longer.
+	WaitMedian *durationpb.Duration `protobuf:"bytes,12,opt,name=wait_median,json=waitMedian,proto3" json:"wait_median,omitempty"`
+	// A twentieth of them longer.
+	WaitP95 *durationpb.Duration `protobuf:"bytes,13,opt,name=wait_p95,json=waitP95,proto3" json:"wait_p95,omitempty"`
+	// How long it took from there to their end: half of them took longer.
+	RunMedian *durationpb.Duration `protobuf:"bytes,14,opt,name=run_median,json=runMedian,proto3" json:"run_median,omitempty"`
+	// A twentieth of them took longer.
+	RunP95 *durationpb.Duration `protobuf:"bytes,15,opt,name=run_p95,json=runP95,proto3" json:"run_p95,omitempty"`
 	// Whether the ends are estimates.
 	Estimated     bool                 `protobuf:"varint,9,opt,name=estimated,proto3" json:"estimated,omitempty"`
 	Ready         int64                `protobuf:"varint,10,opt,name=ready,proto3" json:"ready,omitempty"`
@@ -3285,6 +3293,34 @@ func (x *Minute) GetP95() *durationpb.Duration {
 	return nil
 }
 
+func (x *Minute) GetWaitMedian() *durationpb.Duration {
+	if x != nil {
+		return x.WaitMedian
+	}
+	return nil
+}
+
+func (x *Minute) GetWaitP95() *durationpb.Duration {
+	if x != nil {
+		return x.WaitP95
+	}
+	return nil
+}
+
+func (x *Minute) GetRunMedian() *durationpb.Duration {
+	if x != nil {
+		return x.RunMedian
+	}
+	return nil
+}
+
+func (x *Minute) GetRunP95() *durationpb.Duration {
+	if x != nil {
+		return x.RunP95
+	}
+	return nil
+}
+
 func (x *Minute) GetEstimated() bool {
 	if x != nil {
 		return x.Estimated
@@ -3316,7 +3352,7 @@ type ActionStats struct {
 	InProgress int64                  `protobuf:"varint,5,opt,name=in_progress,json=inProgress,proto3" json:"in_progress,omitempty"`
 	Completed  int64                  `protobuf:"varint,6,opt,name=completed,proto3" json:"completed,omitempty"`
 	Aborted    int64                  `protobuf:"varint,7,opt,name=aborted,proto3" json:"aborted,omitempty"`
-	// How long ago the oldest ready task was inserted.
+	// For how long the ready task that has waited longest has been ready.
 	OldestReady *durationpb.Duration `protobuf:"bytes,8,opt,name=oldest_ready,json=oldestReady,proto3" json:"oldest_ready,omitempty"`
 	// How many tasks were fetched so far.
 	Tries int64 `protobuf:"varint,9,opt,name=tries,proto3" json:"tries,omitempty"`
@@ -4721,7 +4757,7 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\x11GetMinutesRequest\x12\x16\n" +
 	"\x06action\x18\x01 \x01(\tR\x06action\"@\n" +
 	"\x12GetMinutesResponse\x12*\n" +
-	"\aminutes\x18\x01 \x03(\v2\x10.stint.v1.MinuteR\aminutes\"\xa4\x03\n" +
+	"\aminutes\x18\x01 \x03(\v2\x10.stint.v1.MinuteR\aminutes\"\x84\x05\n" +
 	"\x06Minute\x120\n" +
 	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
 	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
@@ -4730,7 +4766,13 @@ const file_stint_v1_task_service_proto_rawDesc = "" +
 	"\tcompleted\x18\x05 \x01(\x03R\tcompleted\x12\x16\n" +
 	"\x06failed\x18\x06 \x01(\x03R\x06failed\x121\n" +
 	"\x06median\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06median\x12+\n" +
-	"\x03p95\x18\b \x01(\v2\x19.google.protobuf.DurationR\x03p95\x12\x1c\n" +
+	"\x03p95\x18\b \x01(\v2\x19.google.protobuf.DurationR\x03p95\x12:\n" +
+	"\vwait_median\x18\f \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"waitMedian\x124\n" +
+	"\bwait_p95\x18\r \x01(\v2\x19.google.protobuf.DurationR\awaitP95\x128\n" +
+	"\n" +
+	"run_median\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\trunMedian\x122\n" +
+	"\arun_p95\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\x06runP95\x12\x1c\n" +
 	"\testimated\x18\t \x01(\bR\testimated\x12\x14\n" +
 	"\x05ready\x18\n" +
 	" \x01(\x03R\x05ready\x12<\n" +
@@ -5065,111 +5107,115 @@ var file_stint_v1_task_service_proto_depIdxs = []int32{
 	74,  // 68: stint.v1.Minute.until:type_name -> google.protobuf.Timestamp
 	69,  // 69: stint.v1.Minute.median:type_name -> google.protobuf.Duration
 	69,  // 70: stint.v1.Minute.p95:type_name -> google.protobuf.Duration
-	69,  // 71: stint.v1.Minute.oldest_ready:type_name -> google.protobuf.Duration
-	69,  // 72: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
-	77,  // 73: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
-	77,  // 74: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
-	77,  // 75: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
-	52,  // 76: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
-	77,  // 77: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
-	55,  // 78: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
-	74,  // 79: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
-	69,  // 80: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
-	77,  // 81: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
-	69,  // 82: stint.v1.GetEndsRequest.wait:type_name -> google.protobuf.Duration
-	77,  // 83: stint.v1.GetEndsResponse.tasks:type_name -> stint.v1.TaskInfo
-	74,  // 84: stint.v1.GetEndsResponse.until:type_name -> google.protobuf.Timestamp
-	74,  // 85: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
-	69,  // 86: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
-	69,  // 87: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
-	66,  // 88: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
-	0,   // 89: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
-	2,   // 90: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
-	4,   // 91: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
-	6,   // 92: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
-	8,   // 93: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
-	10,  // 94: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
-	12,  // 95: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
-	14,  // 96: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
-	16,  // 97: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
-	18,  // 98: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
-	21,  // 99: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
-	23,  // 100: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
-	27,  // 101: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
-	29,  // 102: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
-	31,  // 103: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
-	35,  // 104: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
-	37,  // 105: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
-	58,  // 106: stint.v1.TaskService.GetEnds:input_type -> stint.v1.GetEndsRequest
-	42,  // 107: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
-	44,  // 108: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
-	46,  // 109: stint.v1.TaskService.GetMinutes:input_type -> stint.v1.GetMinutesRequest
-	50,  // 110: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
-	53,  // 111: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
-	56,  // 112: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
-	60,  // 113: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
-	62,  // 114: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
-	64,  // 115: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
-	80,  // 116: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
-	81,  // 117: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
-	82,  // 118: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
-	83,  // 119: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
-	84,  // 120: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
-	85,  // 121: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
-	86,  // 122: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
-	87,  // 123: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
-	88,  // 124: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
-	89,  // 125: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
-	90,  // 126: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
-	91,  // 127: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
-	92,  // 128: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
-	93,  // 129: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
-	1,   // 130: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
-	3,   // 131: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
-	5,   // 132: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
-	7,   // 133: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
-	9,   // 134: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
-	11,  // 135: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
-	13,  // 136: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
-	15,  // 137: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
-	17,  // 138: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
-	20,  // 139: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
-	22,  // 140: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
-	26,  // 141: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
-	28,  // 142: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
-	30,  // 143: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
-	32,  // 144: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
-	36,  // 145: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
-	38,  // 146: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
-	59,  // 147: stint.v1.TaskService.GetEnds:output_type -> stint.v1.GetEndsResponse
-	43,  // 148: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
-	45,  // 149: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
-	47,  // 150: stint.v1.TaskService.GetMinutes:output_type -> stint.v1.GetMinutesResponse
-	51,  // 151: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
-	54,  // 152: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
-	57,  // 153: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
-	61,  // 154: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
-	63,  // 155: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
-	65,  // 156: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
-	94,  // 157: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
-	95,  // 158: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
-	96,  // 159: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
-	97,  // 160: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
-	98,  // 161: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
-	99,  // 162: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
-	100, // 163: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
-	101, // 164: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
-	102, // 165: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
-	103, // 166: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
-	104, // 167: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
-	105, // 168: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
-	106, // 169: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
-	107, // 170: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
-	130, // [130:171] is the sub-list for method output_type
-	89,  // [89:130] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	69,  // 71: stint.v1.Minute.wait_median:type_name -> google.protobuf.Duration
+	69,  // 72: stint.v1.Minute.wait_p95:type_name -> google.protobuf.Duration
+	69,  // 73: stint.v1.Minute.run_median:type_name -> google.protobuf.Duration
+	69,  // 74: stint.v1.Minute.run_p95:type_name -> google.protobuf.Duration
+	69,  // 75: stint.v1.Minute.oldest_ready:type_name -> google.protobuf.Duration
+	69,  // 76: stint.v1.ActionStats.oldest_ready:type_name -> google.protobuf.Duration
+	77,  // 77: stint.v1.ListProblemsResponse.slow:type_name -> stint.v1.TaskInfo
+	77,  // 78: stint.v1.ListProblemsResponse.failing:type_name -> stint.v1.TaskInfo
+	77,  // 79: stint.v1.ListProblemsResponse.failed:type_name -> stint.v1.TaskInfo
+	52,  // 80: stint.v1.ListProblemsResponse.errors:type_name -> stint.v1.ErrorGroup
+	77,  // 81: stint.v1.ListProblemsResponse.unwatched:type_name -> stint.v1.TaskInfo
+	55,  // 82: stint.v1.ListActorsResponse.actors:type_name -> stint.v1.ActorInfo
+	74,  // 83: stint.v1.ActorInfo.since:type_name -> google.protobuf.Timestamp
+	69,  // 84: stint.v1.WaitForTasksRequest.wait:type_name -> google.protobuf.Duration
+	77,  // 85: stint.v1.WaitForTasksResponse.tasks:type_name -> stint.v1.TaskInfo
+	69,  // 86: stint.v1.GetEndsRequest.wait:type_name -> google.protobuf.Duration
+	77,  // 87: stint.v1.GetEndsResponse.tasks:type_name -> stint.v1.TaskInfo
+	74,  // 88: stint.v1.GetEndsResponse.until:type_name -> google.protobuf.Timestamp
+	74,  // 89: stint.v1.GetServiceInfoResponse.now:type_name -> google.protobuf.Timestamp
+	69,  // 90: stint.v1.PruneTasksRequest.completed:type_name -> google.protobuf.Duration
+	69,  // 91: stint.v1.PruneTasksRequest.aborted:type_name -> google.protobuf.Duration
+	66,  // 92: stint.v1.CheckStoreResponse.findings:type_name -> stint.v1.Finding
+	0,   // 93: stint.v1.TaskService.InsertTasks:input_type -> stint.v1.InsertTasksRequest
+	2,   // 94: stint.v1.TaskService.InsertTasksFrom:input_type -> stint.v1.InsertTasksFromRequest
+	4,   // 95: stint.v1.TaskService.EnsureTasks:input_type -> stint.v1.EnsureTasksRequest
+	6,   // 96: stint.v1.TaskService.ReplaceTasks:input_type -> stint.v1.ReplaceTasksRequest
+	8,   // 97: stint.v1.TaskService.Debounce:input_type -> stint.v1.DebounceRequest
+	10,  // 98: stint.v1.TaskService.AddDependencies:input_type -> stint.v1.AddDependenciesRequest
+	12,  // 99: stint.v1.TaskService.AbortTasks:input_type -> stint.v1.AbortTasksRequest
+	14,  // 100: stint.v1.TaskService.AnswerTasks:input_type -> stint.v1.AnswerTasksRequest
+	16,  // 101: stint.v1.TaskService.RetryTasks:input_type -> stint.v1.RetryTasksRequest
+	18,  // 102: stint.v1.TaskService.ChangeTasks:input_type -> stint.v1.ChangeTasksRequest
+	21,  // 103: stint.v1.TaskService.DeleteTasks:input_type -> stint.v1.DeleteTasksRequest
+	23,  // 104: stint.v1.TaskService.Transact:input_type -> stint.v1.TransactRequest
+	27,  // 105: stint.v1.TaskService.GetTasks:input_type -> stint.v1.GetTasksRequest
+	29,  // 106: stint.v1.TaskService.ListTasks:input_type -> stint.v1.ListTasksRequest
+	31,  // 107: stint.v1.TaskService.ExplainTask:input_type -> stint.v1.ExplainTaskRequest
+	35,  // 108: stint.v1.TaskService.GetHistory:input_type -> stint.v1.GetHistoryRequest
+	37,  // 109: stint.v1.TaskService.ListChanges:input_type -> stint.v1.ListChangesRequest
+	58,  // 110: stint.v1.TaskService.GetEnds:input_type -> stint.v1.GetEndsRequest
+	42,  // 111: stint.v1.TaskService.GetGraph:input_type -> stint.v1.GetGraphRequest
+	44,  // 112: stint.v1.TaskService.GetStats:input_type -> stint.v1.GetStatsRequest
+	46,  // 113: stint.v1.TaskService.GetMinutes:input_type -> stint.v1.GetMinutesRequest
+	50,  // 114: stint.v1.TaskService.ListProblems:input_type -> stint.v1.ListProblemsRequest
+	53,  // 115: stint.v1.TaskService.ListActors:input_type -> stint.v1.ListActorsRequest
+	56,  // 116: stint.v1.TaskService.WaitForTasks:input_type -> stint.v1.WaitForTasksRequest
+	60,  // 117: stint.v1.TaskService.GetServiceInfo:input_type -> stint.v1.GetServiceInfoRequest
+	62,  // 118: stint.v1.TaskService.PruneTasks:input_type -> stint.v1.PruneTasksRequest
+	64,  // 119: stint.v1.TaskService.CheckStore:input_type -> stint.v1.CheckStoreRequest
+	80,  // 120: stint.v1.TaskService.SetLimits:input_type -> stint.v1.SetLimitsRequest
+	81,  // 121: stint.v1.TaskService.ListLimits:input_type -> stint.v1.ListLimitsRequest
+	82,  // 122: stint.v1.TaskService.Pause:input_type -> stint.v1.PauseRequest
+	83,  // 123: stint.v1.TaskService.Resume:input_type -> stint.v1.ResumeRequest
+	84,  // 124: stint.v1.TaskService.PauseKeys:input_type -> stint.v1.PauseKeysRequest
+	85,  // 125: stint.v1.TaskService.ResumeKeys:input_type -> stint.v1.ResumeKeysRequest
+	86,  // 126: stint.v1.TaskService.SetWeights:input_type -> stint.v1.SetWeightsRequest
+	87,  // 127: stint.v1.TaskService.PutSchedules:input_type -> stint.v1.PutSchedulesRequest
+	88,  // 128: stint.v1.TaskService.EnsureSchedules:input_type -> stint.v1.EnsureSchedulesRequest
+	89,  // 129: stint.v1.TaskService.ListSchedules:input_type -> stint.v1.ListSchedulesRequest
+	90,  // 130: stint.v1.TaskService.PauseSchedules:input_type -> stint.v1.PauseSchedulesRequest
+	91,  // 131: stint.v1.TaskService.ResumeSchedules:input_type -> stint.v1.ResumeSchedulesRequest
+	92,  // 132: stint.v1.TaskService.DeleteSchedules:input_type -> stint.v1.DeleteSchedulesRequest
+	93,  // 133: stint.v1.TaskService.TriggerSchedule:input_type -> stint.v1.TriggerScheduleRequest
+	1,   // 134: stint.v1.TaskService.InsertTasks:output_type -> stint.v1.InsertTasksResponse
+	3,   // 135: stint.v1.TaskService.InsertTasksFrom:output_type -> stint.v1.InsertTasksFromResponse
+	5,   // 136: stint.v1.TaskService.EnsureTasks:output_type -> stint.v1.EnsureTasksResponse
+	7,   // 137: stint.v1.TaskService.ReplaceTasks:output_type -> stint.v1.ReplaceTasksResponse
+	9,   // 138: stint.v1.TaskService.Debounce:output_type -> stint.v1.DebounceResponse
+	11,  // 139: stint.v1.TaskService.AddDependencies:output_type -> stint.v1.AddDependenciesResponse
+	13,  // 140: stint.v1.TaskService.AbortTasks:output_type -> stint.v1.AbortTasksResponse
+	15,  // 141: stint.v1.TaskService.AnswerTasks:output_type -> stint.v1.AnswerTasksResponse
+	17,  // 142: stint.v1.TaskService.RetryTasks:output_type -> stint.v1.RetryTasksResponse
+	20,  // 143: stint.v1.TaskService.ChangeTasks:output_type -> stint.v1.ChangeTasksResponse
+	22,  // 144: stint.v1.TaskService.DeleteTasks:output_type -> stint.v1.DeleteTasksResponse
+	26,  // 145: stint.v1.TaskService.Transact:output_type -> stint.v1.TransactResponse
+	28,  // 146: stint.v1.TaskService.GetTasks:output_type -> stint.v1.GetTasksResponse
+	30,  // 147: stint.v1.TaskService.ListTasks:output_type -> stint.v1.ListTasksResponse
+	32,  // 148: stint.v1.TaskService.ExplainTask:output_type -> stint.v1.ExplainTaskResponse
+	36,  // 149: stint.v1.TaskService.GetHistory:output_type -> stint.v1.GetHistoryResponse
+	38,  // 150: stint.v1.TaskService.ListChanges:output_type -> stint.v1.ListChangesResponse
+	59,  // 151: stint.v1.TaskService.GetEnds:output_type -> stint.v1.GetEndsResponse
+	43,  // 152: stint.v1.TaskService.GetGraph:output_type -> stint.v1.GetGraphResponse
+	45,  // 153: stint.v1.TaskService.GetStats:output_type -> stint.v1.GetStatsResponse
+	47,  // 154: stint.v1.TaskService.GetMinutes:output_type -> stint.v1.GetMinutesResponse
+	51,  // 155: stint.v1.TaskService.ListProblems:output_type -> stint.v1.ListProblemsResponse
+	54,  // 156: stint.v1.TaskService.ListActors:output_type -> stint.v1.ListActorsResponse
+	57,  // 157: stint.v1.TaskService.WaitForTasks:output_type -> stint.v1.WaitForTasksResponse
+	61,  // 158: stint.v1.TaskService.GetServiceInfo:output_type -> stint.v1.GetServiceInfoResponse
+	63,  // 159: stint.v1.TaskService.PruneTasks:output_type -> stint.v1.PruneTasksResponse
+	65,  // 160: stint.v1.TaskService.CheckStore:output_type -> stint.v1.CheckStoreResponse
+	94,  // 161: stint.v1.TaskService.SetLimits:output_type -> stint.v1.SetLimitsResponse
+	95,  // 162: stint.v1.TaskService.ListLimits:output_type -> stint.v1.ListLimitsResponse
+	96,  // 163: stint.v1.TaskService.Pause:output_type -> stint.v1.PauseResponse
+	97,  // 164: stint.v1.TaskService.Resume:output_type -> stint.v1.ResumeResponse
+	98,  // 165: stint.v1.TaskService.PauseKeys:output_type -> stint.v1.PauseKeysResponse
+	99,  // 166: stint.v1.TaskService.ResumeKeys:output_type -> stint.v1.ResumeKeysResponse
+	100, // 167: stint.v1.TaskService.SetWeights:output_type -> stint.v1.SetWeightsResponse
+	101, // 168: stint.v1.TaskService.PutSchedules:output_type -> stint.v1.PutSchedulesResponse
+	102, // 169: stint.v1.TaskService.EnsureSchedules:output_type -> stint.v1.EnsureSchedulesResponse
+	103, // 170: stint.v1.TaskService.ListSchedules:output_type -> stint.v1.ListSchedulesResponse
+	104, // 171: stint.v1.TaskService.PauseSchedules:output_type -> stint.v1.PauseSchedulesResponse
+	105, // 172: stint.v1.TaskService.ResumeSchedules:output_type -> stint.v1.ResumeSchedulesResponse
+	106, // 173: stint.v1.TaskService.DeleteSchedules:output_type -> stint.v1.DeleteSchedulesResponse
+	107, // 174: stint.v1.TaskService.TriggerSchedule:output_type -> stint.v1.TriggerScheduleResponse
+	134, // [134:175] is the sub-list for method output_type
+	93,  // [93:134] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	93,  // [93:93] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_stint_v1_task_service_proto_init() }

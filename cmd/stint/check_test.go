@@ -222,7 +222,7 @@ func TestCheck_FindsWhatNobodySeesTo(t *testing.T) {
 	c := check(t, db.env)
 	c.want(t, "warning", "1 task owned though the lease has expired, for up to 3", "MaintainAlways")
 	c.want(t, "warning", `the process of "actor" is gone`, "1m0", "1 task is that it owned")
-	c.want(t, "warning", `1 task is ready with the action "waiting"`, "1h00m ago",
+	c.want(t, "warning", `1 task is ready with the action "waiting"`, "for 1h00m",
 		"nobody has asked for it: start a worker")
 	c.wantNo(t, "consistency")
 

@@ -79,7 +79,9 @@ type Minute struct {
 	Ready             int64
 	Oldest            *time.Duration // nil: none is ready
 	Median, P95       *time.Duration // nil: none has completed
-	Estimated         bool
+	// From ready to fetch, and from there to the end; nil: of none is that known.
+	WaitMedian, WaitP95, RunMedian, RunP95 *time.Duration
+	Estimated                              bool
 }
 
 // Minutes returns what was noted of an action in the last day, or of all together if it is empty.

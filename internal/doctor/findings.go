@@ -515,7 +515,7 @@ func unservedFindings(actions []unserved) []Finding {
 			asked = fmt.Sprintf("nobody has asked for it for %s", display.Span(*u.Asked))
 		}
 		findings = append(findings, found(s, "actions", "%s ready with the action %q, the oldest "+
-			"inserted %s ago, and %s: start a worker that performs it", countAre(u.Tasks), u.Action,
+			"for %s, and %s: start a worker that performs it", countAre(u.Tasks), u.Action,
 			display.Span(u.Oldest), asked))
 	}
 	return findings

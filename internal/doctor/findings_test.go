@@ -311,7 +311,7 @@ func TestMaintenanceFindings_TellWhatNobodySeesTo(t *testing.T) {
 		{"act", 1, time.Minute, nil},
 		{"act", 7, time.Hour, ago(time.Hour)},
 		{stint.External, 1, time.Hour, nil}, // waits for an answer from outside
-	}), `note: 1 task is ready with the action "act", the oldest inserted 1m00s ago, and nobody`,
+	}), `note: 1 task is ready with the action "act", the oldest for 1m00s, and nobody`,
 		"warning: asked for it for 1h00m")
 }
 

@@ -36,7 +36,10 @@ ALTER TABLE {{.schema}}.finished DROP CONSTRAINT finished_cause_known,
 
 -- A task ends when its row is made, not when the statement began: by then the transaction holds its
 -- lock on the table, so whoever follows the ends can see that there may be one (list_ends).
-ALTER TABLE {{.schema}}.finished ALTER finished_at SET DEFAULT clock_timestamp();
+-- owned_at is when the owner who has returned it was given it: null of those that ended otherwise.
+ALTER TABLE {{.schema}}.finished ALTER finished_at SET DEFAULT clock_timestamp(),
+    ADD owned_at timestamptz,
+    ADD ready_at timestamptz;
 
 -- verdict says what the signals for a task decide, by the conditions of their edges: 1 one is not
 -- met, so that the task is skipped; of those of which the first starts the task, 2 one is met, 4
@@ -48,7 +51,8 @@ ALTER TABLE {{.schema}}.settling ADD verdict smallint,
 -- The action of tasks that were handed out under limits, and count towards them. (A column called
 -- action would break statements of the release for version 1, which join all columns of leased with
 -- that of the task.)
-ALTER TABLE {{.schema}}.leased ADD limited_action text COLLATE "C";
+ALTER TABLE {{.schema}}.leased ADD ready_at timestamptz,
+    ADD limited_action text COLLATE "C";
 
 -- pruned_to is when the youngest of the tasks ended that were pruned so far: somebody who follows
 -- the ends, and has not come as far, may have missed some. behind is null where nobody tells any
@@ -64,7 +68,11 @@ ALTER TABLE {{.schema}}.sessions ADD schema_version integer NOT NULL DEFAULT 1;
 -- none of them has one. A row with a negative position is parked: it waits for room below a limit
 -- of its key, where no hand-out looks. The sign bit comes on top of the position that it had, so
 -- that the rank orders the parked rows of a key as the queue did.
-ALTER TABLE {{.schema}}.ready ADD limit_key text COLLATE "C",
+--
+-- ready_at is when the tasks became ready: null of those that have been ready since they were
+-- inserted. A task takes it along to its end.
+ALTER TABLE {{.schema}}.ready ADD ready_at timestamptz,
+    ADD limit_key text COLLATE "C",
     DROP CONSTRAINT ready_position,
     ADD CONSTRAINT ready_position CHECK (position >> 47 IN (0, -65536));
 CREATE INDEX ready_parked ON {{.schema}}.ready (action, limit_key, rank, hi) WHERE position < 0;
@@ -327,8 +335,9 @@ CREATE INDEX calls_order ON {{.schema}}.calls (answered_at);
 -- all together in the row whose action is empty. tries and retries are null where they are not
 -- known; all_tries and all_retries are what action_stats held at the end, for the next row.
 -- completed and failed are tasks that have ended, ready those that waited at the end. median and
--- p95 are of the times from insertion to completion. Rows are never updated; whoever prunes deletes
--- old ones.
+-- p95 are of the times from insertion to completion, wait_... of those from when a task became
+-- ready until it was handed out, run_... from there to completion. Rows are never updated; whoever
+-- prunes deletes old ones.
 CREATE TABLE {{.schema}}.minutes (
     minute      timestamptz NOT NULL,
     since       timestamptz NOT NULL,
@@ -343,6 +352,10 @@ CREATE TABLE {{.schema}}.minutes (
     oldest      interval,
     median      interval,
     p95         interval,
+    wait_median interval,
+    wait_p95    interval,
+    run_median  interval,
+    run_p95     interval,
     estimated   boolean     NOT NULL,
     action      text        COLLATE "C" NOT NULL,
 
@@ -400,7 +413,7 @@ SELECT task.key, task.inserted_at, task.deadline, task.max_tries, task.priority,
 FROM {{.schema}}.tasks AS task
 CROSS JOIN LATERAL (
     SELECT (10 + finished.cause)::smallint AS state, finished.tries, finished.actor,
-           finished.finished_at AS until, NULL::timestamptz AS owned_at, finished.status,
+           finished.finished_at AS until, finished.owned_at, finished.status,
            NULL::real AS progress, finished.result
     FROM (
         SELECT finished.*
@@ -487,6 +500,8 @@ UPDATE {{.schema}}.finished SET cause = 3 WHERE cause = 8;
 -- Lost ones are as if they had no tries left.
 UPDATE {{.schema}}.finished SET cause = 2 WHERE cause = 9;
 ALTER TABLE {{.schema}}.finished ALTER finished_at SET DEFAULT statement_timestamp(),
+    DROP COLUMN owned_at,
+    DROP COLUMN ready_at,
     DROP CONSTRAINT finished_cause_known,
     ADD CONSTRAINT finished_cause_known CHECK (cause BETWEEN 0 AND 6);
 ALTER TABLE {{.schema}}.edges DROP COLUMN accepts, DROP COLUMN results;
@@ -505,7 +520,7 @@ ALTER TABLE {{.schema}}.sessions DROP COLUMN schema_version;
 DELETE FROM {{.schema}}.pruning WHERE behind IS NULL;
 ALTER TABLE {{.schema}}.pruning DROP COLUMN pruned_to, ALTER behind SET NOT NULL;
 DROP INDEX {{.schema}}.leased_limited;
-ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action;
+ALTER TABLE {{.schema}}.leased DROP COLUMN limited_action, DROP COLUMN ready_at;
 DROP TABLE {{.schema}}.origin, {{.schema}}.minutes, {{.schema}}.calls, {{.schema}}.changed_tasks,
     {{.schema}}.changes,
     {{.schema}}.fail_fast, {{.schema}}.losses, {{.schema}}.tries,
@@ -514,7 +529,7 @@ DROP TABLE {{.schema}}.origin, {{.schema}}.minutes, {{.schema}}.calls, {{.schema
     {{.schema}}.spent, {{.schema}}.key_rates, {{.schema}}.turns, {{.schema}}.slots,
     {{.schema}}.limited_keys, {{.schema}}.limits;
 DROP SEQUENCE {{.schema}}.fences;
-ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key;
+ALTER TABLE {{.schema}}.ready DROP COLUMN limit_key, DROP COLUMN ready_at;
 ALTER TABLE {{.schema}}.tasks DROP COLUMN limit_key, DROP COLUMN headers,
     DROP COLUMN cost;
 CREATE VIEW {{.schema}}.task_states AS

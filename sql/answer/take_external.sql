@@ -13,7 +13,8 @@ WITH taken AS MATERIALIZED (
     SELECT ready.*
     FROM unnest($1::bigint[]) AS named (key)
     CROSS JOIN LATERAL (
-        SELECT ready.lo AS key, ready.tries, ready.completed, ready.aborted, ready.status
+        SELECT ready.lo AS key, ready.tries, ready.completed, ready.aborted, ready.status,
+               ready.ready_at
         FROM stint.ready
         WHERE ready.lo = named.key AND ready.hi = ready.lo AND ready.action = 'stint.External'
           AND (ready.deadline IS NULL OR ready.deadline > statement_timestamp())
@@ -30,6 +31,7 @@ WITH taken AS MATERIALIZED (
     FROM taken
     HAVING count(*) > 0
 )
-INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status)
-SELECT taken.key, taken.key, $2::bigint, taken.tries, taken.completed, taken.aborted, taken.status
+INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status, ready_at)
+SELECT taken.key, taken.key, $2::bigint, taken.tries, taken.completed, taken.aborted, taken.status,
+       taken.ready_at
 FROM taken

@@ -30,7 +30,7 @@ WITH start AS MATERIALIZED (
         -- anew: it may have another key, or another priority among those of its key.
         SELECT 2 /* ready */ AS state, ready.lo AS key, ready.tries,
                NULL::timestamptz AS not_before, ready.position & 9223372036854775807 AS position,
-               ready.claim, ready.completed, ready.aborted, ready.status
+               ready.claim, ready.completed, ready.aborted, ready.status, ready.ready_at
         FROM stint.ready
         WHERE ready.lo = ANY ($1::bigint[]) AND ready.hi = ready.lo AND NOT ready.late
         ORDER BY ready.lo
@@ -40,7 +40,7 @@ WITH start AS MATERIALIZED (
     SELECT scheduled.* FROM (
         SELECT 1 /* scheduled */, scheduled.key, scheduled.tries, scheduled.not_before,
                NULL::bigint, scheduled.claim, scheduled.completed, scheduled.aborted,
-               scheduled.status
+               scheduled.status, statement_timestamp()
         FROM stint.scheduled
         WHERE scheduled.key = ANY ($1::bigint[])
         ORDER BY scheduled.key
@@ -49,7 +49,7 @@ WITH start AS MATERIALIZED (
     UNION ALL
     SELECT blocked.* FROM (
         SELECT 0 /* blocked */, blocked.key, blocked.tries, blocked.not_before, NULL::bigint,
-               NULL::bigint, NULL::integer, NULL::integer, NULL
+               NULL::bigint, NULL::integer, NULL::integer, NULL, NULL::timestamptz
         FROM stint.blocked
         WHERE blocked.key = ANY ($1::bigint[])
         ORDER BY blocked.key
@@ -146,10 +146,10 @@ WITH start AS MATERIALIZED (
     -- ready keeps its position, and with it its age.
     INSERT INTO stint.ready
         (position, lo, hi, claim, tries, completed, aborted, action, priority, deadline, status,
-         limit_key)
+         ready_at, limit_key)
     SELECT coalesce(alike.position, nextval('stint.positions')), min(alike.key), max(alike.key),
            alike.claim, alike.tries, alike.completed, alike.aborted, alike.action, alike.priority,
-           alike.deadline, alike.status, alike.limit_key
+           alike.deadline, alike.status, alike.ready_at, alike.limit_key
     FROM (
         SELECT placed.*,
                CASE WHEN placed.tries > 0 OR placed.claim IS NOT NULL
@@ -158,7 +158,7 @@ WITH start AS MATERIALIZED (
                     ELSE placed.key - row_number() OVER (
                         PARTITION BY placed.key >> 6, placed.action, placed.priority,
                                      placed.limit_key, placed.completed, placed.aborted,
-                                     placed.position, placed.not_before,
+                                     placed.position, placed.not_before, placed.ready_at,
                                      placed.tries > 0 OR placed.claim IS NOT NULL
                                          OR placed.deadline IS NOT NULL
                         ORDER BY placed.key)
@@ -168,7 +168,7 @@ WITH start AS MATERIALIZED (
     ) AS alike
     GROUP BY alike.key >> 6, alike.island, alike.claim, alike.tries, alike.completed,
              alike.aborted, alike.action, alike.priority, alike.deadline, alike.status,
-             alike.limit_key, alike.position, alike.not_before
+             alike.limit_key, alike.position, alike.not_before, alike.ready_at
     ORDER BY alike.not_before, min(alike.key)
 ), later AS (
     INSERT INTO stint.scheduled (key, not_before, claim, tries, completed, aborted, status)

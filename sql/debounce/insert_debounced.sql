@@ -35,7 +35,7 @@ WITH defined AS (
     SELECT $13::bigint, $3::timestamptz, 0
     WHERE $3::timestamptz > statement_timestamp() AND NOT $4::boolean
 )
-INSERT INTO stint.ready (position, lo, hi, action, priority, deadline, tries, limit_key)
+INSERT INTO stint.ready (position, lo, hi, action, priority, deadline, tries, limit_key, ready_at)
 SELECT coalesce($2::bigint, nextval('stint.positions')), $13::bigint, $13::bigint, $6::text,
-       $8::smallint, $10::timestamptz, 0, $14::text
+       $8::smallint, $10::timestamptz, 0, $14::text, statement_timestamp()
 WHERE ($3::timestamptz IS NULL OR $3::timestamptz <= statement_timestamp()) AND NOT $4::boolean

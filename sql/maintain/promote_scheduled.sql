@@ -43,9 +43,9 @@ WITH scan AS MATERIALIZED (
     WHERE scheduled.key = ANY (ARRAY(SELECT due.key FROM due))
 ), put AS (
     INSERT INTO stint.ready
-        (lo, hi, claim, tries, completed, aborted, action, priority, deadline, status)
+        (lo, hi, claim, tries, completed, aborted, action, priority, deadline, status, ready_at)
     SELECT due.key, due.key, due.claim, due.tries, due.completed, due.aborted, due.action,
-           due.priority, due.deadline, due.status
+           due.priority, due.deadline, due.status, due.not_before
     FROM due
     ORDER BY due.not_before, due.key
 )

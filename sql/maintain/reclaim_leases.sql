@@ -112,9 +112,10 @@ WITH last AS MATERIALIZED (
     ) AS task
 ), stuck AS (
     -- Where only some tasks of a row have tries left, the others stay, each alone in a row.
-    INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, limited_action)
+    INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, ready_at,
+                              limited_action)
     SELECT task.key, task.key, task.claim, task.tries, task.part, task.completed, task.aborted,
-           task.limited_action
+           task.ready_at, task.limited_action
     FROM task
     WHERE NOT task.again
 ), said AS MATERIALIZED (
@@ -142,9 +143,10 @@ WITH last AS MATERIALIZED (
     -- that their owner may still return them until somebody else is given them.
     INSERT INTO stint.ready
         (position, lo, hi, claim, tries, completed, aborted, late, action, priority, deadline,
-         actor, status)
+         actor, status, ready_at)
     SELECT 0, said.key, said.key, said.claim, said.tries, said.completed, said.aborted, true,
-           said.action, said.priority, said.deadline, said.actor, said.expiry
+           said.action, said.priority, said.deadline, said.actor, said.expiry,
+           statement_timestamp()
     FROM said
 ), remembered AS (
     INSERT INTO stint.tries (key, claim, owned_at, tries, outcome, actor, status)

@@ -187,9 +187,9 @@ WITH asked AS MATERIALIZED (
 ), rest AS (
     -- What is left goes back in two halves, as in own_tasks.
     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
-                             limit_key)
+                             limit_key, ready_at)
     SELECT taken.position, half.lo, half.hi, taken.action, taken.priority, taken.tries,
-           taken.completed, taken.aborted, taken.limit_key
+           taken.completed, taken.aborted, taken.limit_key, taken.ready_at
     FROM taken
     CROSS JOIN LATERAL (
         VALUES (taken.last + 1, (taken.last + taken.hi + 1) / 2),
@@ -211,9 +211,10 @@ WITH asked AS MATERIALIZED (
     WHERE limits.action = paying.action
       AND (paying.tasks > 0 OR limits.refilled_at > statement_timestamp())
 ), leased AS (
-    INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status, limited_action)
+    INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status, limited_action,
+                              ready_at)
     SELECT taken.lo, taken.last, $1::bigint, taken.tries + 1, taken.completed, taken.aborted,
-           taken.status, CASE WHEN taken.limited THEN taken.action END
+           taken.status, CASE WHEN taken.limited THEN taken.action END, taken.ready_at
     FROM taken
 ), lease AS (
     INSERT INTO stint.leases (claim, actor, session, deadline, size, spans)

@@ -485,7 +485,7 @@ WITH asked AS MATERIALIZED (
                coalesce(run.is_full, false) AS is_full, (run.span).hi AS span_hi,
                (run.span).limit_key AS known, (run.span).position, (run.span).rank,
                (run.span).action, (run.span).priority, (run.span).tries, (run.span).completed,
-               (run.span).aborted, (run.span).status
+               (run.span).aborted, (run.span).status, (run.span).ready_at
         FROM (
             SELECT lined.head, lined.fate, lined.lo, lined.stop, lined.last, lined.limit_key,
                    bool_or(lined.limited) OVER of_span AS limited,
@@ -529,18 +529,18 @@ WITH asked AS MATERIALIZED (
 ), rest AS (
     -- The other tasks that are not taken, and what is left of the span.
     INSERT INTO stint.ready
-        (position, lo, hi, action, priority, tries, completed, aborted, limit_key)
+        (position, lo, hi, action, priority, tries, completed, aborted, ready_at, limit_key)
     SELECT rest.position | CASE WHEN rest.parks THEN '-9223372036854775808'::bigint ELSE 0 END,
            rest.lo, rest.hi, rest.action, rest.priority, rest.tries, rest.completed, rest.aborted,
-           rest.key
+           rest.ready_at, rest.key
     FROM (
         SELECT run.position, run.lo, run.hi, run.action, run.priority, run.tries, run.completed,
-               run.aborted, run.fate = 'parked' AS parks,
+               run.aborted, run.ready_at, run.fate = 'parked' AS parks,
                CASE WHEN run.fate = 'parked' THEN run.limit_key ELSE run.known END AS key
         FROM run WHERE run.fate <> 'taken' AND run.lo > run.head
         UNION ALL
         SELECT run.position, half.lo, half.hi, run.action, run.priority, run.tries, run.completed,
-               run.aborted, run.is_full, run.known
+               run.aborted, run.ready_at, run.is_full, run.known
         FROM run CROSS JOIN LATERAL (
             VALUES (run.last + 1, run.middle), (run.middle + 1, run.span_hi)) AS half (lo, hi)
         WHERE run.hi = run.last AND half.lo <= half.hi
@@ -559,9 +559,10 @@ WITH asked AS MATERIALIZED (
 ), leased AS (
     -- limited_action counts the tasks towards the limits of their action, and says that somebody
     -- may be waiting for their return.
-    INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status, limited_action)
+    INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status, ready_at,
+                              limited_action)
     SELECT run.lo, run.hi, $1::bigint, run.tries + 1, run.completed, run.aborted, run.status,
-           CASE WHEN run.limited THEN run.action END
+           run.ready_at, CASE WHEN run.limited THEN run.action END
     FROM run WHERE run.fate = 'taken'
 ), lease AS (
     INSERT INTO stint.leases (claim, actor, session, deadline, size, spans)

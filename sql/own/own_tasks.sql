@@ -162,9 +162,10 @@ WITH limited AS MATERIALIZED (
 ), rest AS (
     -- What is left of the last span goes back in two halves, so that many small fetches soon find
     -- a span each instead of passing over the one that is locked.
-    INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted)
+    INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
+                             ready_at)
     SELECT taken.position, half.lo, half.hi, taken.action, taken.priority, taken.tries,
-           taken.completed, taken.aborted
+           taken.completed, taken.aborted, taken.ready_at
     FROM taken
     CROSS JOIN LATERAL (
         VALUES (taken.last + 1, (taken.last + taken.hi + 1) / 2),
@@ -172,14 +173,14 @@ WITH limited AS MATERIALIZED (
     ) AS half (lo, hi)
     WHERE half.lo <= half.hi
 ), leased AS (
-    INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status)
+    INSERT INTO stint.leased (lo, hi, claim, tries, completed, aborted, status, ready_at)
 -- unless own_singly
     SELECT taken.lo, taken.last, $1::bigint, taken.tries + 1, taken.completed, taken.aborted,
-           taken.status
+           taken.status, taken.ready_at
     FROM taken
 -- end
     -- in own_singly: SELECT one.key, one.key, $1::bigint, taken.tries + 1, taken.completed,
-    -- in own_singly:        taken.aborted, taken.status
+    -- in own_singly:        taken.aborted, taken.status, taken.ready_at
     -- in own_singly: FROM taken
     -- in own_singly: CROSS JOIN LATERAL generate_series(taken.lo, taken.last) AS one (key)
 ), lease AS (

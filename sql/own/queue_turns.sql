@@ -26,7 +26,7 @@ WITH span AS MATERIALIZED (
     ) AS fair
     CROSS JOIN LATERAL (
         SELECT ready.lo, ready.hi, ready.limit_key, ready.position, ready.rank, ready.action,
-               ready.priority, ready.tries, ready.completed, ready.aborted
+               ready.priority, ready.tries, ready.completed, ready.aborted, ready.ready_at
         FROM stint.ready
         WHERE ready.action = fair.action AND ready.rank >= 0 AND ready.position > 0
         ORDER BY ready.action, ready.rank, ready.hi
@@ -44,16 +44,16 @@ WITH span AS MATERIALIZED (
 ), part AS MATERIALIZED (
     -- The tasks of a span that follow one another and have the same key.
     SELECT known.lo AS span, known.lo, known.hi, known.limit_key, known.position, known.action,
-           known.priority, known.tries, known.completed, known.aborted
+           known.priority, known.tries, known.completed, known.aborted, known.ready_at
     FROM known
     WHERE known.limit_key IS NOT NULL
     UNION ALL
     SELECT run.span, min(run.key), max(run.key), run.limit_key, min(run.position),
            min(run.action), min(run.priority), min(run.tries), min(run.completed),
-           min(run.aborted)
+           min(run.aborted), min(run.ready_at)
     FROM (
         SELECT known.lo AS span, known.position, known.action, known.priority, known.tries,
-               known.completed, known.aborted, task.key, task.limit_key,
+               known.completed, known.aborted, known.ready_at, task.key, task.limit_key,
                task.key - row_number() OVER (
                    PARTITION BY known.lo, task.limit_key ORDER BY task.key
                ) AS place
@@ -79,9 +79,9 @@ WITH span AS MATERIALIZED (
     WHERE ready.lo = ANY (ARRAY(SELECT part.lo FROM part WHERE part.lo = part.span))
 ), rest AS (
     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
-                             limit_key)
+                             ready_at, limit_key)
     SELECT '-9223372036854775808'::bigint | part.position, part.lo, part.hi, part.action,
-           part.priority, part.tries, part.completed, part.aborted, part.limit_key
+           part.priority, part.tries, part.completed, part.aborted, part.ready_at, part.limit_key
     FROM part
     WHERE part.lo > part.span
 ), level AS MATERIALIZED (

@@ -30,9 +30,9 @@ WITH cut AS MATERIALIZED (
 ),
 -- include take_spans: table=leased; kept=span.los, span.his
 -- A row that stands for several tasks has neither status nor progress.
-INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, limited_action)
+INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, ready_at, limited_action)
 SELECT piece.lo, piece.hi, gone.claim, gone.tries, gone.part, gone.completed, gone.aborted,
-       gone.limited_action
+       gone.ready_at, gone.limited_action
 FROM gone
 CROSS JOIN LATERAL (
     -- The parts of the row that are in spans given.

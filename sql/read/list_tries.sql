@@ -10,7 +10,7 @@ WITH task AS MATERIALIZED (
 ), final AS MATERIALIZED (
     -- The try that ended the task, if an owner had it at that moment. A task that ended because a
     -- try expired has the complement of its claim, in which the bit that all claims have is 0.
-    SELECT span.tries, span.actor, span.finished_at, span.status,
+    SELECT span.tries, span.actor, span.owned_at, span.finished_at, span.status,
            CASE WHEN span.claim & 32768 = 0 THEN ~span.claim ELSE span.claim END AS claim,
            CASE span.cause
                WHEN 2 /* tries */ THEN CASE WHEN span.claim & 32768 = 0 THEN 4 ELSE 2 END
@@ -37,7 +37,8 @@ FROM task
 LEFT JOIN (
     SELECT coalesce(final.tries, kept.tries) AS tries,
            coalesce(final.outcome, kept.outcome) AS outcome,
-           coalesce(final.actor, kept.actor) AS actor, kept.owned_at,
+           coalesce(final.actor, kept.actor) AS actor,
+           coalesce(kept.owned_at, final.owned_at) AS owned_at,
            coalesce(final.finished_at, kept.ended_at) AS ended_at,
            CASE WHEN final.tries IS NULL THEN kept.status ELSE final.status END AS status,
            kept.log

@@ -12,10 +12,10 @@ WITH reopened AS (
     RETURNING finished.*
 ), remembered AS (
     -- In the form of list_tries. One whose log is kept is in the history already.
-    INSERT INTO stint.tries (key, claim, ended_at, tries, outcome, actor, status)
+    INSERT INTO stint.tries (key, claim, owned_at, ended_at, tries, outcome, actor, status)
     SELECT reopened.lo,
            CASE WHEN reopened.claim & 32768 = 0 THEN ~reopened.claim ELSE reopened.claim END,
-           reopened.finished_at, reopened.tries,
+           reopened.owned_at, reopened.finished_at, reopened.tries,
            CASE reopened.cause
                WHEN 2 /* tries */ THEN CASE WHEN reopened.claim & 32768 = 0 THEN 4 ELSE 2 END
                WHEN 9 /* lost */ THEN CASE WHEN reopened.claim & 32768 = 0 THEN 4 ELSE 2 END

@@ -18,8 +18,9 @@ WITH cut AS MATERIALIZED (
 ),
 -- include take_spans: table=finished; kept=span.keys
 -- A row that stands for several tasks has neither status nor result.
-INSERT INTO stint.finished (lo, hi, finished_at, claim, tries, cause, actor)
-SELECT piece.lo, piece.hi, gone.finished_at, gone.claim, gone.tries, gone.cause, gone.actor
+INSERT INTO stint.finished (lo, hi, finished_at, claim, tries, cause, actor, owned_at, ready_at)
+SELECT piece.lo, piece.hi, gone.finished_at, gone.claim, gone.tries, gone.cause, gone.actor,
+       gone.owned_at, gone.ready_at
 FROM gone
 CROSS JOIN LATERAL (
     -- include pieces_of_span

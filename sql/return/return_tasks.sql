@@ -60,7 +60,7 @@ WITH returned AS MATERIALIZED (
     -- A task with dependents is kept in any case: they may ask for its result (R18). An edge that
     -- is not visible yet is not missed, since whoever adds it gives the row of leased a new
     -- version, which the next step passes over.
-    SELECT leased.*, lease.actor, returned.place, returned.outcome, returned.posts,
+    SELECT leased.*, lease.actor, lease.owned_at, returned.place, returned.outcome, returned.posts,
            returned.status, returned.result,
            -- in return_large: returned.begins, returned.size,
 -- unless return_final
@@ -81,14 +81,15 @@ WITH returned AS MATERIALIZED (
     FROM returned
     CROSS JOIN LATERAL (
         SELECT leased.ctid AS tid, leased.xmin AS version, leased.lo, leased.hi, leased.claim,
-               leased.part, leased.tries, leased.completed, leased.aborted, leased.status AS said
+               leased.part, leased.tries, leased.completed, leased.aborted, leased.status AS said,
+               leased.ready_at
         FROM stint.leased
         WHERE leased.lo BETWEEN returned.lo AND returned.hi AND leased.hi <= returned.hi
           AND leased.claim = returned.claim
         OFFSET 0
     ) AS leased
     CROSS JOIN LATERAL (
-        SELECT leases.actor
+        SELECT leases.actor, leases.owned_at
         FROM stint.leases
         WHERE leases.claim = leased.claim AND leases.part = leased.part
         OFFSET 0
@@ -121,9 +122,10 @@ WITH returned AS MATERIALIZED (
 -- end
 ), kept AS (
     -- Tasks that end alike cost one row, however many.
-    INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, status, result)
+    INSERT INTO stint.finished (lo, hi, claim, tries, cause, actor, owned_at, ready_at, status,
+                                result)
     SELECT ended.lo, ended.hi, ended.claim, ended.tries, ended.cause, ended.actor,
-           ended.status,
+           ended.owned_at, ended.ready_at, ended.status,
 -- unless return_large
            ended.result
 -- end
@@ -191,9 +193,10 @@ WITH returned AS MATERIALIZED (
 ), again AS (
     -- For another try at once, the try refunded with outcome 3.
     INSERT INTO stint.ready (lo, hi, claim, tries, completed, aborted, action, priority, deadline,
-                             status)
+                             ready_at, status)
     SELECT ended.lo, ended.hi, ended.claim, ended.tries - (ended.outcome = 3)::integer,
            ended.completed, ended.aborted, ended.action, ended.priority, ended.deadline,
+           statement_timestamp(),
            CASE ended.outcome WHEN 3 THEN coalesce(ended.status, ended.said) ELSE ended.status END
     FROM ended
     WHERE ended.cause IS NULL AND ended.retry_after IS NULL

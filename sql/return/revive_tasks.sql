@@ -18,7 +18,7 @@ WITH named AS MATERIALIZED (
     FROM (SELECT named.key, named.claim FROM named ORDER BY named.key) AS named
     CROSS JOIN LATERAL (
         SELECT ready.lo AS key, ready.claim, ready.tries, ready.completed, ready.aborted,
-               ready.actor, ready.status, ready.action
+               ready.actor, ready.status, ready.action, ready.ready_at
         FROM stint.ready
         WHERE ready.lo = named.key AND ready.claim = named.claim
           AND ready.late
@@ -80,9 +80,12 @@ WITH named AS MATERIALIZED (
                     statement_timestamp())
     FROM owner
 )
-INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, status, limited_action)
+-- When it became ready before its owner was given it is not known any more: it counts as if that
+-- had been when it was given.
+INSERT INTO stint.leased (lo, hi, claim, tries, part, completed, aborted, status, ready_at,
+                          limited_action)
 SELECT late.key, late.key, late.claim, late.tries, owner.part, late.completed, late.aborted,
-       late.status,
+       late.status, late.ready_at,
        (SELECT limits.action FROM stint.limits WHERE limits.action = late.action)
 FROM late
 JOIN owner ON owner.claim = late.claim

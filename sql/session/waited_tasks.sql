@@ -7,17 +7,18 @@
 --   $2 piece  integer
 --   $3 mosts  integer[]: for each task, how long a result may be that is wanted at all
 --
--- A longer result is left out, and not read; the last column says how long it is.
+-- A longer result is left out, and not read; a column says how long it is.
 --
 -- A long result comes in pieces of $2 bytes, a row for each, so that the caller sees that there is
 -- progress: with how long it is, and where the piece begins.
 SELECT named.key, finished.cause, finished.tries, finished.actor, finished.finished_at,
        finished.status, octet_length(finished.result) AS size, piece.begins,
-       substring(finished.result, piece.begins + 1, $2::integer), finished.unwanted
+       substring(finished.result, piece.begins + 1, $2::integer), finished.unwanted,
+       finished.owned_at
 FROM unnest($1::bigint[], $3::integer[]) AS named (key, most)
 LEFT JOIN LATERAL (
     SELECT finished.lo, finished.cause, finished.tries, finished.actor, finished.finished_at,
-           finished.status,
+           finished.status, finished.owned_at,
            CASE WHEN octet_length(finished.result) <= named.most
                -- || reads and unpacks the result once, for all of its pieces.
                THEN finished.result || ''::bytea

@@ -434,9 +434,10 @@ WITH RECURSIVE due AS (
     -- Tasks that are alike and have consecutive keys become spans, of 64 at most so that several
     -- owners find some.
     INSERT INTO stint.ready (lo, hi, claim, tries, completed, aborted, action, priority,
-                             deadline, status)
+                             deadline, status, ready_at)
     SELECT min(alike.key), max(alike.key), alike.claim, alike.tries, alike.completed,
-           alike.aborted, alike.action, alike.priority, alike.deadline, alike.status
+           alike.aborted, alike.action, alike.priority, alike.deadline, alike.status,
+           statement_timestamp()
     FROM (
         SELECT judged.*,
                CASE WHEN judged.tries > 0 OR judged.claim IS NOT NULL

@@ -491,9 +491,10 @@ WITH named AS MATERIALIZED (
 	SELECT tasks.key, format('task %s', to_jsonb(tasks) - '{key,inserted_at}'::text[])
 	FROM stint.tasks
 	UNION ALL
-	SELECT span.key, format('ready as number %s, claimed %s, %s',
-		row_number() OVER (ORDER BY ready.rank, ready.hi, span.key), ready.claim IS NOT NULL,
-		to_jsonb(ready) - '{lo,hi,position,rank,claim}'::text[])
+	SELECT span.key, format('ready as number %s, later %s, claimed %s, %s',
+		row_number() OVER (ORDER BY ready.rank, ready.hi, span.key), ready.ready_at IS NOT NULL,
+		ready.claim IS NOT NULL,
+		to_jsonb(ready) - '{lo,hi,position,rank,claim,ready_at}'::text[])
 	FROM stint.ready CROSS JOIN LATERAL generate_series(ready.lo, ready.hi) AS span (key)
 	UNION ALL
 	SELECT scheduled.key, format('scheduled for %s, claimed %s, %s',
@@ -504,13 +505,14 @@ WITH named AS MATERIALIZED (
 	SELECT span.key, format('leased by %s from %s to %s, %s', leases.actor,
 		round((extract(epoch FROM leases.owned_at) - extract(epoch FROM $1::timestamptz)) / 1800),
 		round((extract(epoch FROM leases.deadline) - extract(epoch FROM $1::timestamptz)) / 1800),
-		to_jsonb(leased) - '{lo,hi,claim}'::text[])
+		to_jsonb(leased) - '{lo,hi,claim,ready_at}'::text[])
 	FROM stint.leased CROSS JOIN LATERAL generate_series(leased.lo, leased.hi) AS span (key)
 	LEFT JOIN stint.leases ON leases.claim = leased.claim AND leases.part = leased.part
 	UNION ALL
 	SELECT span.key, format('finished at %s, claimed %s, %s',
 		round((extract(epoch FROM finished_at) - extract(epoch FROM $1::timestamptz)) / 1800),
-		claim IS NOT NULL, to_jsonb(finished) - '{lo,hi,claim,finished_at}'::text[])
+		claim IS NOT NULL,
+		to_jsonb(finished) - '{lo,hi,claim,finished_at,owned_at,ready_at}'::text[])
 	FROM stint.finished CROSS JOIN LATERAL generate_series(finished.lo, finished.hi) AS span (key)
 	UNION ALL
 	SELECT deadlines.key, format('deadline %s', deadlines.deadline) FROM stint.deadlines

@@ -60,7 +60,7 @@ func (t *referenceTask) report() report {
 	case stint.StateInProgress:
 		r.Progress, r.Owned = t.progress, t.ownedAt
 	default:
-		r.Result = t.result
+		r.Result, r.Owned = t.result, t.ownedAt
 	}
 	return r
 }

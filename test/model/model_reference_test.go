@@ -43,7 +43,8 @@ type referenceTask struct {
 	losses  losses
 	// until is when a scheduled task is due, a lease ends, or a task has finished.
 	until int
-	// ownedAt is when a task in progress was fetched, or given back to a late owner.
+	// ownedAt is when a task in progress, or one that its owner has returned, was fetched, or given
+	// back to a late owner; never if it ended otherwise.
 	ownedAt int
 	// Ready tasks of a priority go by position and then by place; those with both alike are of the
 	// same age.
@@ -274,6 +275,7 @@ func (t *referenceTask) disown() {
 func (r *reference) end(task *referenceTask, state stint.State, cause stint.AbortCause) {
 	task.state, task.cause, task.until, task.late = state, cause, r.now, false
 	task.holds = false
+	task.ownedAt = never
 }
 
 // settle is what becomes of all that is due: absolute deadlines first, if they are looked at.
@@ -520,8 +522,10 @@ func (r *reference) returnTask(task *referenceTask, given stint.Return) {
 		task.status = given.Status
 	}
 	task.result = given.Result
+	ownedAt := task.ownedAt
 	if task.late {
 		task.losses.undo()
+		ownedAt = r.now
 	}
 	kept := r.keep.Aborted
 	switch {
@@ -542,6 +546,7 @@ func (r *reference) returnTask(task *referenceTask, given stint.Return) {
 			task.tries--
 		}
 	}
+	task.ownedAt = ownedAt
 	if task.final() && kept == stint.KeepNone && !task.PostResult {
 		delete(r.tasks, task.ID)
 	}

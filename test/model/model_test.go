@@ -501,4 +501,5 @@ WITH tasks AS (UPDATE stint.tasks SET deadline = deadline - $1::interval
      deadlines AS (UPDATE stint.deadlines SET deadline = deadline - $1),
      scheduled AS (UPDATE stint.scheduled SET not_before = not_before - $1),
      leases AS (UPDATE stint.leases SET deadline = deadline - $1, owned_at = owned_at - $1)
-UPDATE stint.finished SET finished_at = finished_at - $1`
+UPDATE stint.finished SET finished_at = finished_at - $1, owned_at = owned_at - $1,
+    ready_at = ready_at - $1`

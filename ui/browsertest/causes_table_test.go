@@ -123,7 +123,7 @@ func actors() []cause {
 	return []cause{{
 		name:   "nobody performs an action",
 		make:   func(s *trouble) { s.insert(1, stint.Task{}); s.exec("age", long) },
-		notice: "No registered actor performs mail: 1 task ready, the oldest inserted 20m ago",
+		notice: "No registered actor performs mail: 1 task ready, the oldest for 20m",
 		follow: "Look", says: "none registered for it", told: "stint worker --action=mail",
 		done: work, mended: performed,
 	}, {
@@ -226,7 +226,7 @@ func limits() []cause {
 	none := map[string]string{"concurrency": "", "per-key": "", "rate": ""}
 	return []cause{{
 		name: "a limit of concurrency is full", make: set(stint.Limits{Concurrency: 1}),
-		notice: "mail is behind: 2 tasks ready, the oldest inserted 20m ago; its limit is full",
+		notice: "mail is behind: 2 tasks ready, the oldest for 20m; its limit is full",
 		mend: []press{
 			{text: "Set the limits of…"}, {text: "Set the limits", fill: none},
 		},
@@ -234,7 +234,7 @@ func limits() []cause {
 	}, {
 		name:   "a rate is too low",
 		make:   set(stint.Limits{Rate: stint.Rate{Tasks: 1, Per: time.Hour}}),
-		notice: "mail is behind: 2 tasks ready, the oldest inserted 20m ago",
+		notice: "mail is behind: 2 tasks ready, the oldest for 20m",
 		follow: "mail/2", says: "the rate of mail is used up: the next task may begin in ",
 		mend:   []press{{text: "Set the limits…"}, {text: "Set the limits", fill: none}},
 		mended: back(2),
@@ -281,7 +281,7 @@ func keys() []cause {
 			s.insert(1, stint.Task{After: []stint.TaskID{"approve"}})
 			s.exec("age", long)
 		},
-		notice: "1 task waits for an answer from outside, the oldest inserted 20m ago.",
+		notice: "1 task waits for an answer from outside, the oldest for 20m.",
 		mend: []press{
 			{text: "Look"},
 			{text: "Answer…"},

@@ -268,6 +268,7 @@ class TaskInfo:
     abort_cause: Why it was aborted.
     tries: How often it was fetched.
     actor: Who has owned it last.
+    owned_at: When a task in progress, or one that its owner has returned, was fetched.
     status: A text for people.
     progress: From 0 to 1.
     result: None in a list, and if there is none.
@@ -606,7 +607,7 @@ class Graph:
 class ActionStats:
     """How many tasks of an action are in each state, and how often they were tried.
 
-    oldest_ready: How long ago the oldest ready task was inserted.
+    oldest_ready: For how long the ready task that has waited longest has been ready.
     tries: How many tasks were fetched so far.
     retries: How many of these were not first tries.
     parked: How many of the ready tasks wait for capacity below a limit of their key, for the
@@ -665,6 +666,10 @@ class Minute:
     median: How long the completed tasks took from insertion to end: half of them took longer.
     p95: A twentieth of them took longer.
     estimated: Whether the ends are estimates.
+    wait_median: How long they had been ready when they were fetched: half of them longer.
+    wait_p95: A twentieth of them longer.
+    run_median: How long it took from there to their end: half of them took longer.
+    run_p95: A twentieth of them took longer.
     """
 
     since: Optional[datetime]
@@ -678,6 +683,10 @@ class Minute:
     estimated: bool = False
     ready: int = 0
     oldest_ready: timedelta = timedelta()
+    wait_median: timedelta = timedelta()
+    wait_p95: timedelta = timedelta()
+    run_median: timedelta = timedelta()
+    run_p95: timedelta = timedelta()
 
 
 @dataclass(frozen=True)
@@ -1190,6 +1199,10 @@ def to_minute(m: Message) -> Minute:
         estimated=m.get("estimated", False),
         ready=int(m.get("ready", 0)),
         oldest_ready=to_duration(m.get("oldest_ready")),
+        wait_median=to_duration(m.get("wait_median")),
+        wait_p95=to_duration(m.get("wait_p95")),
+        run_median=to_duration(m.get("run_median")),
+        run_p95=to_duration(m.get("run_p95")),
     )
 
 

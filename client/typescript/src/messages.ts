@@ -358,6 +358,10 @@ const minuteFields: f.Fields = {
   estimated: f.flag,
   ready: f.number,
   oldestReady: f.duration,
+  waitMedian: f.duration,
+  waitP95: f.duration,
+  runMedian: f.duration,
+  runP95: f.duration,
 };
 
 const errorGroupFields: f.Fields = {

@@ -315,6 +315,7 @@ export interface TaskInfo {
   tries: number;
   /** Who has owned it last. */
   actor: string;
+  /** When a task in progress, or one that its owner has returned, was fetched. */
   ownedAt: Date | null;
   leaseUntil: Date | null;
   /** A text for people. */
@@ -614,7 +615,7 @@ export interface ActionStats {
   inProgress: number;
   completed: number;
   aborted: number;
-  /** How long ago the oldest ready task was inserted. */
+  /** For how long the ready task that has waited longest has been ready. */
   oldestReady: Duration;
   /** How many tasks were fetched so far. */
   tries: number;
@@ -671,6 +672,14 @@ export interface Minute {
   estimated: boolean;
   ready: number;
   oldestReady: Duration;
+  /** How long they had been ready when they were fetched: half of them longer. */
+  waitMedian: Duration;
+  /** A twentieth of them longer. */
+  waitP95: Duration;
+  /** How long it took from there to their end: half of them took longer. */
+  runMedian: Duration;
+  /** A twentieth of them took longer. */
+  runP95: Duration;
 }
 
 /**

@@ -1,7 +1,7 @@
 -- name: count_ready
 --
--- Counts the ready tasks of up to $2 pairs of an action and a priority, and returns how long ago
--- the first in line of each was inserted. more says that a pair has more than the $1 spans that
+-- Counts the ready tasks of up to $2 pairs of an action and a priority, and returns for how long
+-- the first in line of each has been ready. more says that a pair has more than the $1 spans that
 -- were to be counted, parked that its tasks are parked, which are pairs of their own.
 --
 --   $1 spans    integer
@@ -12,17 +12,17 @@ WITH RECURSIVE pair AS (
     -- reads a few rows however many are ready. level is the part of the rank that stands for the
     -- priority.
     (
-        SELECT 1 AS number, ready.action, ready.rank >> 47 AS level, ready.lo
+        SELECT 1 AS number, ready.action, ready.rank >> 47 AS level, ready.lo, ready.ready_at
         FROM stint.ready
         WHERE ready.action > ''
         ORDER BY ready.action, ready.rank, ready.hi
         LIMIT 1
     )
     UNION ALL
-    SELECT pair.number + 1, next.action, next.rank >> 47, next.lo
+    SELECT pair.number + 1, next.action, next.rank >> 47, next.lo, next.ready_at
     FROM pair
     CROSS JOIN LATERAL (
-        SELECT ready.action, ready.rank, ready.lo
+        SELECT ready.action, ready.rank, ready.lo, ready.ready_at
         FROM stint.ready
         WHERE (ready.action, ready.rank)
               OPERATOR(pg_catalog.>) (pair.action, pair.level << 47 | (1::bigint << 47) - 1)
@@ -32,7 +32,8 @@ WITH RECURSIVE pair AS (
     WHERE pair.number < $2::integer
 )
 SELECT pair.action, coalesce(counted.tasks, 0), counted.spans > $1::integer AS more,
-       statement_timestamp() - first.inserted_at AS age, pair.level < 0 AS parked
+       statement_timestamp() - coalesce(pair.ready_at, first.inserted_at) AS age,
+       pair.level < 0 AS parked
 FROM pair
 CROSS JOIN LATERAL (
     SELECT sum(head.hi - head.lo + 1)::bigint AS tasks, count(*) AS spans

@@ -15,6 +15,7 @@ SELECT NOT EXISTS (
 --   $1 action  text, '': all actions together
 SELECT minutes.since, minutes.until, minutes.tries, minutes.retries, minutes.completed,
        minutes.failed, minutes.ready, minutes.oldest, minutes.median, minutes.p95,
+       minutes.wait_median, minutes.wait_p95, minutes.run_median, minutes.run_p95,
        minutes.estimated
 FROM stint.minutes
 WHERE minutes.minute BETWEEN statement_timestamp() - interval '1 day' AND statement_timestamp()

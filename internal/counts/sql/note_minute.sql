@@ -5,7 +5,7 @@
 --
 --   $1 actions  text[]
 --   $2 ready    bigint[]: how many tasks are ready; the action is '' for all
---   $3 oldest   interval[]: how long ago the oldest of them was inserted
+--   $3 oldest   interval[]: for how long the one that has waited longest has been ready
 --   $4 spans    integer: how many spans that have ended to count, of completed and of aborted ones
 --   $5 looked   integer: of how many of these to look up the action, about
 --   $6 most     integer: how many actions to note. They are those of which most is ready or has
@@ -34,7 +34,8 @@ WITH last AS MATERIALIZED (
     FROM stint.minutes
     WHERE minutes.minute = (SELECT period.minute FROM period)
 ), ended AS MATERIALIZED (
-    (SELECT finished.lo, finished.hi, finished.finished_at, true AS completed, true AS counts
+    (SELECT finished.lo, finished.hi, finished.finished_at, finished.owned_at, finished.ready_at,
+            true AS completed, true AS counts
      FROM stint.finished
      WHERE finished.cause = 0 /* completed */
        AND finished.finished_at > (SELECT period.since FROM period) - interval '5 s'
@@ -42,7 +43,7 @@ WITH last AS MATERIALIZED (
      ORDER BY finished.finished_at DESC, finished.lo DESC
      LIMIT $4::integer)
     UNION ALL
-    (SELECT finished.lo, finished.hi, finished.finished_at, false,
+    (SELECT finished.lo, finished.hi, finished.finished_at, NULL, NULL, false,
             finished.cause IN (1 /* aborted */, 2 /* tries */, 6 /* deadline */, 9 /* lost */)
      FROM stint.finished
      WHERE finished.cause <> 0 /* completed */
@@ -66,7 +67,11 @@ WITH last AS MATERIALIZED (
 ), looked AS MATERIALIZED (
     -- Each counts for its action, and for all together.
     SELECT chosen.completed, named.action, chosen.hi - chosen.lo + 1 AS tasks,
-           chosen.finished_at - task.inserted_at AS took
+           chosen.finished_at - task.inserted_at AS took,
+           -- A late owner who has returned the task was given it before it was ready again.
+           greatest(chosen.owned_at - coalesce(chosen.ready_at, task.inserted_at),
+                    interval '0') AS waited,
+           chosen.finished_at - chosen.owned_at AS ran
     FROM (
         -- By a hash, since tasks may have been inserted in a pattern; and one in any case.
         SELECT ended.*
@@ -97,17 +102,31 @@ WITH last AS MATERIALIZED (
     JOIN total ON total.completed = looked.completed
     GROUP BY looked.action, looked.completed, total.tasks, total.estimated, total.every
 ), took AS MATERIALIZED (
-    SELECT ranked.action,
-           min(ranked.took) FILTER (WHERE ranked.up_to >= 0.5 * ranked.of) AS median,
-           min(ranked.took) FILTER (WHERE ranked.up_to >= 0.95 * ranked.of) AS p95
+    SELECT half.action,
+           max(half.time) FILTER (WHERE half.kind = 0) AS median,
+           max(half.most) FILTER (WHERE half.kind = 0) AS p95,
+           max(half.time) FILTER (WHERE half.kind = 1) AS wait_median,
+           max(half.most) FILTER (WHERE half.kind = 1) AS wait_p95,
+           max(half.time) FILTER (WHERE half.kind = 2) AS run_median,
+           max(half.most) FILTER (WHERE half.kind = 2) AS run_p95
     FROM (
-        SELECT looked.action, looked.took,
-               sum(looked.tasks) OVER (PARTITION BY looked.action ORDER BY looked.took) AS up_to,
-               sum(looked.tasks) OVER (PARTITION BY looked.action) AS of
-        FROM looked
-        WHERE looked.completed
-    ) AS ranked
-    GROUP BY ranked.action
+        SELECT ranked.action, ranked.kind,
+               min(ranked.time) FILTER (WHERE ranked.up_to >= 0.5 * ranked.of) AS time,
+               min(ranked.time) FILTER (WHERE ranked.up_to >= 0.95 * ranked.of) AS most
+        FROM (
+            SELECT looked.action, part.kind, part.time,
+                   sum(looked.tasks) OVER (PARTITION BY looked.action, part.kind
+                                           ORDER BY part.time) AS up_to,
+                   sum(looked.tasks) OVER (PARTITION BY looked.action, part.kind) AS of
+            FROM looked
+            CROSS JOIN LATERAL (
+                VALUES (0, looked.took), (1, looked.waited), (2, looked.ran)
+            ) AS part (kind, time)
+            WHERE looked.completed AND part.time IS NOT NULL
+        ) AS ranked
+        GROUP BY ranked.action, ranked.kind
+    ) AS half
+    GROUP BY half.action
 ), asked AS MATERIALIZED (
     SELECT action_stats.action, action_stats.tries, action_stats.retries
     FROM stint.action_stats
@@ -137,7 +156,8 @@ WITH last AS MATERIALIZED (
 ), noted AS MATERIALIZED (
     -- Of an action that was not noted before, the tries are new, unless there was no room for it,
     -- or nothing was noted at all. Counts begin anew when nobody has asked for long.
-    SELECT known.*, took.median, took.p95,
+    SELECT known.*, took.median, took.p95, took.wait_median, took.wait_p95, took.run_median,
+           took.run_p95,
            CASE
                WHEN known.action = '' AND among.asked = $7::integer THEN NULL
                WHEN before.all_tries <= known.tries THEN known.tries - before.all_tries
@@ -162,11 +182,12 @@ WITH last AS MATERIALIZED (
     LIMIT $6::integer + 1
 ), first AS (
     INSERT INTO stint.minutes (minute, since, until, all_tries, all_retries, tries, retries,
-                               completed, failed, ready, oldest, median, p95, estimated, action)
+                               completed, failed, ready, oldest, median, p95, wait_median, wait_p95,
+                               run_median, run_p95, estimated, action)
     SELECT date_trunc('minute', statement_timestamp(), 'UTC'), period.since, statement_timestamp(),
            noted.tries, noted.retries, noted.new_tries, noted.new_retries, noted.completed,
-           noted.failed, noted.ready, noted.oldest, noted.median, noted.p95, noted.estimated,
-           noted.action
+           noted.failed, noted.ready, noted.oldest, noted.median, noted.p95, noted.wait_median,
+           noted.wait_p95, noted.run_median, noted.run_p95, noted.estimated, noted.action
     FROM noted
     CROSS JOIN period
     WHERE noted.action = ''
@@ -174,10 +195,12 @@ WITH last AS MATERIALIZED (
     RETURNING minutes.minute, minutes.since, minutes.until
 )
 INSERT INTO stint.minutes (minute, since, until, all_tries, all_retries, tries, retries, completed,
-                           failed, ready, oldest, median, p95, estimated, action)
+                           failed, ready, oldest, median, p95, wait_median, wait_p95, run_median,
+                           run_p95, estimated, action)
 SELECT first.minute, first.since, first.until, noted.tries, noted.retries, noted.new_tries,
        noted.new_retries, noted.completed, noted.failed, noted.ready, noted.oldest, noted.median,
-       noted.p95, noted.estimated, noted.action
+       noted.p95, noted.wait_median, noted.wait_p95, noted.run_median, noted.run_p95,
+       noted.estimated, noted.action
 FROM first
 CROSS JOIN noted
 WHERE noted.action <> ''

@@ -1,14 +1,13 @@
 -- name: check_unserved
 --
 -- Returns the actions with ready tasks that nobody has asked for in two minutes, for which no
--- process that lives waits, and no actor is registered at one: how many tasks, how long
--- ago the oldest was inserted, and how long ago
--- somebody last asked.
+-- process that lives waits, and no actor is registered at one: how many tasks, for how long the one
+-- that has waited longest has been ready, and how long ago somebody last asked.
 SELECT waiting.action, waiting.tasks, waiting.oldest,
        statement_timestamp() - action_stats.asked_at AS asked
 FROM (
     SELECT ready.action, sum(ready.hi - ready.lo + 1)::bigint AS tasks,
-           statement_timestamp() - min(tasks.inserted_at) AS oldest
+           statement_timestamp() - min(coalesce(ready.ready_at, tasks.inserted_at)) AS oldest
     FROM stint.ready
     JOIN stint.tasks ON tasks.key = ready.lo
     GROUP BY ready.action

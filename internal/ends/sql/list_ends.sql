@@ -22,7 +22,8 @@
 -- these, whether it is wanted, and whether its result was left out. The last that was looked at
 -- comes in any case. If there is none, there is one row with an empty ID.
 WITH looked AS MATERIALIZED (
-    SELECT span.finished_at, task.key, span.tries, span.cause, span.actor, span.status,
+    SELECT span.finished_at, task.key, span.tries, span.cause, span.actor, span.owned_at,
+           span.status,
            CASE WHEN octet_length(span.result) <= $6::integer THEN span.result END AS result,
            octet_length(span.result) > $6::integer IS true AS big
     FROM (
@@ -31,7 +32,7 @@ WITH looked AS MATERIALIZED (
             -- Each part goes along an index of its own. The span that the place is in has only the
             -- keys above it left; it begins in the same block.
             (SELECT finished.finished_at, finished.tries, finished.cause, finished.actor,
-                    finished.status, finished.result, finished.hi,
+                    finished.owned_at, finished.status, finished.result, finished.hi,
                     CASE WHEN finished.finished_at = $1::timestamptz
                          THEN greatest(finished.lo, $2::bigint + 1)
                          ELSE finished.lo
@@ -46,7 +47,7 @@ WITH looked AS MATERIALIZED (
              LIMIT $5::integer)
             UNION ALL
             (SELECT finished.finished_at, finished.tries, finished.cause, finished.actor,
-                    finished.status, finished.result, finished.hi,
+                    finished.owned_at, finished.status, finished.result, finished.hi,
                     CASE WHEN finished.finished_at = $1::timestamptz
                          THEN greatest(finished.lo, $2::bigint + 1)
                          ELSE finished.lo
@@ -97,7 +98,7 @@ SELECT coalesce(page.id, ''), coalesce(page.action, ''), NULL::bytea AS body,
        coalesce(page.on_abort, 0::smallint), coalesce(page.post_result, false),
        coalesce(page.inserted_at, one.at), (10 + coalesce(page.cause, 0::smallint))::smallint,
        coalesce(page.tries, 0), page.actor, page.finished_at AS until,
-       NULL::timestamptz AS owned_at, page.status, NULL::real AS progress, page.result,
+       page.owned_at, page.status, NULL::real AS progress, page.result,
        -- include later_columns: of=page
        , one.at, one.writers, one.ahead, one.pruned_to, one.looked, page.key,
        page.place = one.looked AS last, page.wanted IS true AS wanted, page.big IS true AS big

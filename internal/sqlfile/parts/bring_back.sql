@@ -7,7 +7,8 @@ back AS MATERIALIZED (
     FROM turn
     CROSS JOIN LATERAL (
         SELECT ready.position, ready.lo, ready.hi, ready.action, ready.priority,
-               ready.tries, ready.completed, ready.aborted, ready.limit_key, ready.rank
+               ready.tries, ready.completed, ready.aborted, ready.ready_at, ready.limit_key,
+               ready.rank
         FROM stint.ready
         WHERE ready.action = turn.action AND ready.limit_key = turn.limit_key
           AND ready.position < 0 AND ready.rank BETWEEN turn.first AND turn.last
@@ -36,9 +37,9 @@ back AS MATERIALIZED (
     WHERE ready.lo = ANY (ARRAY(SELECT part.lo FROM part))
 ), rest AS (
     INSERT INTO stint.ready (position, lo, hi, action, priority, tries, completed, aborted,
-                             limit_key)
+                             ready_at, limit_key)
     SELECT part.position, part.last + 1, part.hi, part.action, part.priority, part.tries,
-           part.completed, part.aborted, part.limit_key
+           part.completed, part.aborted, part.ready_at, part.limit_key
     FROM part
     WHERE part.last < part.hi
 )

@@ -26,8 +26,8 @@ const (
 	usualTimes = 2
 )
 
-// Silences are those of the actions whose ready tasks have waited for longest, of these that were
-// inserted so long ago at least. An action whose actors are busy as often before has none, nor has
+// Silences are those of the actions whose ready tasks have waited for longest, of these that have
+// been ready for so long at least. An action whose actors are busy as often before has none, nor has
 // one that nobody is registered for and of which no task is in progress.
 func (a *Store) Silences(
 	ctx context.Context, stats stint.Stats, actors []stint.ActorInfo, least time.Duration,

@@ -44,6 +44,7 @@ type Hour struct {
 	Tries, Retries, Completed, Failed int64
 	Ready                             int64
 	Oldest, Median, P95               time.Duration
+	WaitP95, RunP95                   time.Duration
 	Estimated                         bool
 	AtLeast                           bool // Tries and Retries miss a minute
 }
@@ -97,6 +98,14 @@ func NewDay(minutes []stint.Minute, marks []Mark, now time.Time) Day {
 		{
 			"95 % took", Seconds, // from insertion to completion
 			func(m *stint.Minute) (float64, bool) { return m.P95.Seconds(), m.Completed > 0 },
+		},
+		{
+			"95 % waited", Seconds, // from ready to fetched
+			func(m *stint.Minute) (float64, bool) { return m.WaitP95.Seconds(), m.RunP95 > 0 },
+		},
+		{
+			"95 % ran", Seconds, // from fetched to completion
+			func(m *stint.Minute) (float64, bool) { return m.RunP95.Seconds(), m.RunP95 > 0 },
 		},
 	} {
 		c := Curve{Name: curve.name, Unit: curve.unit}
@@ -185,6 +194,7 @@ func hoursOf(minutes []stint.Minute) (hours []Hour) {
 		h.Completed, h.Failed = h.Completed+m.Completed, h.Failed+m.Failed
 		h.Ready, h.Oldest = max(h.Ready, m.Ready), max(h.Oldest, m.OldestReady)
 		h.Median, h.P95 = max(h.Median, m.Median), max(h.P95, m.P95)
+		h.WaitP95, h.RunP95 = max(h.WaitP95, m.WaitP95), max(h.RunP95, m.RunP95)
 		h.Estimated = h.Estimated || m.Estimated
 	}
 	slices.Reverse(hours)

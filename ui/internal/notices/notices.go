@@ -162,9 +162,9 @@ func ofIdle(s ask.Silence, registered performers, now time.Time) []any {
 	}
 }
 
-// oldest says how long ago the first of the ready tasks of an action was inserted.
+// oldest says for how long the first of the ready tasks of an action has been ready.
 func oldest(a *stint.ActionStats) string {
-	return ", the oldest inserted " + display.Span(a.OldestReady) + " ago"
+	return ", the oldest for " + display.Span(a.OldestReady)
 }
 
 // ofAnswers says how many tasks wait for answers.

@@ -19,8 +19,8 @@ func (p *program) statsCommand() *cobra.Command {
 		SuggestFor: []string{"count"},
 		Short:      "Count tasks by action and state",
 		Long: `Count tasks by action and state, in the same time however many there are: for states
-with very many tasks the numbers are estimates, marked by a tilde. OLDEST READY is how
-long ago the oldest ready task was inserted. TRIES is how many tasks were fetched so
+with very many tasks the numbers are estimates, marked by a tilde. OLDEST READY is for how
+long the ready task that has waited longest has been ready. TRIES is how many tasks were fetched so
 far, and RETRIES how many of these were not for the first try: two calls give the rate. If
 there are limits, LIMITS says whether the action is limited or paused, and PARKED how many
 of the ready tasks wait for their key: for capacity below a limit, for the end of its pause, or
