@@ -425,3 +425,26 @@ func TestWithAuthor_CostsNothingWithoutAnAuthor(t *testing.T) {
 		t.Errorf("note_pauses was sent %d times for an author", n)
 	}
 }
+
+// Of two who add a schedule at once, the one whose schedule it is not is not noted.
+func TestChanges_LeaveOutSchedulesThatOthersHaveAdded(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	daily := []stint.Schedule{{
+		Name: "daily", Spec: "0 6 * * *", Tasks: []stint.Task{{Action: "act"}},
+	}}
+	tx, err := pool.Begin(t.Context())
+	wantErr(t, "Begin", err, nil)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	wantErr(t, "EnsureSchedules", store.WithTx(tx).EnsureSchedules(t.Context(), daily), nil)
+	second := start(func() (struct{}, error) {
+		return struct{}{}, store.EnsureSchedules(byAnn(t), daily)
+	})
+	waitForLocks(t, pool, 1)
+	wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+	_, err = ends(t, "EnsureSchedules", second)
+	wantErr(t, "EnsureSchedules", err, nil)
+	if got := changesOf(t, store, stint.ChangeFilter{}); len(got) > 0 {
+		t.Errorf("a schedule that was not added is noted: %+v", got)
+	}
+}

@@ -9,9 +9,8 @@ import (
 	"github.com/stint-tasks/stint/internal/pg"
 )
 
-// notePut notes, if the context names an author, which schedules he adds or, if put says so,
-// changes.
-func notePut(ctx context.Context, db *pg.DB, verb string, rows []Row, put bool) error {
+// notePut notes, if the context names an author, which schedules they add or change.
+func notePut(ctx context.Context, db *pg.DB, rows []Row) error {
 	names := make([]string, len(rows))
 	for i := range rows {
 		names[i] = rows[i].Name
@@ -22,13 +21,12 @@ func notePut(ctx context.Context, db *pg.DB, verb string, rows []Row, put bool) 
 	}
 	var changed []string
 	for i := range rows {
-		before, exists := now[rows[i].Name]
-		if !exists || put && !rows[i].isAs(before) {
+		if before, exists := now[rows[i].Name]; !exists || !rows[i].isAs(before) {
 			changed = append(changed, rows[i].Name)
 		}
 	}
 	slices.Sort(changed)
-	return changes.Schedules(ctx, db, verb, changed, "")
+	return changes.Schedules(ctx, db, "PutSchedules", changed, "")
 }
 
 // isAs reports whether a schedule is as another one.
@@ -37,7 +35,7 @@ func (r *Row) isAs(other *Row) bool {
 		r.To.Equal(other.To) && bytes.Equal(r.Definition, other.Definition)
 }
 
-// notePauses notes, if the context names an author, which schedules he pauses or resumes.
+// notePauses notes, if the context names an author, which schedules they pause or resume.
 func notePauses(ctx context.Context, db *pg.DB, verb string, names []string, pause bool) error {
 	now, err := lockToNote(ctx, db, names)
 	if err != nil {

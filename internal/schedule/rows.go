@@ -39,21 +39,26 @@ type Row struct {
 // Put adds schedules, or changes those of the same names: these keep their next occurrence if they
 // occur as before.
 func Put(ctx context.Context, db *pg.DB, rows []Row) error {
-	if err := notePut(ctx, db, "PutSchedules", rows, true); err != nil {
+	if err := notePut(ctx, db, rows); err != nil {
 		return err
 	}
-	return put(ctx, db, "put_schedules", rows)
+	return put(ctx, db, pg.Step{Name: "put_schedules"}, rows)
 }
 
 // Ensure adds those of the schedules whose names no schedule has.
 func Ensure(ctx context.Context, db *pg.DB, rows []Row) error {
-	if err := notePut(ctx, db, "EnsureSchedules", rows, false); err != nil {
+	var added []string
+	ensure := pg.Step{Name: "ensure_schedules", Read: func(rows pgx.Rows) (err error) {
+		added, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	}}
+	if err := put(ctx, db, ensure, rows); err != nil {
 		return err
 	}
-	return put(ctx, db, "ensure_schedules", rows)
+	return changes.Schedules(ctx, db, "EnsureSchedules", added, "")
 }
 
-func put(ctx context.Context, db *pg.DB, statement string, rows []Row) error {
+func put(ctx context.Context, db *pg.DB, step pg.Step, rows []Row) error {
 	n := len(rows)
 	names, specs, zones := make([]string, n), make([]string, n), make([]string, n)
 	starts, ends, next := make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n)
@@ -64,9 +69,8 @@ func put(ctx context.Context, db *pg.DB, statement string, rows []Row) error {
 		starts[i], ends[i], next[i] = pg.Moment(row.From), pg.Moment(row.To), pg.Moment(row.NextAt)
 		definitions[i] = string(row.Definition)
 	}
-	return db.Run(ctx, pg.Step{
-		Name: statement, Args: []any{names, specs, zones, starts, ends, definitions, next},
-	})
+	step.Args = []any{names, specs, zones, starts, ends, definitions, next}
+	return db.Run(ctx, step)
 }
 
 // List returns the schedules with these names, or all if none is named, sorted by name.

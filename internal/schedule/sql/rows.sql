@@ -42,7 +42,7 @@ FOR UPDATE SKIP LOCKED
 
 -- name: ensure_schedules
 --
--- Adds the schedules whose names no schedule has.
+-- Adds the schedules whose names no schedule has, and returns these names.
 --
 --   $1 names        text[]
 --   $2 specs        text[]
@@ -59,6 +59,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
     AS given (name, spec, zone, starts_at, ends_at, definition, next_at)
 ORDER BY given.name
 ON CONFLICT (name) DO NOTHING
+RETURNING schedules.name
 
 -- name: find_schedules
 --
