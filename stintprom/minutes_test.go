@@ -46,7 +46,8 @@ stint_minute_median_seconds 1.5
 		`took at most.
 # TYPE stint_minute_p95_seconds gauge
 stint_minute_p95_seconds 4
-# HELP stint_minute_run_median_seconds How long half of them took at most from the fetch to their end.
+# HELP stint_minute_run_median_seconds How long half of them took at most from the fetch `+
+		`to their end.
 # TYPE stint_minute_run_median_seconds gauge
 stint_minute_run_median_seconds 1.25
 # HELP stint_minute_run_p95_seconds How long 95 % of them took at most from the fetch to their end.
@@ -56,7 +57,8 @@ stint_minute_run_p95_seconds 3
 		`were fetched.
 # TYPE stint_minute_wait_median_seconds gauge
 stint_minute_wait_median_seconds 0
-# HELP stint_minute_wait_p95_seconds How long 95 % of them had been ready at most when they were fetched.
+# HELP stint_minute_wait_p95_seconds How long 95 % of them had been ready at most when they `+
+		`were fetched.
 # TYPE stint_minute_wait_p95_seconds gauge
 stint_minute_wait_p95_seconds 1
 `), "stint_minute_completed_tasks", "stint_minute_failed_tasks", "stint_minute_median_seconds",

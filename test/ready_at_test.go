@@ -18,6 +18,7 @@ var becomesReady = map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, []st
 	"their time has come": func(
 		t *testing.T, store *stint.Store, pool *pgxpool.Pool, tasks []stint.Task,
 	) {
+		t.Helper()
 		for i := range tasks {
 			tasks[i].NotBefore = time.Now().Add(time.Hour)
 		}
@@ -28,6 +29,7 @@ var becomesReady = map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, []st
 	"they are started": func(
 		t *testing.T, store *stint.Store, _ *pgxpool.Pool, tasks []stint.Task,
 	) {
+		t.Helper()
 		for i := range tasks {
 			tasks[i].NotBefore = time.Now().Add(time.Hour)
 		}
@@ -38,6 +40,7 @@ var becomesReady = map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, []st
 	"what they waited for has completed": func(
 		t *testing.T, store *stint.Store, _ *pgxpool.Pool, tasks []stint.Task,
 	) {
+		t.Helper()
 		for i := range tasks {
 			tasks[i].After = []stint.TaskID{"first"}
 		}
@@ -50,6 +53,7 @@ var becomesReady = map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, []st
 	triedAgain: func(
 		t *testing.T, store *stint.Store, _ *pgxpool.Pool, tasks []stint.Task,
 	) {
+		t.Helper()
 		insert(t, store, tasks...)
 		for owned := own(t, store, 3); len(owned) > 0; owned = own(t, store, 3) {
 			for _, task := range owned {
@@ -64,6 +68,7 @@ var becomesReady = map[string]func(*testing.T, *stint.Store, *pgxpool.Pool, []st
 	"their lease has expired": func(
 		t *testing.T, store *stint.Store, pool *pgxpool.Pool, tasks []stint.Task,
 	) {
+		t.Helper()
 		insert(t, store, tasks...)
 		own(t, store, len(tasks))
 		expireLeases(t, pool)
@@ -144,7 +149,8 @@ func TestStats_SayHowLongTasksHaveBeenReady(t *testing.T) {
 		ID: "later", Action: "act", NotBefore: time.Now().Add(time.Hour),
 	})
 	exec(t, pool, "UPDATE stint.tasks SET inserted_at = inserted_at - interval '1 day'")
-	exec(t, pool, "UPDATE stint.scheduled SET not_before = statement_timestamp() - interval '1 min'")
+	exec(t, pool, `UPDATE stint.scheduled
+		SET not_before = statement_timestamp() - interval '1 min'`)
 	maintain(t, store)
 	stats, err := store.Stats(t.Context())
 	wantErr(t, "Stats", err, nil)

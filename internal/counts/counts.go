@@ -73,8 +73,8 @@ type Tally struct {
 	Many []int16
 	// EstimatedAt is when, on the database's clock; zero if none was.
 	EstimatedAt time.Time
-	// Oldest is for how long the first in line of the ready tasks has been ready, the longest time of
-	// all priorities. Parked counts the parked tasks among the ready ones.
+	// Oldest is for how long the first in line of the ready tasks has been ready, the longest time
+	// of all priorities. Parked counts the parked tasks among the ready ones.
 	Oldest  map[string]time.Duration
 	Parked  map[string]int64
 	Tries   map[string]Tries

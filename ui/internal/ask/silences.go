@@ -27,8 +27,8 @@ const (
 )
 
 // Silences are those of the actions whose ready tasks have waited for longest, of these that have
-// been ready for so long at least. An action whose actors are busy as often before has none, nor has
-// one that nobody is registered for and of which no task is in progress.
+// been ready for so long at least. An action whose actors are busy as often before has none, nor
+// has one that nobody is registered for and of which no task is in progress.
 func (a *Store) Silences(
 	ctx context.Context, stats stint.Stats, actors []stint.ActorInfo, least time.Duration,
 ) map[string]Silence {

@@ -18,7 +18,8 @@ func TestDay_ShowsWhatWasNoted(t *testing.T) {
 	for i := 120; i > 0; i-- {
 		m := stint.Minute{
 			Since: now.Add(-time.Duration(i) * time.Minute), Tries: 10, Retries: 1, Completed: 9,
-			P95: time.Second, WaitP95: time.Second, RunP95: 2 * time.Second, Ready: int64(i), OldestReady: time.Duration(i) * time.Minute,
+			P95: time.Second, WaitP95: time.Second, RunP95: 2 * time.Second,
+			Ready: int64(i), OldestReady: time.Duration(i) * time.Minute,
 		}
 		m.Until = m.Since.Add(time.Minute)
 		switch {
@@ -36,7 +37,8 @@ func TestDay_ShowsWhatWasNoted(t *testing.T) {
 	for _, curve := range day.Curves {
 		most[curve.Name] = curve.Most
 	}
-	if len(most) != 9 || most["95 % waited"] != 1 || most["95 % ran"] != 2 || most["Fetched"] != 10 || most["Fetched again"] != 1 ||
+	if len(most) != 9 || most["95 % waited"] != 1 || most["95 % ran"] != 2 ||
+		most["Fetched"] != 10 || most["Fetched again"] != 1 ||
 		most["Ready"] < 100 || most["Oldest ready"] < 100*60 {
 		t.Fatalf("the curves are %+v", day.Curves)
 	}
