@@ -40,7 +40,10 @@ func TestStore_HandsEachTaskToOneOwnerAtATime(t *testing.T) {
 	ids := make([]stint.TaskID, tasks)
 	for i := range batch {
 		ids[i] = stint.TaskID(fmt.Sprintf("task-%05d", i))
-		batch[i] = stint.Task{ID: ids[i], Action: "work", Headers: headersOf(ids[i])}
+		// Leases expire so often that some tasks have more than the 25 tries of the default.
+		batch[i] = stint.Task{
+			ID: ids[i], Action: "work", Headers: headersOf(ids[i]), MaxTries: stint.UnlimitedTries,
+		}
 	}
 	if err := store.InsertTasks(t.Context(), batch); err != nil {
 		t.Fatal(err)
@@ -60,24 +63,7 @@ func TestStore_HandsEachTaskToOneOwnerAtATime(t *testing.T) {
 	for _, fault := range found[:min(len(found), shown)] {
 		t.Error(fault)
 	}
-	if len(found) > 0 {
-		tellUnfinished(t, store, p.left.Load())
-	}
 	requireRecorded(t, pool, h)
-}
-
-// tellUnfinished says what the store has of tasks that nobody completed.
-func tellUnfinished(t *testing.T, store *stint.Store, left int64) {
-	t.Helper()
-	wrong, err := store.Check(t.Context())
-	t.Logf("%d tasks are left; a check finds %v, %v", left, wrong, err)
-	page, err := store.ListTasks(t.Context(), stint.Filter{States: []stint.State{
-		stint.StateInProgress, stint.StateReady, stint.StateScheduled, stint.StateAborted,
-	}})
-	for _, task := range page.Tasks {
-		t.Logf("%+v", task)
-	}
-	t.Log(err)
 }
 
 // requireEventful checks that there was something to go wrong.
