@@ -179,8 +179,9 @@ func wantClean(t *testing.T, store *stint.Store, old release) {
 	}
 }
 
-// newer are the fields that the old release does not know.
-var newer = regexp.MustCompile(`"total_dependencies":\d+,"signals":\d+,?|,"start":\{[^}]*\}`)
+// newer are the fields that the old release does not know, such as when finished tasks were owned.
+var newer = regexp.MustCompile(`"total_dependencies":\d+,"signals":\d+,?|,"start":\{[^}]*\}|` +
+	`,"owned_at":"[^"]*"(,"finished_at")`)
 
 // look is all tasks, and those of some IDs with everything that both releases know, as the command
 // of one prints them.
@@ -189,8 +190,10 @@ func look(t *testing.T, r release, shown []stint.TaskID) []string {
 	lines := slices.Collect(strings.Lines(
 		r.must(t, "", "ls", "--json", "--limit", "10000")))
 	for _, id := range shown {
-		shown := r.must(t, "", "show", "--json", string(id))
-		lines = append(lines, newer.ReplaceAllString(shown, ""))
+		lines = append(lines, r.must(t, "", "show", "--json", string(id)))
+	}
+	for i, line := range lines {
+		lines[i] = newer.ReplaceAllString(line, "$1")
 	}
 	return lines
 }
