@@ -1603,11 +1603,13 @@ BEGIN
             SELECT message.payload, pg_notify('stint'::text, message.payload),
                    CASE WHEN false::boolean THEN set_config('synchronous_commit', 'off', true) END
             FROM unnest(finishing.topics::text[], finishing.payloads::text[]) AS message (topic, payload)
-            WHERE (SELECT true
-                   FROM stint.sessions
-                   WHERE message.topic OPERATOR(pg_catalog.=) ANY (sessions.topics)
-                     AND sessions.id OPERATOR(pg_catalog.<>) 0::bigint
-                   LIMIT 1)
+            WHERE (
+                SELECT true
+                FROM stint.sessions
+                WHERE message.topic OPERATOR(pg_catalog.=) ANY (sessions.topics)
+                  AND sessions.id OPERATOR(pg_catalog.<>) 0::bigint
+                LIMIT 1
+            )
         LOOP END LOOP;
     END IF;
 END

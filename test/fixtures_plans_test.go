@@ -27,6 +27,7 @@ var sample = map[string]struct {
 		"scheduled_order", "leases_order", "ready_order",
 	}},
 	"notify":          {"'stint', '{a}', '{b}', true, 0", nil},
+	"notify_along":    {"'stint', '{a}', '{b}', 0", nil},
 	"ping_session":    {"'stint', 'ping'", nil},
 	"prepare_session": {"", nil},
 	"still_owned":     {"'{5,70}', '{7,7}', false", []string{"leased_pkey", "ready_pkey"}},

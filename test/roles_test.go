@@ -38,7 +38,7 @@ var (
 		"list_newest", "note_change", "note_others", "note_tasks", "task_changes",
 		"list_owned", "list_queue", "list_ready", "list_scheduled", "list_schedules",
 		"list_tasks", "list_tries", "lock_dependencies", "lock_dependents",
-		"lock_predecessors", "lock_schedules", "notify", "now", "pause_schedules",
+		"lock_predecessors", "lock_schedules", "notify", "notify_along", "now", "pause_schedules",
 		"put_schedules", "resume_schedules", "schedule_bytes", "schema_version",
 		"settle_tasks", "small_tasks", "splittable_tasks", "take_signals", "task_ids", "task_keys",
 		"unpark_within_limits",

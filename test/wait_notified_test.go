@@ -140,3 +140,74 @@ func TestWaitToOwnTasks_HearsOfATransactionBehindCallsThatFailed(t *testing.T) {
 	wantErr(t, "the transaction", err, nil)
 	wantOwned(t, awaiting, "c")
 }
+
+// A notification takes effect with the commit that it tells of, unless another commit is about to
+// notify, which it would wait for.
+// Proves G207.
+func TestWaitToOwnTasks_HearsOfACommitWithItOrBehindIt(t *testing.T) {
+	t.Parallel()
+	for name, locked := range map[string]bool{"with it": false, "behind it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			waits := newHeardStore(t, stint.Options{})
+			inserts := newHeardStoreOn(t, waits.pool, stint.Options{})
+			awaiting := waits.await(t.Context(), t, 1)
+			if locked {
+				tx, err := waits.pool.Begin(t.Context())
+				wantErr(t, "Begin", err, nil)
+				defer func() {
+					wantErr(t, "Rollback", tx.Rollback(context.WithoutCancel(t.Context())), nil)
+				}()
+				_, err = tx.Exec(t.Context(),
+					"SELECT pg_advisory_xact_lock('stint.sessions'::regclass::oid::integer, 0)")
+				wantErr(t, "the lock", err, nil)
+			}
+			awaitNotifier(inserts.Store)
+			along, behind := inserts.spy.count("notify_along"), inserts.spy.count("notify")
+			insert(t, inserts.Store, after("a"))
+			wantOwned(t, awaiting, "a")
+			awaitNotifier(inserts.Store)
+			along, behind = inserts.spy.count("notify_along")-along, inserts.spy.count("notify")-behind
+			if along != 1 || behind != map[bool]int{true: 1}[locked] {
+				t.Errorf("%d statements notified with the commit and %d behind it", along, behind)
+			}
+		})
+	}
+}
+
+// A transaction tells nothing to a store that begins to listen before its commit. The store looks
+// again soon, and has the tasks then.
+// Proves G207.
+func TestWaitToOwnTasks_LooksAgainForCommitsThatDidNotKnowOfIt(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	options := stint.Options{PollInterval: pollNever, Maintenance: stint.MaintainNever}
+	const attempts = 10 // the commit comes too late if the machine takes a second for it
+	for i := range attempts {
+		action, id := fmt.Sprint("act ", i), stint.TaskID(fmt.Sprint(i))
+		waits := openStore(t, pool, options)
+		tx, err := pool.Begin(t.Context())
+		wantErr(t, "Begin", err, nil)
+		err = waits.WithTx(tx).InsertTasks(t.Context(), []stint.Task{{ID: id, Action: action}})
+		wantErr(t, "InsertTasks", err, nil)
+		ctx, leave := context.WithCancel(t.Context())
+		awaiting := start(func() ([]stint.OwnedTask, error) {
+			return waits.WaitToOwnTasks(ctx, "actor", 1, []string{action}, time.Hour)
+		})
+		eventually(t, soon, "the session listens", func() bool {
+			return listeners(t, pool, "ready "+action) == 1
+		})
+		exec(t, pool, "SELECT pg_sleep(0.3)") // meanwhile it looks for the first time
+		wantErr(t, "Commit", tx.Commit(t.Context()), nil)
+		select {
+		case done := <-awaiting:
+			wantErr(t, "WaitToOwnTasks", done.err, nil)
+			leave()
+			return
+		case <-time.After(5 * time.Second):
+			leave()
+			<-awaiting
+		}
+	}
+	t.Errorf("a store missed each of %d tasks", attempts)
+}

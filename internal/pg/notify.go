@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -152,9 +153,9 @@ func (db *DB) LogUnsent(ctx context.Context, err error) {
 	Failed(context.WithoutCancel(ctx), db.logs.unsent, err)
 }
 
-// along returns the notices to send in the round trip of the steps that they are about, or nil. It
-// does so only while there is little to notify: it saves those who wait a round trip, but it does
-// not save the server any work.
+// along returns the notices to send in the commit of the steps that they are about, or nil. It does
+// so only while there is little to notify: it saves the server a transaction, and those who wait the
+// time that it takes.
 func (db *DB) along(known *Notices) *Notices {
 	if db.tx != nil || db.isQuiet() || known.Empty() || !db.notifier.idle() {
 		return nil
@@ -178,8 +179,8 @@ const (
 	notifiedTogetherMax = 100_000 // keys; nobody is told of more
 )
 
-// A notifier sends notifications after the commits that they tell of: the first one at once, and
-// those that gather meanwhile together.
+// A notifier sends notifications after the commits that they tell of, those that gather meanwhile
+// together.
 type notifier struct {
 	mutex   sync.Mutex
 	pending Notices
@@ -261,30 +262,13 @@ func (db *DB) sendPending(ctx context.Context, pause time.Duration) {
 
 // sendNotices sends notifications, and returns how many of them somebody wants to hear.
 func (db *DB) sendNotices(ctx context.Context, pending *Notices) (heard int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
-	defer cancel()
 	told := db.newTelling(pending)
 	told.here()
-	conn, err := db.acquirePooled(ctx)
-	if err != nil {
-		return told.heard, err
-	}
-	defer db.release(ctx, conn)
-	defer func() { db.giveUp(ctx, conn.Conn(), err) }()
-	batch, reads := &pgx.Batch{}, readsTexts(conn.Conn(), conn.Conn())
-	told.queue(batch, conn.Conn(), true, func() {})
-	defer told.over()
-	if !reads {
-		if err := db.open(ctx, conn.Conn(), "begin"); err != nil {
-			return told.heard, err
-		}
-		batch.Queue("commit")
-	}
-	err = conn.SendBatch(ctx, batch).Close()
+	err = told.aside(ctx)
 	return told.heard, err
 }
 
-// A telling tells of what was committed: first those who hear in this process, then others, by
+// A telling tells of what is committed: those who hear in this process, and others, by
 // notifications.
 type telling struct {
 	db               *DB
@@ -295,6 +279,8 @@ type telling struct {
 	// them were sent.
 	process  uint32
 	answered bool
+	// left says that somebody wants to hear messages that were not sent.
+	left bool
 }
 
 func (db *DB) newTelling(pending *Notices) *telling {
@@ -306,41 +292,82 @@ func (db *DB) newTelling(pending *Notices) *telling {
 // here tells those in this process: they need not wait until a notification has come back.
 func (t *telling) here() {
 	if t.db.Here != nil {
-		t.heard = t.db.Here.Tell(t.topics, t.payloads)
+		t.heard = max(t.heard, t.db.Here.Tell(t.topics, t.payloads))
 	}
 }
 
-// queue puts notifications for others into a batch, in an implicit transaction of their own, unless
-// the server has to be made to read their texts. It calls sent when they are sent.
-func (t *telling) queue(batch *pgx.Batch, conn *pgx.Conn, reads bool, sent func()) {
+// aside tells others in a transaction of its own.
+func (t *telling) aside(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	db := t.db
+	conn, err := db.acquirePooled(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.release(ctx, conn)
+	defer func() { db.giveUp(ctx, conn.Conn(), err) }()
+	batch := &pgx.Batch{}
+	t.queue(batch, conn.Conn(), false)
+	defer func() { t.over(err == nil) }()
+	if !readsTexts(conn.Conn(), conn.Conn()) {
+		if err = db.open(ctx, conn.Conn(), "begin"); err != nil {
+			return err
+		}
+		batch.Queue("commit")
+	}
+	err = conn.SendBatch(ctx, batch).Close()
+	return err
+}
+
+// queue queues notifications for others, in a transaction of their own or along with what they tell
+// of. Along, they stay if another commit is about to notify: [telling.rest] sends them.
+func (t *telling) queue(batch *pgx.Batch, conn *pgx.Conn, along bool) {
 	own := int64(0)
 	if t.process = conn.PgConn().PID(); t.db.Here != nil {
 		own = t.db.Here.ID()
 		t.db.Here.Expect(t.process, t.payloads)
 	}
-	if !reads {
-		batch.Queue("begin")
-		batch.Queue(t.db.text("read_texts"))
-		defer batch.Queue("commit")
+	var payload string
+	sent := true
+	name, last, columns := "notify", []any{true, own}, []any{&payload, nil, nil}
+	if along {
+		name, last, columns = "notify_along", []any{own}, []any{&payload, &sent}
 	}
-	batch.Queue(t.db.text("notify"), t.db.Schema, t.topics, t.payloads, true, own).Query(
-		func(rows pgx.Rows) error {
-			left := slices.Clone(t.payloads)
-			var payload string
-			_, err := pgx.ForEachRow(rows, []any{&payload, nil, nil}, func() error {
-				left = slices.DeleteFunc(left, func(other string) bool { return other == payload })
-				return nil
-			})
-			t.unsent(left)
-			t.heard = max(t.heard, int64(len(t.payloads)-len(left)))
-			sent()
-			return err
+	args := append([]any{t.db.Schema, t.topics, t.payloads}, last...)
+	batch.Queue(t.db.text(name), args...).Query(func(rows pgx.Rows) error {
+		wanted, unsent := int64(0), slices.Clone(t.payloads)
+		_, err := pgx.ForEachRow(rows, columns, func() error {
+			wanted++
+			t.left = t.left || !sent
+			if sent {
+				unsent = slices.DeleteFunc(unsent, func(other string) bool { return other == payload })
+			}
+			return nil
 		})
+		t.unsent(unsent)
+		t.heard = max(t.heard, wanted)
+		if err != nil && along {
+			return untoldError{err}
+		}
+		return err
+	})
 }
 
-// over ends the telling. If what came before the notifications has failed, none was sent.
-func (t *telling) over() {
-	if !t.answered {
+// An untoldError is why notifications could not be sent along.
+type untoldError struct{ error }
+
+func (e untoldError) Unwrap() error { return e.error }
+
+// isUntold reports whether a transaction failed, or may have, because of its notifications.
+func isUntold(err error) bool {
+	var untold untoldError
+	return errors.As(err, &untold) || IsCode(err, CodeLimitExceeded) // at the commit
+}
+
+// over ends the telling. If what the notifications were sent along with has failed, none was.
+func (t *telling) over(succeeded bool) {
+	if !t.answered || !succeeded {
 		t.unsent(t.payloads)
 	}
 }
@@ -350,6 +377,15 @@ func (t *telling) unsent(payloads []string) {
 	if t.db.Here != nil {
 		t.db.Here.Unsent(t.process, payloads)
 	}
+}
+
+// rest sends what is left of notifications that were sent along, and lets the next ones gather.
+func (t *telling) rest() {
+	send := func(ctx context.Context) { t.db.LogUnsent(ctx, t.aside(ctx)) }
+	if t.left && !t.db.draining.start(send) { // the DB is closed, while the call was under way
+		send(context.Background())
+	}
+	t.db.notifier.rest(t.db, t.heard)
 }
 
 // ToldAll reports whether no notification is left to send.

@@ -182,6 +182,12 @@ func (db *DB) sendAlone(
 		opening = append(opening, db.text("commit_early"))
 	}
 	err := db.send(ctx, wire, conn, opening, "rollback", "commit", pending, steps)
+	if pending != nil && isUntold(err) {
+		err = db.send(ctx, wire, conn, opening, "rollback", "commit", nil, steps)
+		if err == nil {
+			db.Notify(ctx, pending)
+		}
+	}
 	if writes && err == nil {
 		db.noteChange(ctx)
 	}
@@ -215,10 +221,12 @@ func (db *DB) send(
 		}
 	}
 	var told *telling
+	committed := false
 	if pending != nil {
 		told = db.newTelling(pending)
+		told.queue(batch, conn, true)
+		defer func() { told.over(committed) }()
 	}
-	committed := false
 	batch.Queue(commit).Exec(func(pgconn.CommandTag) error {
 		committed = true
 		if told != nil {
@@ -236,10 +244,6 @@ func (db *DB) send(
 		}))
 		batch.Queue("commit")
 	}
-	if told != nil {
-		told.queue(batch, conn, reads, func() { db.notifier.rest(db, told.heard) })
-		defer told.over()
-	}
 	var err error
 	opened := false
 	if !reads {
@@ -249,9 +253,8 @@ func (db *DB) send(
 	if err == nil {
 		err = wire.SendBatch(ctx, batch).Close()
 	}
-	if told != nil && committed && (err != nil || told.heard > 0) {
-		db.LogUnsent(ctx, err)
-		return nil
+	if told != nil && committed {
+		told.rest()
 	}
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
 		return err

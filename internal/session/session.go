@@ -45,6 +45,10 @@ const (
 	dropAfter = time.Minute
 	dropEvery = 10 * time.Second
 
+	// againAfter is how long a short transaction may take that told of nothing, since it did not
+	// know that the session listens.
+	againAfter = time.Second
+
 	// Busy is the topic of stores that check more often while some task is in progress, and the
 	// notification for them.
 	Busy = "busy"
@@ -102,7 +106,9 @@ type Session struct {
 	looked time.Time
 	// refused says that the session does not listen for all topics that it should.
 	refused bool
-	actors  map[string][]string
+	// again says that all who wait are about to be woken once more.
+	again  bool
+	actors map[string][]string
 	// wanted counts the changes of watches, topics and actors; known counts those that the database
 	// knows of.
 	wanted, known int
@@ -457,8 +463,28 @@ func (s *Session) update(ctx context.Context, conn *pgx.Conn) error {
 	s.mutex.Unlock()
 	if !fewer {
 		s.Any()
+		s.lookAgain()
 	}
 	return nil
+}
+
+// lookAgain soon wakes all who wait once more: a transaction that was about to commit when the
+// session told the database of a topic has told it nothing, since it did not know, and whoever
+// looked at once did not see what it did.
+func (s *Session) lookAgain() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.again = s.again || s.DB.StartBackground(func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(againAfter):
+		}
+		s.mutex.Lock()
+		s.again = false
+		s.mutex.Unlock()
+		s.Any()
+	})
 }
 
 // listen passes on notifications until the session is lost. When it has heard nothing for a while
