@@ -22,8 +22,18 @@ var (
 	rawDeleteSQL string
 	//go:embed sql/raw_notify.sql
 	rawNotifySQL string
+	//go:embed sql/raw_notify_alone.sql
+	rawNotifyAloneSQL string
 	//go:embed sql/raw_left.sql
 	rawLeftSQL string
+)
+
+// Variants of W3-notify in raw SQL: where the notification of a row is sent.
+const (
+	rawUnnotified     = "none"
+	rawNotified       = "in each commit"
+	rawNotifiedBehind = "behind each commit"
+	rawNotifiedAlone  = "in one commit at a time"
 )
 
 // rawContender moves rows in and out of a table with one index, durably and in the fastest way,
@@ -34,19 +44,27 @@ func rawContender() contender {
 		name:  "raw",
 		title: "raw SQL",
 		create: func(ctx context.Context, r *run) error {
-			_, err := r.observer.Exec(ctx, rawCreateSQL)
-			return err
+			for _, statements := range []string{rawCreateSQL, rawKeyedCreateSQL} {
+				if _, err := r.observer.Exec(ctx, statements); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
-		entries: []entry{
+		entries: append([]entry{
 			{workload: "W1", measure: insertRaw},
 			{workload: "W2", fill: fillRaw, measure: drainRaw},
 			{workload: "W3-insert", measure: insertRawSingly},
+			{workload: "W3-notify", variant: rawUnnotified, measure: insertRawSingly},
+			{workload: "W3-notify", variant: rawNotified, measure: insertRawNotified},
+			{workload: "W3-notify", variant: rawNotifiedBehind, measure: insertRawNotified},
+			{workload: "W3-notify", variant: rawNotifiedAlone, measure: insertRawNotified},
 			{workload: "W3-own-16", fill: fillRaw, measure: drainRawSingly},
 			{workload: "W3-own-200", fill: fillRaw, measure: drainRawSingly, notQuick: true},
 			{workload: "W4", measure: hearRaw},
 			{workload: "W8-insert", measure: insertRaw},
 			{workload: "W8-drain", fill: fillRaw, measure: drainRaw},
-		},
+		}, rawLimitEntries()...),
 	}
 }
 
@@ -95,6 +113,55 @@ func insertRawSingly(ctx context.Context, r *run) error {
 			})
 		return r.Tasks, err
 	})
+}
+
+// insertRawNotified is insertRawSingly with a notification of each row, which somebody hears: in its
+// commit, in a transaction of its own behind that, or in its commit unless another commit notifies
+// at that moment.
+func insertRawNotified(ctx context.Context, r *run) error {
+	pool, err := r.pool(ctx, r.Callers)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "LISTEN raw"); err != nil {
+		return errors.Join(err, conn.Close(ctx))
+	}
+	live, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for err == nil {
+			_, err = conn.WaitForNotification(live)
+		}
+		ended <- untilEnd(live, err)
+	}()
+	text := newBodies(r.BodyBytes)
+	err = r.measure(ctx, func(ctx context.Context) (int, error) {
+		return r.Tasks, inBatches(ctx, r.Callers, r.Tasks, 1,
+			func(ctx context.Context, from, _ int) error {
+				batch, id := &pgx.Batch{}, taskID(from)
+				if r.Variant == rawNotifiedBehind {
+					batch.Queue("BEGIN")
+				}
+				batch.Queue(rawInsertSQL, id, text.of(from))
+				switch r.Variant {
+				case rawNotifiedBehind:
+					batch.Queue("COMMIT")
+					batch.Queue(rawNotifySQL, id)
+				case rawNotifiedAlone:
+					batch.Queue(rawNotifyAloneSQL, id)
+				default:
+					batch.Queue(rawNotifySQL, id)
+				}
+				return pool.SendBatch(ctx, batch).Close()
+			})
+	})
+	cancel()
+	return errors.Join(err, <-ended, conn.Close(context.WithoutCancel(ctx)))
 }
 
 func drainRaw(ctx context.Context, r *run) error {

@@ -95,6 +95,10 @@ func workloads() []workload {
 			tasks: 50_000, quick: 5_000, callers: 16,
 		},
 		{
+			id: "W3-notify", title: "insert one, 16 callers, and notify",
+			tasks: 50_000, quick: 5_000, callers: 16,
+		},
+		{
 			id: "W3-own-16", title: "own one, return one, 16 workers",
 			tasks: 30_000, quick: 5_000, callers: 16,
 		},
