@@ -2,6 +2,8 @@ package stint_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -132,7 +134,8 @@ var failFastMeanwhile = map[string]func(*testing.T, *stint.Store){
 func TestFailFast_AbortsOnlyTheTasksThatItFound(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for what, happens := range failFastMeanwhile {
+	for _, what := range testrun.Some(slices.Sorted(maps.Keys(failFastMeanwhile))) {
+		happens := failFastMeanwhile[what]
 		for _, ahead := range []string{"hold_failed", "split_ready"} {
 			t.Run(what+", ahead of "+ahead, func(t *testing.T) {
 				t.Parallel()

@@ -3,6 +3,8 @@ package stint_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,29 +82,29 @@ func TestLargeVerbs_ReadAsMuchForEachOfManyTasks(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	const few, many = 1000, 5000
-	for name, verb := range largeVerbs() {
-		for kind, newCrowd := range largeCrowds() {
-			for _, rootsOnly := range []bool{true, false} {
-				t.Run(fmt.Sprintf("%s/%s/roots=%t", name, kind, rootsOnly), func(t *testing.T) {
-					t.Parallel()
-					each := map[int]float64{}
-					for _, n := range []int{few, many} {
-						crowd := newCrowd(n)
-						ids := named(crowd.tasks)
-						if rootsOnly {
-							ids = ids[:crowd.roots]
-						}
-						each[n] = pagesOfVerb(t, verb, crowd.tasks, ids) / float64(n)
-					}
-					t.Logf("%.1f pages for each of %d, %.1f for each of %d",
-						each[few], few, each[many], many)
-					if each[many] > 1.4*each[few] || each[many] > verb.pagesMost {
-						t.Errorf("%.1f pages for each of %d, %.1f for each of %d, want %.0f",
-							each[few], few, each[many], many, verb.pagesMost)
-					}
-				})
+	verbs, crowds := largeVerbs(), largeCrowds()
+	names, kinds := slices.Sorted(maps.Keys(verbs)), slices.Sorted(maps.Keys(crowds))
+	for _, c := range testrun.Some(
+		testrun.Pairs(testrun.Pairs(names, kinds), []bool{true, false})) {
+		verb, newCrowd, rootsOnly := verbs[c.A.A], crowds[c.A.B], c.B
+		t.Run(fmt.Sprintf("%s/%s/roots=%t", c.A.A, c.A.B, rootsOnly), func(t *testing.T) {
+			t.Parallel()
+			each := map[int]float64{}
+			for _, n := range []int{few, many} {
+				crowd := newCrowd(n)
+				ids := named(crowd.tasks)
+				if rootsOnly {
+					ids = ids[:crowd.roots]
+				}
+				each[n] = pagesOfVerb(t, verb, crowd.tasks, ids) / float64(n)
 			}
-		}
+			t.Logf("%.1f pages for each of %d, %.1f for each of %d",
+				each[few], few, each[many], many)
+			if each[many] > 1.4*each[few] || each[many] > verb.pagesMost {
+				t.Errorf("%.1f pages for each of %d, %.1f for each of %d, want %.0f",
+					each[few], few, each[many], many, verb.pagesMost)
+			}
+		})
 	}
 }
 

@@ -2,12 +2,15 @@ package stint_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
 const triedAgain = "they are to be tried again"
@@ -89,7 +92,8 @@ func TestTasks_KeepWhenTheyBecameReadyAndWereFetched(t *testing.T) {
 		"turns": {Fair: true}, "turns under a limit": {Fair: true, ConcurrencyPerKey: 2},
 		"turns in a group": {Fair: true, FairGroup: "group"}, "order": {Ordered: true},
 	} {
-		for how, become := range becomesReady {
+		for _, how := range testrun.Some(slices.Sorted(maps.Keys(becomesReady))) {
+			become := becomesReady[how]
 			t.Run(name+"/"+how, func(t *testing.T) {
 				t.Parallel()
 				store, pool := newStoreAndPool(t, stint.Options{})

@@ -381,7 +381,10 @@ func (t *telling) unsent(payloads []string) {
 
 // rest sends what is left of notifications that were sent along, and lets the next ones gather.
 func (t *telling) rest() {
-	send := func(ctx context.Context) { t.db.LogUnsent(ctx, t.aside(ctx)) }
+	send := func(ctx context.Context) {
+		ctx = context.WithoutCancel(ctx)
+		t.db.LogUnsent(ctx, t.aside(ctx))
+	}
 	if t.left && !t.db.draining.start(send) { // the DB is closed, while the call was under way
 		send(context.Background())
 	}
