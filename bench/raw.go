@@ -28,7 +28,7 @@ var (
 	rawLeftSQL string
 )
 
-// Variants of W3-notify in raw SQL: where the notification of a row is sent.
+// Variants of W21 in raw SQL: where the notification of a row is sent.
 const (
 	rawUnnotified     = "none"
 	rawNotified       = "in each commit"
@@ -55,10 +55,10 @@ func rawContender() contender {
 			{workload: "W1", measure: insertRaw},
 			{workload: "W2", fill: fillRaw, measure: drainRaw},
 			{workload: "W3-insert", measure: insertRawSingly},
-			{workload: "W3-notify", variant: rawUnnotified, measure: insertRawSingly},
-			{workload: "W3-notify", variant: rawNotified, measure: insertRawNotified},
-			{workload: "W3-notify", variant: rawNotifiedBehind, measure: insertRawNotified},
-			{workload: "W3-notify", variant: rawNotifiedAlone, measure: insertRawNotified},
+			{workload: "W21", variant: rawUnnotified, measure: insertRawSingly},
+			{workload: "W21", variant: rawNotified, measure: insertRawNotified},
+			{workload: "W21", variant: rawNotifiedBehind, measure: insertRawNotified},
+			{workload: "W21", variant: rawNotifiedAlone, measure: insertRawNotified},
 			{workload: "W3-own-16", fill: fillRaw, measure: drainRawSingly},
 			{workload: "W3-own-200", fill: fillRaw, measure: drainRawSingly, notQuick: true},
 			{workload: "W4", measure: hearRaw},
