@@ -115,9 +115,17 @@ func insertRawSingly(ctx context.Context, r *run) error {
 	})
 }
 
-// insertRawNotified is insertRawSingly with a notification of each row, which somebody hears: in its
-// commit, in a transaction of its own behind that, or in its commit unless another commit notifies
-// at that moment.
+// notifyWorkloads is W21, which only raw SQL enters: what notifications cost.
+func notifyWorkloads() []workload {
+	return []workload{{
+		id: "W21", title: "insert one, 16 callers, and notify",
+		tasks: 50_000, quick: 5_000, callers: 16,
+	}}
+}
+
+// insertRawNotified is insertRawSingly with a notification of each row, which somebody hears: in
+// its commit, in a transaction of its own behind that, or in its commit unless another commit
+// notifies at that moment.
 func insertRawNotified(ctx context.Context, r *run) error {
 	pool, err := r.pool(ctx, r.Callers)
 	if err != nil {

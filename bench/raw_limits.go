@@ -37,8 +37,8 @@ var (
 )
 
 // Variants of W15 in raw SQL: a queue with leases that writes the least that it can where tasks lie
-// in spans, where a row for each of their keys says who holds it, and where keys take turns, so that
-// each task has rows of its own. What Stint loses beyond the quotients of these is its own.
+// in spans, where a row for each of their keys says who holds it, and where keys take turns, so
+// that each task has rows of its own. What Stint loses beyond the quotients of these is its own.
 const (
 	rawSpans = "spans"
 	rawHeld  = "a row of each key"

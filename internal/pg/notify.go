@@ -154,8 +154,8 @@ func (db *DB) LogUnsent(ctx context.Context, err error) {
 }
 
 // along returns the notices to send in the commit of the steps that they are about, or nil. It does
-// so only while there is little to notify: it saves the server a transaction, and those who wait the
-// time that it takes.
+// so only while there is little to notify: it saves the server a transaction, and those who wait
+// the time that it takes.
 func (db *DB) along(known *Notices) *Notices {
 	if db.tx != nil || db.isQuiet() || known.Empty() || !db.notifier.idle() {
 		return nil
@@ -341,7 +341,7 @@ func (t *telling) queue(batch *pgx.Batch, conn *pgx.Conn, along bool) {
 			wanted++
 			t.left = t.left || !sent
 			if sent {
-				unsent = slices.DeleteFunc(unsent, func(other string) bool { return other == payload })
+				unsent = slices.DeleteFunc(unsent, func(p string) bool { return p == payload })
 			}
 			return nil
 		})
