@@ -156,6 +156,7 @@ func (r *round) judge(ctx context.Context) error {
 			return err
 		}
 	}
+	in.Prefix = r.prefix()
 	if in.Receipts, err = r.receipts(ctx); err != nil {
 		return err
 	}

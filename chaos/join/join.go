@@ -36,8 +36,10 @@ type Input struct {
 	Ends map[stint.TaskID]End
 	// Followed are those of them whose ends somebody has followed; nil: nobody has.
 	Followed map[stint.TaskID]End
-	// Receipts are the rows that callers committed together with the ends of tasks.
+	// Receipts are the rows that callers committed together with the ends of tasks whose IDs begin
+	// with Prefix: a round before, whose fault could not be tried, may have left others.
 	Receipts []work.Item
+	Prefix   string
 	// Loses says that acknowledged commits may be lost.
 	Loses bool
 	// Replaces says that the moves are those of one server of several.

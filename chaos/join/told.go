@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/chaos/work"
@@ -92,6 +93,7 @@ func (j *joiner) judgeReceipts(deeds map[performance]*deed) {
 		for _, s := range l.returns {
 			p := performanceOf(s.item)
 			if s.call.Verb == work.FinishTask && s.outcome != work.Refused &&
+				strings.HasPrefix(string(s.item.ID), j.in.Prefix) &&
 				receipts[p] < deeds[p].of().ended {
 				j.violated(s, "its end was committed, and its receipt was not")
 			}

@@ -108,6 +108,9 @@ func TestJoin_KnowsWhatIsRightWithFencesEndsAndReceipts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*join.Input){
 		"nothing is wrong": func(*join.Input) {},
+		"a task of a round before": func(in *join.Input) {
+			in.Receipts, in.Prefix = nil, "2/"
+		},
 		"an owner that was killed has committed a receipt": func(in *join.Input) {
 			const silent = "a process that was killed says nothing"
 			in.Calls[5].Verb, in.Calls[6].Verb, in.Calls[8].Verb = silent, silent, silent
