@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -68,10 +69,16 @@ stint_minute_wait_p95_seconds 1
 	if err != nil {
 		t.Error(err)
 	}
+	wantLastMinute(t, pool, collector)
+}
+
+// wantLastMinute checks when the minute ended, the names, and what is told where there is less.
+func wantLastMinute(t *testing.T, pool *pgxpool.Pool, collector prometheus.Collector) {
+	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector)
 	var end float64
-	err = pool.QueryRow(t.Context(), `SELECT date_part('epoch', max(until)) FROM stint.minutes`).
+	err := pool.QueryRow(t.Context(), `SELECT date_part('epoch', max(until)) FROM stint.minutes`).
 		Scan(&end)
 	got := seriesOf(t, registry)["stint_minute_end_timestamp_seconds"]
 	if err != nil || got != end {

@@ -362,7 +362,7 @@ func (e untoldError) Unwrap() error { return e.error }
 // isUntold reports whether a transaction failed, or may have, because of its notifications.
 func isUntold(err error) bool {
 	var untold untoldError
-	return errors.As(err, &untold) || IsCode(err, CodeLimitExceeded) // at the commit
+	return errors.As(err, &untold)
 }
 
 // over ends the telling. If what the notifications were sent along with has failed, none was.
@@ -381,9 +381,10 @@ func (t *telling) unsent(payloads []string) {
 
 // rest sends what is left of notifications that were sent along, and lets the next ones gather.
 func (t *telling) rest() {
+	again := &telling{db: t.db, topics: t.topics, payloads: t.payloads}
 	send := func(ctx context.Context) {
 		ctx = context.WithoutCancel(ctx)
-		t.db.LogUnsent(ctx, t.aside(ctx))
+		again.db.LogUnsent(ctx, again.aside(ctx))
 	}
 	if t.left && !t.db.draining.start(send) { // the DB is closed, while the call was under way
 		send(context.Background())

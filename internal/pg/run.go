@@ -253,8 +253,11 @@ func (db *DB) send(
 	if err == nil {
 		err = wire.SendBatch(ctx, batch).Close()
 	}
-	if told != nil && committed {
+	switch {
+	case told != nil && committed:
 		told.rest()
+	case told != nil && IsCode(err, CodeLimitExceeded): // the queue was full at the commit
+		err = untoldError{err}
 	}
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) {
 		return err
