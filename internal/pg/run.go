@@ -235,14 +235,7 @@ func (db *DB) send(
 		return nil
 	})
 	if slices.ContainsFunc(steps, comesAfter) {
-		batch.Queue("begin isolation level read committed read only")
-		if !reads {
-			batch.Queue(db.text("read_texts"))
-		}
-		db.queueSteps(batch, slices.DeleteFunc(slices.Clone(steps), func(step Step) bool {
-			return !step.AfterCommit
-		}))
-		batch.Queue("commit")
+		db.queueReads(batch, reads, steps)
 	}
 	var err error
 	opened := false
@@ -272,6 +265,18 @@ func (db *DB) send(
 		return errors.Join(err, undoErr)
 	}
 	return err
+}
+
+// queueReads queues the steps that come after the commit of the others.
+func (db *DB) queueReads(batch *pgx.Batch, reads bool, steps []Step) {
+	batch.Queue("begin isolation level read committed read only")
+	if !reads {
+		batch.Queue(db.text("read_texts"))
+	}
+	db.queueSteps(batch, slices.DeleteFunc(slices.Clone(steps), func(step Step) bool {
+		return !step.AfterCommit
+	}))
+	batch.Queue("commit")
 }
 
 // queueSteps queues steps behind the settings that they are written for.
