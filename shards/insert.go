@@ -91,7 +91,7 @@ func (c *Cluster) insertBehind(ctx context.Context, shard string, tasks []stint.
 	}
 	undecided := false
 	failed := c.ask(ctx, shard, func(ctx context.Context, store Store) (err error) {
-		undecided, err = isGuarded(ctx, store, taken.IDs[0])
+		undecided, err = c.isUndecided(ctx, store, taken.IDs[0])
 		return err
 	})
 	if failed != nil {

@@ -319,3 +319,23 @@ func (f *forgetful) InsertTasks(ctx context.Context, tasks []stint.Task) error {
 	}
 	return errAway
 }
+
+// A call that is repeated once the first one is decided is told that that one took place, also
+// while gates are closed that its process could not open.
+//
+// Proves G147.
+func TestInsertTasks_RepeatedBeforeTheGatesOpen(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	tasks := []shards.Task{task("1/a"), task("2/b", "1/a"), task("2/b2", "2/b")}
+	err := d.dying(t, 3).InsertTasks(t.Context(), tasks)
+	wantErr(t, "InsertTasks of a process that is killed before it opens the gates", err, nil)
+	if got := d.state(t, "1/a"); got != "blocked" {
+		t.Fatalf("1/a is %s, want it behind a closed gate", got)
+	}
+	err = d.cluster(t, shards.Options{}).InsertTasks(t.Context(), tasks)
+	if !errors.Is(err, stint.ErrTaskExists) || errors.Is(err, shards.ErrUndecided) {
+		t.Errorf("InsertTasks after the decision = %v, want %v", err, stint.ErrTaskExists)
+	}
+}

@@ -13,9 +13,10 @@ import (
 	"github.com/stint-tasks/stint/verbs"
 )
 
-// isGuarded reports whether a task is of a part whose gate has not opened, or is gone, as after an
-// insert that was undone meanwhile. The guards name the tasks of their parts.
-func isGuarded(ctx context.Context, store Store, id stint.TaskID) (bool, error) {
+// isUndecided reports whether a task is of a part whose gate has not opened and whose insert is not
+// known to have taken place, or is gone, as after an insert that was undone meanwhile. The guards
+// name the tasks of their parts.
+func (c *Cluster) isUndecided(ctx context.Context, store Store, id stint.TaskID) (bool, error) {
 	filter := stint.Filter{
 		Actions: []string{guardAction}, IDPrefix: guardPrefix, Limit: checkedTasks,
 		States: bulk.Abortable(),
@@ -40,7 +41,7 @@ func isGuarded(ctx context.Context, store Store, id stint.TaskID) (bool, error) 
 			if slices.Contains(of.Tasks, id) {
 				closed, err := isClosed(ctx, store, of.Gate)
 				if err != nil || closed {
-					return closed, err
+					return closed && !c.isMade(ctx, of), err
 				}
 			}
 		}
@@ -49,6 +50,16 @@ func isGuarded(ctx context.Context, store Store, id stint.TaskID) (bool, error) 
 			return err == nil && there == nil, err
 		}
 	}
+}
+
+// isMade reports whether the insert of a guard is known to have taken place.
+func (c *Cluster) isMade(ctx context.Context, of guard) bool {
+	decides, err := c.Store(ctx, of.Decides)
+	if err != nil {
+		return false
+	}
+	made, err := readDecision(ctx, decides, of.Decision)
+	return err == nil && made != nil && !made.Undone
 }
 
 // undoPart deletes a part, with what others have made to wait for it on other shards, and then its
