@@ -50,7 +50,7 @@ func testMain(m *testing.M) int {
 		return testdb.Run(m)
 	}
 	binary = filepath.Join(dir, "stint")
-	output, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
+	output, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, ".").CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, output)
 		return 1

@@ -4,17 +4,22 @@ package testrun
 
 import (
 	"flag"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 )
 
-// Environment variables that ask for every repetition, and for every program that a test starts.
+// Environment variables that ask for every repetition, for every program that a test starts, and
+// for half of the tests that take long: those of turn 0 or 1.
 const (
 	long     = "STINT_TEST_LONG"
 	programs = "STINT_TEST_PROGRAMS"
+	turn     = "STINT_TEST_TURN"
 )
 
 // atOnce is how many tests of a package run at once, on machines small and large: most tests wait
@@ -24,6 +29,7 @@ const atOnce = "4"
 // Prepare sets up the tests of a package. Their TestMain has to call it first.
 func Prepare() error {
 	inMemory()
+	keepMemory()
 	return flag.Set("test.parallel", atOnce) // -parallel is read later and still counts
 }
 
@@ -95,12 +101,22 @@ func Pairs[A, B any](as []A, bs []B) []Pair[A, B] {
 	return pairs
 }
 
-// Long leaves a test that takes more than about a second out of a run with -short.
+// Long is for a test that takes more than about a second. A run with -short leaves it out, and so
+// does every second .ci/run: the commit says whose turn it is. STINT_TEST_LONG leaves none out.
 func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
 		tb.Skip("takes long; run without -short")
 	}
+	if now := os.Getenv(turn); now != "" && os.Getenv(long) == "" && now != turnOf(tb.Name()) {
+		tb.Skip("takes long; the turn of the next commit; run without " + turn)
+	}
+}
+
+// turnOf returns the turn of a test, which its sub-tests share.
+func turnOf(test string) string {
+	test, _, _ = strings.Cut(test, "/")
+	return strconv.Itoa(int(crc32.ChecksumIEEE([]byte(test)) % 2))
 }
 
 // Browser returns the path of the browser that pages are tested with. That without windows does the

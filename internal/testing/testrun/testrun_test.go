@@ -1,7 +1,9 @@
 package testrun_test
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stint-tasks/stint/internal/testing/testrun"
@@ -67,6 +69,52 @@ func TestSome_ChoosesOthersInEachRun(t *testing.T) { //nolint:paralleltest // se
 		}
 	}
 }
+
+// Of tests that take long, each has one of two turns, and about half of them the same.
+//
+//nolint:paralleltest // sets a variable
+func TestLong_LeavesEachTestOutOfOneOfTwoTurns(t *testing.T) {
+	t.Setenv("STINT_TEST_LONG", "")
+	const tests = 100
+	run := [2]int{}
+	for n := range tests {
+		var ran int
+		for turn := range run {
+			t.Setenv("STINT_TEST_TURN", strconv.Itoa(turn))
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				named := named{t, fmt.Sprintf("TestStore_Claim%d/case", n)}
+				testrun.Long(named)
+				ran++
+				run[turn]++
+			})
+		}
+		if ran != 1 && !testing.Short() {
+			t.Errorf("test %d runs in %d of two turns", n, ran)
+		}
+	}
+	if !testing.Short() && (run[0] < tests/3 || run[1] < tests/3) {
+		t.Errorf("the turns have %v of %d tests", run, tests)
+	}
+	t.Setenv("STINT_TEST_LONG", "1")
+	all := 0
+	for n := range tests {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			testrun.Long(named{t, fmt.Sprintf("TestStore_Claim%d", n)})
+			all++
+		})
+	}
+	if all != tests && !testing.Short() {
+		t.Errorf("a long run leaves out %d of %d tests", tests-all, tests)
+	}
+}
+
+// named is a test of another name.
+type named struct {
+	testing.TB
+	name string
+}
+
+func (n named) Name() string { return n.name }
 
 func numbers(n int) []int {
 	all := make([]int, n)
