@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"connectrpc.com/connect"
 )
@@ -64,7 +65,7 @@ func (g *guard) WrapStreamingHandler(
 ) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, stream connect.StreamingHandlerConn) error {
 		asks := g.asks(ctx)
-		return asks.redacted(next(ctx, &guarded{stream, g, asks}), nil)
+		return asks.redacted(next(ctx, &guarded{stream, g, asks, now()}), nil)
 	}
 }
 
@@ -73,11 +74,33 @@ type guarded struct {
 	connect.StreamingHandlerConn
 	guard *guard
 	asks  *asking
+	asked time.Time // when it was last asked who the caller is
 }
 
 func (s *guarded) Receive(message any) error {
 	if err := s.StreamingHandlerConn.Receive(message); err != nil {
 		return err
 	}
+	if err := s.askAgain(message); err != nil {
+		return err
+	}
 	return s.guard.may(s.asks, s.Spec().Procedure, message)
+}
+
+// askAgain asks who the caller is by now, once a minute and ahead of the message by which a stream
+// takes effect: a token or a grant may have been removed since the stream began.
+func (s *guarded) askAgain(message any) error {
+	by := callerOf(s.asks.ctx)
+	last, ok := message.(interface{ GetLast() bool })
+	due := ok && last.GetLast() || now().Sub(s.asked) >= attendEvery
+	if by.again == nil || !due {
+		return nil
+	}
+	s.asked = now()
+	principal, err := by.again()
+	if err != nil || principal == nil {
+		return errUnknown(err)
+	}
+	s.asks.principal = principal
+	return nil
 }

@@ -305,11 +305,15 @@ func TestService_ReadsNoBodiesThatItDoesNotSend(t *testing.T) {
 	t.Cleanup(func() {
 		wantErr(t, "Close", store.Close(context.WithoutCancel(t.Context())), nil)
 	})
-	address, stop := testservice.Start(t, pool, store, service.Options{})
+	cluster := newCluster(t, map[string]string{"1": testdb.URL(pool)})
+	address, stop := testservice.Start(t, pool, store,
+		service.Options{Cluster: cluster, Shard: "1"})
 	r := &running{store: store, pool: pool, address: address, stop: stop}
 	wantErr(t, "InsertTasks", store.InsertTasks(t.Context(), []stint.Task{
 		{ID: "a", Action: "act", Body: make([]byte, 1<<20), PostResult: true},
 	}), nil)
+	_, err = cluster.Store(t.Context(), "1") // which reads the name of the shard
+	wantErr(t, "Store", err, nil)
 	var read atomic.Int32
 	proxy.Hold(pgcut.AtRequest, func(request pgcut.Request) bool {
 		if pgcut.Executes("get_tasks")(request) {
@@ -318,9 +322,12 @@ func TestService_ReadsNoBodiesThatItDoesNotSend(t *testing.T) {
 		return false
 	})
 	many := `{"ids":[` + strings.Repeat(`"a",`, 99) + `"a"]}`
-	for _, procedure := range []string{"GetTasks", "WaitForTasks"} {
-		code, text := r.send(t, "TaskService/"+procedure, "application/json",
-			strings.NewReader(many))
+	names := strings.NewReplacer("ids", "tasks", `"a"`, `{"shard":"1","id":"a"}`).Replace(many)
+	for procedure, request := range map[string]string{
+		"TaskService/GetTasks": many, "TaskService/WaitForTasks": many,
+		"ClusterService/GetShardTasks": names,
+	} {
+		code, text := r.send(t, procedure, "application/json", strings.NewReader(request))
 		if code != http.StatusBadRequest || !strings.Contains(string(text), "fewer") {
 			t.Errorf("%s = %d %.300s", procedure, code, text)
 		}

@@ -67,8 +67,12 @@ func New(pool *pgxpool.Pool, store *stint.Store, options Options) (*Service, err
 }
 
 // Guard returns a handler that passes on the requests of principals that may do something which is
-// no verb of this service, such as [access.TaskStore], within their limits.
+// no verb of this service, such as [access.TaskStore], within their limits. Answers of the task
+// store may be as large as the largest one of this service, and take room as if they were.
 func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
+	if verb == access.TaskStore {
+		next = s.roomy(next)
+	}
 	next = s.weighed(next)
 	return s.timed(s.admitted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if principal := Principal(r.Context()); !principal.Has(verb) {
@@ -78,4 +82,18 @@ func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})))
+}
+
+// roomy returns a handler that takes room for the largest answer ahead of each request that only
+// reads.
+func (s *Service) roomy(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 {
+			if err := callerOf(r.Context()).room.hold(r.Context(), answerBytesMax); err != nil {
+				s.refuse(w, r, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stint-tasks/stint"
@@ -308,6 +309,38 @@ func TestInsertTasksFrom_IsRefusedAsAWhole(t *testing.T) {
 	n, err := r.clientOf(t, "root").InsertTasksFrom(t.Context(), tasks)
 	if err != nil || n != 5000 {
 		t.Errorf("InsertTasksFrom = %d, %v", n, err)
+	}
+}
+
+// A stream does not take effect if its caller may not insert any more when it ends.
+func TestInsertTasksFrom_IsRefusedOnceTheTokenIsGone(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	known := byName(t)
+	var gone atomic.Bool
+	r := startSharded(t, service.Options{
+		Authenticate: func(r *http.Request) (*access.Principal, error) {
+			if gone.Load() {
+				return nil, errors.New("the token is not valid")
+			}
+			return known(r)
+		},
+	})
+	const n = 5000 // in more than one message
+	_, err := r.clientOf(t, "shop").InsertTasksFrom(t.Context(),
+		func(yield func(stint.Task, error) bool) {
+			for i := range n {
+				gone.Store(i == n-1)
+				id := stint.TaskID(fmt.Sprintf("shop/%d", i))
+				if !yield(stint.Task{ID: id, Action: "mail"}, nil) {
+					return
+				}
+			}
+		})
+	wantErr(t, "InsertTasksFrom", err, stint.ErrRefused)
+	gone.Store(false)
+	if left := r.list(t); len(left) > 0 {
+		t.Errorf("%d tasks were inserted", len(left))
 	}
 }
 

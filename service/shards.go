@@ -53,7 +53,7 @@ func (s *clusterService) GetShardTasks(
 	if s.cluster == nil {
 		return nil, errNoCluster()
 	}
-	found, err := s.cluster.GetTasks(ctx, wire.ToNames(r.GetTasks()))
+	found, err := s.getTasks(ctx, wire.ToNames(r.GetTasks()))
 	if err != nil {
 		return nil, s.failed(ctx, stintv1connect.ClusterServiceGetShardTasksProcedure, err)
 	}
@@ -61,6 +61,21 @@ func (s *clusterService) GetShardTasks(
 		return nil, err
 	}
 	return &stintv1.GetShardTasksResponse{Tasks: wire.FromInfos(found, r.GetText())}, nil
+}
+
+// getTasks takes room for the answer ahead of reading it: at once for tasks of other shards, of
+// which it cannot be known how large they are.
+func (s *clusterService) getTasks(ctx context.Context, ids []shards.ID) ([]stint.TaskInfo, error) {
+	if !slices.ContainsFunc(ids, func(id shards.ID) bool { return id.Shard != s.shard }) {
+		found, err := s.cluster.GetTasksWithin(ctx, ids, smallBytes)
+		if !errors.Is(err, stint.ErrTooLarge) {
+			return found, err
+		}
+	}
+	if err := callerOf(ctx).room.hold(ctx, answerBytesMax); err != nil {
+		return nil, err
+	}
+	return s.cluster.GetTasksWithin(ctx, ids, answerBytesMax)
 }
 
 func errNoCluster() error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,15 @@ import (
 func startSharded(tb testing.TB, options service.Options) *running {
 	tb.Helper()
 	one, two := testdb.New(tb), testdb.New(tb)
-	topology, err := shards.Static(map[string]string{"1": testdb.URL(one), "2": testdb.URL(two)})
+	cluster := newCluster(tb, map[string]string{"1": testdb.URL(one), "2": testdb.URL(two)})
+	options.Cluster, options.Shard = cluster, "1"
+	return startOn(tb, one, options)
+}
+
+// newCluster returns a cluster of shards at these URLs, which closes when the test ends.
+func newCluster(tb testing.TB, urls map[string]string) *shards.Cluster {
+	tb.Helper()
+	topology, err := shards.Static(urls)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -35,8 +44,7 @@ func startSharded(tb testing.TB, options service.Options) *running {
 			tb.Error(err)
 		}
 	})
-	options.Cluster, options.Shard = cluster, "1"
-	return startOn(tb, one, options)
+	return cluster
 }
 
 // A service with a cluster inserts tasks on all shards, and shows them.
@@ -165,4 +173,31 @@ peer:
 	if code != http.StatusForbidden {
 		t.Errorf("PutSchedules = %d %v", code, said)
 	}
+}
+
+// Tasks of several shards that are too large for an answer together are refused.
+func TestGetShardTasks_AnswersWithWhatFits(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	r := startSharded(t, service.Options{})
+	c := testservice.Client(t, r.address, client.Options{})
+	tasks := make([]shards.Task, 100)
+	names := make([]shards.ID, len(tasks))
+	for i := range tasks {
+		names[i] = shards.ID{Shard: fmt.Sprint(1 + i%2), Task: stint.TaskID(fmt.Sprint(i))}
+		tasks[i] = shards.Task{Shard: names[i].Shard, Task: stint.Task{
+			ID: names[i].Task, Action: "act", Body: make([]byte, 1<<20),
+		}}
+	}
+	for some := range slices.Chunk(tasks, len(tasks)/2) {
+		wantErr(t, "InsertShardTasks", c.InsertShardTasks(t.Context(), some), nil)
+	}
+	for _, names := range [][]shards.ID{names[:1], names[:2], names[:60]} {
+		found, err := c.GetShardTasks(t.Context(), names)
+		if err != nil || len(found) != len(names) || len(found[0].Body) != 1<<20 {
+			t.Errorf("GetShardTasks of %d = %d tasks, %v", len(names), len(found), err)
+		}
+	}
+	_, err := c.GetShardTasks(t.Context(), names)
+	wantErr(t, "GetShardTasks of 100 MiB", err, stint.ErrTooLarge)
 }

@@ -69,6 +69,9 @@ type connection struct {
 
 	known   atomic.Bool // the database is not that of another shard
 	claimed atomic.Bool // and says so
+
+	reached atomic.Bool // the shard has once been there
+	users   int         // calls that wait for it to be opened and known, and who opens it
 }
 
 // New returns a cluster. It connects to a shard when the shard is first needed.
@@ -110,6 +113,7 @@ func (c *Cluster) Store(ctx context.Context, shard string) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer c.leave(shard, opening)
 	if first {
 		go c.open(context.WithoutCancel(ctx), shard, url, opening)
 	}
@@ -121,13 +125,15 @@ func (c *Cluster) Store(ctx context.Context, shard string) (Store, error) {
 		if err := opening.identify(ctx, shard); err != nil {
 			return nil, err
 		}
+		opening.reached.Store(true)
 		return opening.store, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// connection returns the connection to a shard, and whether it is still to be opened.
+// connection returns the connection to a shard, for a call that leaves it, and whether it is still
+// to be opened, by somebody who leaves it, too.
 func (c *Cluster) connection(shard string) (opening *connection, first bool, err error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -138,12 +144,34 @@ func (c *Cluster) connection(shard string) (opening *connection, first bool, err
 	if opening == nil {
 		opening, first = &connection{ready: make(chan struct{})}, true
 		c.shards[shard] = opening
+		opening.users++
 	}
+	opening.users++
 	return opening, first, nil
+}
+
+// leave says that a call uses a connection no more. A pattern has a shard of any name, so a shard
+// that nobody has reached is forgotten: callers of a service may make up as many as they like.
+func (c *Cluster) leave(shard string, of *connection) {
+	c.mutex.Lock()
+	of.users--
+	forget := c.topology.pattern != "" && of.users == 0 && !of.reached.Load() && !c.closed &&
+		c.shards[shard] == of
+	if forget {
+		delete(c.shards, shard)
+	}
+	c.mutex.Unlock()
+	if !forget || of.store == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleFor)
+	defer cancel()
+	_ = of.store.Close(ctx) // which nobody has used
 }
 
 // open connects to a shard. If that fails, the shard is forgotten.
 func (c *Cluster) open(ctx context.Context, shard, url string, opening *connection) {
+	defer c.leave(shard, opening)
 	store, err := c.options.Connect(ctx, shard, url)
 	c.mutex.Lock()
 	closed := c.closed
@@ -170,7 +198,14 @@ func (c *Cluster) known() []string {
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return slices.Sorted(maps.Keys(c.shards))
+	var names []string
+	for shard, of := range c.shards {
+		if of.reached.Load() {
+			names = append(names, shard)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Close closes the stores of all shards. It waits until they have ended what is under way, or until

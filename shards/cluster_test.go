@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -194,6 +195,59 @@ func TestRelay_FindsTheShardsOfAPattern(t *testing.T) {
 	d.perform(t, "2/b", stint.Return{})
 	cancel()
 	wantErr(t, "Run", <-ended, nil)
+}
+
+// absent is a store of a database that is not there.
+type absent struct {
+	shards.Store
+	closed *atomic.Int32
+}
+
+func (absent) GetTasks(context.Context, []stint.TaskID) ([]stint.TaskInfo, error) {
+	return nil, errAway
+}
+
+func (a absent) Close(context.Context) error {
+	a.closed.Add(1)
+	return nil
+}
+
+// A pattern has a shard of every name, so those that are not there are not kept.
+func TestCluster_ForgetsShardsOfAPatternThatItHasNotReached(t *testing.T) {
+	t.Parallel()
+	topology, err := shards.ParseTopology("pattern:postgres://db/{shard}")
+	wantErr(t, "ParseTopology", err, nil)
+	var opened, closed atomic.Int32
+	c, err := shards.New(topology, shards.Options{Connect: func(
+		context.Context, string, string,
+	) (shards.Store, error) {
+		opened.Add(1)
+		return absent{closed: &closed}, nil
+	}})
+	wantErr(t, "New", err, nil)
+	const names = 50
+	var all sync.WaitGroup
+	for i := range 4 * names {
+		all.Go(func() {
+			id := shards.ID{Shard: fmt.Sprint(i % names), Task: "a"}
+			_, err := c.GetTasks(t.Context(), []shards.ID{id})
+			if !errors.Is(err, errAway) {
+				t.Errorf("GetTasks of a shard that is not there = %v", err)
+			}
+		})
+	}
+	all.Wait()
+	for opened.Load() > closed.Load() { // by who opened it, if that was last
+		<-time.After(time.Millisecond)
+	}
+	found, err := c.Stats(t.Context())
+	if err != nil || len(found) > 0 {
+		t.Errorf("Stats = %d shards, %v, want none", len(found), err)
+	}
+	if n := opened.Load(); n < names {
+		t.Errorf("%d shards were opened, want %d at least", n, names)
+	}
+	wantErr(t, "Close", c.Close(t.Context()), nil)
 }
 
 func TestInsertTasks_RefusesWhatCannotBe(t *testing.T) {

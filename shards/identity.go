@@ -86,8 +86,12 @@ func (c *Cluster) claim(ctx context.Context, shard string) error {
 		return err
 	}
 	at, _, err := c.connection(shard)
-	if err != nil || at.claimed.Load() {
+	if err != nil {
 		return err
+	}
+	defer c.leave(shard, at)
+	if at.claimed.Load() {
+		return nil
 	}
 	body, err := json.Marshal(shardName{shard})
 	if err != nil {

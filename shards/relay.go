@@ -110,7 +110,10 @@ func (r *relay) discover(ctx context.Context, known []string) []string {
 		}
 		for _, action := range stats.Actions {
 			to, ok := strings.CutPrefix(action.Action, reportAction)
-			if ok && checkName(to) == nil && !slices.Contains(all, to) {
+			if !ok || slices.Contains(all, to) {
+				continue
+			}
+			if _, err := r.cluster.topology.URL(to); err == nil {
 				all = append(all, to)
 			}
 		}

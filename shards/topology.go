@@ -33,8 +33,10 @@ var itemPattern = regexp.MustCompile(`(?:^|,)\s*([A-Za-z0-9][A-Za-z0-9._-]*)=`)
 //	file:/etc/stint/shards
 //
 // A static one names all shards. A pattern has any shard, at the URL in which its name takes the
-// place of {shard}. A file keeps passwords out of the list of processes. It has one of the other
-// forms, or a shard a line:
+// place of {shard}. Callers of a service choose such names, so they have no dots, and {shard} is
+// neither all of a host nor its end behind a dot: https://{shard}.tasks.internal or
+// postgres://db-{shard} may be, https://{shard} may not. A file keeps passwords out of the list of
+// processes. It has one of the other forms, or a shard a line:
 //
 //	# who pays where
 //	eu = postgres://…/a
@@ -47,8 +49,8 @@ func ParseTopology(text string) (Topology, error) {
 	case "static":
 		return parseStatic(rest)
 	case "pattern":
-		if !strings.Contains(rest, placeOfName) {
-			return Topology{}, badTopology("the pattern lacks %s", placeOfName)
+		if err := checkPattern(rest); err != nil {
+			return Topology{}, err
 		}
 		return Topology{pattern: rest}, nil
 	case "file":
@@ -56,6 +58,35 @@ func ParseTopology(text string) (Topology, error) {
 	default: // which may hold a password
 		return Topology{}, badTopology("it begins neither with static:, pattern: nor file:")
 	}
+}
+
+// hostsPattern finds the hosts of a URL, and those in parameters of PostgreSQL.
+var hostsPattern = regexp.MustCompile(
+	`(?i)(?:://(?:[^/?#]*@)?|(?:^|[\s?&])host(?:addr)?\s*=\s*)([^/?#&\s]*)`)
+
+// checkPattern refuses a pattern that leads to any host that the name of a shard may be.
+func checkPattern(pattern string) error {
+	if !strings.Contains(pattern, placeOfName) {
+		return badTopology("the pattern lacks %s", placeOfName)
+	}
+	for _, found := range hostsPattern.FindAllStringSubmatch(pattern, -1) {
+		for host := range strings.SplitSeq(found[1], ",") {
+			at := strings.LastIndex(host, placeOfName)
+			if at < 0 {
+				continue
+			}
+			before, after := host[:at], host[at+len(placeOfName):]
+			after, _, _ = strings.Cut(after, ":")
+			behind := before != "" && !strings.HasSuffix(before, ".") &&
+				!strings.HasSuffix(before, "}")
+			if !behind && strings.Trim(after, ".") == "" {
+				return badTopology("in a host, a fixed domain must follow %[1]s, or a fixed "+
+					"beginning must precede it, such as %[1]s.tasks.internal or db-%[1]s: callers "+
+					"of a service choose names", placeOfName)
+			}
+		}
+	}
+	return nil
 }
 
 // readTopology reads a topology from a file.
@@ -136,6 +167,9 @@ func (t Topology) URL(shard string) (string, error) {
 		if err := checkName(shard); err != nil {
 			return "", err
 		}
+		if strings.Contains(shard, ".") {
+			return "", badName(shard, "must not have a dot, since the topology is a pattern")
+		}
 		return strings.ReplaceAll(t.pattern, placeOfName, shard), nil
 	}
 	url, ok := t.urls[shard]
@@ -153,13 +187,17 @@ func (t Topology) Names() []string { return slices.Sorted(maps.Keys(t.urls)) }
 // underscores, with a letter or digit first.
 func checkName(name string) error {
 	if !views.IsName(name) {
-		return &stint.ArgumentError{
-			Argument: "shard", Index: -1, Err: stint.ErrInvalidArgument,
-			Problem: fmt.Sprintf("%.80q must be 1 to %d letters, digits, dots, dashes and "+
-				"underscores, with a letter or digit first", name, views.NameBytesMax),
-		}
+		return badName(name, fmt.Sprintf("must be 1 to %d letters, digits, dots, dashes and "+
+			"underscores, with a letter or digit first", views.NameBytesMax))
 	}
 	return nil
+}
+
+func badName(name, problem string) error {
+	return &stint.ArgumentError{
+		Argument: "shard", Index: -1, Err: stint.ErrInvalidArgument,
+		Problem: fmt.Sprintf("%.80q %s", name, problem),
+	}
 }
 
 func badTopology(format string, args ...any) error {

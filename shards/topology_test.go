@@ -33,6 +33,8 @@ func TestParseTopology_ReadsBothForms(t *testing.T) {
 		{pattern, "us", "postgres://us.db/us", nil},
 		{pattern, "a/b", "", stint.ErrInvalidArgument},
 		{pattern, "", "", stint.ErrInvalidArgument},
+		{pattern, "evil.example", "", stint.ErrInvalidArgument},
+		{pattern, "10.0.0.5", "", stint.ErrInvalidArgument},
 	} {
 		if got, err := c.topology.URL(c.shard); got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("URL(%q) = %q, %v, want %q, %v", c.shard, got, err, c.want, c.err)
@@ -46,7 +48,7 @@ func TestParseTopology_ReadsFiles(t *testing.T) {
 	for text, want := range map[string]string{
 		"# two\n\n  1 = postgres://u:p@a/x?a=b,c=d\r\n2=http://b": "postgres://u:p@a/x?a=b,c=d",
 		"static:1=postgres://a,2=http://b\n":                      "postgres://a",
-		"pattern:postgres://{shard}/x":                            "postgres://1/x",
+		"pattern:postgres://a/{shard}":                            "postgres://a/1",
 	} {
 		wantErr(t, "WriteFile", os.WriteFile(file, []byte(text), 0o600), nil)
 		topology, err := shards.ParseTopology("file:" + file)
@@ -93,6 +95,38 @@ func TestID_IsReadAsItIsWritten(t *testing.T) {
 	for _, own := range []stint.TaskID{"mail/7", "stint.remote/eu", "stint.remote/x"} {
 		if of, ok := shards.StandsFor(own); ok {
 			t.Errorf("%q stands for %v", own, of)
+		}
+	}
+}
+
+// Callers of a service choose the names of shards, and must not choose hosts by them.
+func TestParseTopology_OfAPatternLeadsToHostsOfTheOperatorOnly(t *testing.T) {
+	t.Parallel()
+	for pattern, fine := range map[string]bool{
+		"https://{shard}.tasks.internal:7330":      true,
+		"https://stint-{shard}:7330":               true,
+		"https://{shard}-stint/":                   true,
+		"https://{shard}-x.tasks.internal":         true,
+		"postgres://u:p@db-{shard},spare-{shard}/": true,
+		"postgres://{shard}:p@db/{shard}":          true,
+		"host=db dbname={shard}":                   true,
+		"postgres://db/{shard}?stint_schema=x":     true,
+		"https://{shard}":                          false,
+		"https://{shard}:7330":                     false,
+		"https://{shard}.:7330":                    false,
+		"https://db.{shard}/":                      false,
+		"https://db-{shard}.{shard}":               false,
+		"https://{shard}{shard}":                   false,
+		"https://10.0.0.{shard}":                   false,
+		"postgres://u:p@db,{shard}/x":              false,
+		"postgres://u:p@{shard}:5432/x":            false,
+		"postgres:///x?host={shard}":               false,
+		"postgres:///x?a=b&HostAddr={shard}":       false,
+		"dbname=x host = {shard}":                  false,
+	} {
+		_, err := shards.ParseTopology("pattern:" + pattern)
+		if fine && err != nil || !fine && !errors.Is(err, stint.ErrInvalidArgument) {
+			t.Errorf("ParseTopology of the pattern %q = %v", pattern, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -17,16 +18,34 @@ import (
 // not as of one instant. If there is no task of an ID, the error is [stint.ErrTaskNotFound], in a
 // [*ShardError] for each shard; the others are still returned.
 func (c *Cluster) GetTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo, error) {
+	return c.GetTasksWithin(ctx, ids, math.MaxInt64)
+}
+
+// GetTasksWithin is [Cluster.GetTasks] for tasks whose bodies, results and texts have so many bytes
+// together at most. If they have more, the error is [stint.ErrTooLarge]; what was read beyond that
+// are tasks of one shard at most, of one that is a service.
+func (c *Cluster) GetTasksWithin(
+	ctx context.Context, ids []ID, bytes int64,
+) ([]stint.TaskInfo, error) {
 	found := make(map[ID]stint.TaskInfo, len(ids))
+	left := bytes
 	err := c.each(ctx, ids, func(
 		ctx context.Context, shard string, store Store, some []stint.TaskID,
 	) error {
+		if err := fits(ctx, store, some, left, bytes); err != nil {
+			left = -1
+			return err
+		}
 		infos, err := store.GetTasks(ctx, some)
 		for _, info := range infos {
+			left -= int64(len(info.Body) + len(info.Result) + len(info.Status))
 			found[ID{shard, info.ID}] = info
 		}
 		return err
 	})
+	if left < 0 && err == nil {
+		err = tooLarge(bytes)
+	}
 	infos := make([]stint.TaskInfo, 0, len(ids))
 	for _, id := range ids {
 		if info, ok := found[id]; ok {
@@ -34,6 +53,28 @@ func (c *Cluster) GetTasks(ctx context.Context, ids []ID) ([]stint.TaskInfo, err
 		}
 	}
 	return infos, said("get tasks", err)
+}
+
+// fits refuses tasks that have more bytes than are left, if that can be known ahead.
+func fits(ctx context.Context, store Store, ids []stint.TaskID, left, bytes int64) error {
+	size := int64(0)
+	if direct, ok := store.(interface{ Remote() *stint.Remote }); ok && bytes < math.MaxInt64 {
+		var err error
+		if size, err = direct.Remote().CountBytes(ctx, ids); err != nil {
+			return err
+		}
+	}
+	if left < size {
+		return tooLarge(bytes)
+	}
+	return nil
+}
+
+func tooLarge(bytes int64) error {
+	return &stint.ArgumentError{
+		Argument: "ids", Index: -1, Err: stint.ErrTooLarge,
+		Problem: fmt.Sprintf("their tasks have over %d bytes: ask for fewer", bytes),
+	}
 }
 
 // WaitForTask is [stint.Store.WaitForTask] on the task's shard. If that is silent from the

@@ -93,6 +93,23 @@ func (s *server) wantCall(
 	}
 }
 
+// wantNoSniffing checks that browsers take an answer for nothing but what its type says.
+func (s *server) wantNoSniffing(t *testing.T, path string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(testContext(t), get, s.address+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got := response.Header.Get("X-Content-Type-Options"); got != "nosniff" {
+		t.Errorf("X-Content-Type-Options of %s is %q", path, got)
+	}
+}
+
 func (s *server) stop(t *testing.T) {
 	t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -118,6 +135,9 @@ func TestServe_ServesThisMachine(t *testing.T) {
 	s.wantCall(t, 200, "ok", get, "/readyz", "")
 	s.wantCall(t, 200, `"SERVING"`, post, "/grpc.health.v1.Health/Check", "{}")
 	s.wantCall(t, 200, `"openapi": "3.1`, get, "/openapi.json", "")
+	for _, path := range []string{"/openapi.json", "/answer", "/ends", asking} {
+		s.wantNoSniffing(t, path)
+	}
 	s.wantCall(t, 200, `{"ids":["a"]}`, post, inserting, `{"tasks":[{"id":"a","action":"mail"}]}`)
 	s.wantCall(t, 200, `"id":1`, post, "/update", `{"clientid":1,"adds":[{"group":"a//b"}]}`)
 	s.wantCall(t, 200, `"group":"a//b"`, get, "/group/a//b", "")

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -98,9 +99,10 @@ func (c *credentialFiles) open(ctx context.Context, logger *slog.Logger) (*ident
 }
 
 var (
-	errNoCertificate = errors.New("it needs a client certificate")
-	errNoToken       = errors.New("it needs a token, in a header: Authorization: Bearer TOKEN")
-	errBadToken      = errors.New("the token is not valid")
+	errNoCertificate  = errors.New("it needs a client certificate")
+	errOldCertificate = errors.New("the client certificate has expired since it connected")
+	errNoToken        = errors.New("it needs a token, in a header: Authorization: Bearer TOKEN")
+	errBadToken       = errors.New("the token is not valid")
 )
 
 // principal returns who has sent a request. If both a certificate and a token are asked for, the
@@ -111,7 +113,11 @@ func (i *identifier) principal(r *http.Request) (*access.Principal, error) {
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 			return nil, errNoCertificate
 		}
-		name = nameOf(r.TLS.VerifiedChains[0][0])
+		of := r.TLS.VerifiedChains[0][0]
+		if time.Now().After(of.NotAfter) { //nolint:forbidigo // as TLS does when they connect
+			return nil, errOldCertificate
+		}
+		name = nameOf(of)
 	}
 	if i.tokens != nil || i.jwt != nil {
 		var err error

@@ -51,6 +51,7 @@ func routes(
 // which no other page knows, so pages of any origin may send them.
 func answering(answers, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if r.URL.Path == "/answer" {
 			answers.ServeHTTP(w, r)
 			return

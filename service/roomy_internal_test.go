@@ -1,0 +1,60 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/testrun"
+	"github.com/stint-tasks/stint/service/access"
+)
+
+// A read of the task store waits for room as large as the largest answer.
+func TestGuard_BoundsAnswersOfTheTaskStore(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	pool := testdb.New(t)
+	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
+	s, err := New(pool, store, Options{Limits: Limits{Bytes: answerBytesMax}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered, leave := make(chan struct{}, 2), make(chan struct{})
+	guarded := s.Guard(access.TaskStore, http.HandlerFunc(
+		func(http.ResponseWriter, *http.Request) {
+			entered <- struct{}{}
+			<-leave
+		}))
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			answer := httptest.NewRecorder()
+			guarded.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(),
+				http.MethodGet, "/group/g", http.NoBody))
+			if answer.Code != http.StatusOK {
+				t.Errorf("a read is answered with %d %s", answer.Code, answer.Body)
+			}
+		})
+	}
+	<-entered
+	for waiting := 0; waiting == 0; {
+		s.budget.mutex.Lock()
+		waiting = len(s.budget.waiting)
+		s.budget.mutex.Unlock()
+	}
+	if len(entered) > 0 {
+		t.Error("two reads at once have room for one")
+	}
+	leave <- struct{}{}
+	<-entered
+	close(leave)
+	both.Wait()
+}
