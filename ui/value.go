@@ -17,7 +17,7 @@ const savingMax = time.Minute
 // serveValue sends a body or a result as a file.
 func serveValue(h *Handler, w http.ResponseWriter, r *request) error {
 	query := r.URL.Query()
-	done, err := ask.AwaitReading(r.Context())
+	done, err := ask.AwaitSending(r.Context())
 	if err != nil {
 		return err
 	}

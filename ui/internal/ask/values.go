@@ -117,16 +117,22 @@ func isSettled(state stint.State) bool {
 	return state == stint.StateInProgress || show.IsFinal(state)
 }
 
-// reading is how many values are read whole at once, each of which may have 64 MiB.
+// How many values are read whole at once for a page, and to be sent as they are, which takes as
+// long as a slow reader likes. Each may have 64 MiB.
 //
 //nolint:gochecknoglobals // the memory is the process's
-var reading = make(chan struct{}, 2)
+var reading, sending = make(chan struct{}, 2), make(chan struct{}, 2)
 
 // AwaitReading waits until a value may be read whole. Done says that it is no longer needed.
-func AwaitReading(ctx context.Context) (done func(), err error) {
+func AwaitReading(ctx context.Context) (done func(), err error) { return await(ctx, reading) }
+
+// AwaitSending waits until a value may be read whole and sent, as [AwaitReading] does.
+func AwaitSending(ctx context.Context) (done func(), err error) { return await(ctx, sending) }
+
+func await(ctx context.Context, places chan struct{}) (done func(), err error) {
 	select {
-	case reading <- struct{}{}:
-		return func() { <-reading }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
