@@ -174,7 +174,7 @@ func TestAnswerKey_GoesWithTheTask(t *testing.T) {
 func TestAnswerKey_OneOfManyWins(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	const tasks, each = 50, 10
+	const tasks, each = 20, 10
 	store, _ := newStoreAndPool(t, stint.Options{Maintenance: stint.MaintainNever})
 	all := make([]stint.Task, tasks)
 	for i := range all {

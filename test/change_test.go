@@ -499,7 +499,7 @@ func TestChangeTasks_MeetsEverybodyElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store := newStore(t)
-	const tasks = 300
+	const tasks = 150
 	all := numbered("t", tasks)
 	for i := range all {
 		if i%3 == 2 {

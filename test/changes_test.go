@@ -360,14 +360,14 @@ func TestPrune_ForgetsOldChanges(t *testing.T) {
 		},
 	})
 	ann := byAnn(t)
-	tasks := numbered("t", 12_000) // more than one statement forgets
+	tasks := numbered("t", 5500) // more than one statement forgets
 	insert(t, store, append(tasks, after("a"), after("b"))...)
 	abort := func(ids ...stint.TaskID) {
 		_, err := store.AbortTasks(ann, ids, "")
 		wantErr(t, "AbortTasks", err, nil)
 	}
 	abort(named(tasks)...)
-	for range 120 { // and more than one looks at
+	for range 60 { // and more than one looks at
 		wantErr(t, "Pause", store.Pause(ann, "act"), nil)
 		wantErr(t, "Resume", store.Resume(ann, "act"), nil)
 	}

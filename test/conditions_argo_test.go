@@ -191,10 +191,9 @@ var argoWorkflows = []argoWorkflow{
 func TestConditions_RunArgosWorkflows(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for _, w := range argoWorkflows {
+	store := newStore(t)
+	for _, w := range argoWorkflows { //nolint:paralleltest // they share a store
 		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			store := newStore(t)
 			var tasks []stint.Task
 			for _, task := range w.tasks {
 				tasks = append(tasks, task.network(t)...)
@@ -214,6 +213,7 @@ func TestConditions_RunArgosWorkflows(t *testing.T) {
 			if got := strings.Join(ran, " "); got != w.runs {
 				t.Errorf("ran %s, want %s", got, w.runs)
 			}
+			deleteChecked(t, store)
 		})
 	}
 }

@@ -50,6 +50,9 @@ func TestCost_WALBytesPerTask(t *testing.T) {
 				ended := testdb.WALBytes(t, pool)
 				insertBest = min(insertBest, float64(inserted-before)/n)
 				endBest = min(endBest, float64(ended-inserted)/n)
+				if insertBest <= test.insert && endBest <= test.end {
+					break // the others are for a checkpoint in between
+				}
 			}
 			t.Logf("insert %.0f, own and return %.0f bytes of WAL per task", insertBest, endBest)
 			if insertBest > test.insert {

@@ -42,6 +42,7 @@ func forEachCut(
 		cutMaintenance())
 	for _, verb := range testrun.Third(verbs, turn) {
 		t.Run(verb.name, func(t *testing.T) {
+			emptyCut(t, pool)
 			c := newCutStoreOn(t, pool, verb.opts)
 			call := verb.given(t, c)
 			awaitNotifier(c.Store)

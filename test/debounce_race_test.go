@@ -74,7 +74,6 @@ func TestDebounce_SeesAFollowUpThatWasInsertedMeanwhile(t *testing.T) {
 	if got := ownBodies(t, store); len(got) != 1 || got[0] != "2" {
 		t.Errorf("OwnTasks = %v", got)
 	}
-	checkStore(t, pool)
 }
 
 // The document is changed, and then its index updated, by several at once, while workers perform:
@@ -135,7 +134,6 @@ func TestDebounce_NeverLosesTheNewestNorRunsTwoAtOnce(t *testing.T) {
 	if index.Load() != document.Load() {
 		t.Errorf("the index is of version %d of %d", index.Load(), document.Load())
 	}
-	checkStore(t, pool)
 }
 
 // What one caller calls for is performed in the order of the calls, and the last of it is.
@@ -183,7 +181,6 @@ func TestDebounce_PerformsTheCallsOfOneCallerInOrder(t *testing.T) {
 	if len(bodies) == 0 || bodies[len(bodies)-1] != calls-1 {
 		t.Errorf("the last performed are not of the last call: %v", bodies)
 	}
-	checkStore(t, pool)
 }
 
 // Calls that meet take turns, so that the second looks once, at what the first has left.

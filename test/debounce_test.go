@@ -106,7 +106,7 @@ func TestDebounce_StartsAtMostThatLongAfterTheFirstCall(t *testing.T) {
 func TestDebounce_LeavesAReadyTaskItsPlaceInTheQueue(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	store, pool := newStoreAndPool(t, stint.Options{})
+	store := newStore(t)
 	tasks := numbered("t", 98) // one span
 	tasks[50].ID = "a"
 	insert(t, store, tasks...)
@@ -124,7 +124,6 @@ func TestDebounce_LeavesAReadyTaskItsPlaceInTheQueue(t *testing.T) {
 	if got := ownBodies(t, store); !slices.Equal(got, []string{"y", "z"}) {
 		t.Errorf("the others are %v", got)
 	}
-	checkStore(t, pool)
 }
 
 func TestDebounce_ReplacesATaskThatIsParked(t *testing.T) {
@@ -135,7 +134,7 @@ func TestDebounce_ReplacesATaskThatIsParked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store, pool := newStoreAndPool(t, stint.Options{})
+			store := newStore(t)
 			wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", limits), nil)
 			insert(t, store, stint.Task{ID: "x", Action: "act", Key: "k"},
 				stint.Task{ID: "a", Action: "act", Key: "k"})
@@ -154,7 +153,6 @@ func TestDebounce_ReplacesATaskThatIsParked(t *testing.T) {
 			if got := ownBodies(t, store); len(got) != 1 || got[0] != "new" {
 				t.Errorf("OwnTasks = %v", got)
 			}
-			checkStore(t, pool)
 		})
 	}
 }
@@ -242,12 +240,11 @@ func TestDebounce_RunsAfterAFollowUpInProgress(t *testing.T) {
 func TestDebounce_RefusesWhenTasksOfBothIDsAreInProgress(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	store, pool := newStoreAndPool(t, stint.Options{})
+	store := newStore(t)
 	insert(t, store, stint.Task{ID: "a", Action: "act"}, stint.Task{ID: "a+", Action: "act"})
 	own(t, store, 2)
 	err := store.Debounce(t.Context(), debounced("1"), time.Hour, time.Hour)
 	wantTasks(t, "Debounce", err, stint.ErrTaskInProgress, "a", "a+")
-	checkStore(t, pool)
 }
 
 func TestDebounce_ReplacesAFinishedTask(t *testing.T) {
@@ -372,7 +369,6 @@ func TestDebounce_FailsInAStrictTransactionThatCannotSeeWhatOthersDid(t *testing
 			}
 			wantErr(t, "Rollback", tx.Rollback(t.Context()), nil)
 			debounce(t, store, "4")
-			checkStore(t, pool)
 		})
 	}
 }

@@ -266,10 +266,12 @@ func TestWithTx_KeepsTextsInEveryTransaction(t *testing.T) {
 func TestWaitToOwnTasks_IsWokenWhateverTheConnectionReads(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for _, name := range []string{"LATIN1 of the URL", "WIN1251 of the options", "EUC_JP by SET"} {
+	names := []string{"LATIN1 of the URL", "WIN1251 of the options", "EUC_JP by SET"}
+	for _, name := range testrun.Some(names) {
 		clean := testdb.New(t)
+		utf8 := utf8Pool(t, clean)
 		stores := []*stint.Store{}
-		for _, pool := range []*pgxpool.Pool{readings()[name].open(t, clean), utf8Pool(t, clean)} {
+		for _, pool := range []*pgxpool.Pool{readings()[name].open(t, clean), utf8} {
 			stores = append(stores, openStore(t, pool, stint.Options{
 				Maintenance: stint.MaintainNever, PollInterval: pollNever,
 			}))
@@ -282,7 +284,7 @@ func TestWaitToOwnTasks_IsWokenWhateverTheConnectionReads(t *testing.T) {
 						t.Context(), "actor", 1, []string{action}, time.Hour)
 				})
 				eventually(t, soon, "the store listens", func() bool {
-					return yields[bool](t, utf8Pool(t, clean), "SELECT EXISTS (SELECT FROM "+
+					return yields[bool](t, utf8, "SELECT EXISTS (SELECT FROM "+
 						"stint.sessions WHERE 'ready ' || $1 = ANY (topics))", action)
 				})
 				for range 2 { // the second time with others, since the first was just now

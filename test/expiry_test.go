@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -73,19 +74,30 @@ func TestMaintain_SaysInTheStatusThatTheLeaseHasExpired(t *testing.T) {
 func TestMaintain_SaysThatTheLeaseHasExpiredWhateverTheStatus(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for _, status := range []string{
+	statuses := map[stint.TaskID]string{}
+	store, pool := newStoreAndPool(t, stint.Options{History: stint.HistoryOptions{Tries: 5}})
+	for i, status := range []string{
 		strings.Repeat("\u20ac", 20<<10), "lease expired on try x", "a\nb",
 		"lease expired on try 1, 99999999999999999999 times by now",
 		"lease expired on try 1, 999999 times by now", "",
 	} {
-		store, pool := newStoreAndPool(t, stint.Options{History: stint.HistoryOptions{Tries: 5}})
-		insert(t, store, after("task"))
-		for range 2 {
-			owned := ownOne(t, store)
-			wantErr(t, "SetStatus", store.SetStatus(t.Context(), owned, status, 0.5), nil)
-			expireLeases(t, pool)
-			maintain(t, store)
-			got := info(t, store, "task").Status
+		id := stint.TaskID(fmt.Sprint("task", i))
+		statuses[id] = status
+		insert(t, store, after(id))
+	}
+	for range 2 {
+		owned := own(t, store, 100)
+		if len(owned) != len(statuses) {
+			t.Fatalf("%d tasks can be owned, want %d", len(owned), len(statuses))
+		}
+		for _, task := range owned {
+			err := store.SetStatus(t.Context(), task, statuses[task.ID], 0.5)
+			wantErr(t, "SetStatus", err, nil)
+		}
+		expireLeases(t, pool)
+		maintain(t, store)
+		for id, status := range statuses {
+			got := info(t, store, id).Status
 			if !strings.HasPrefix(got, "lease expired on try ") || len(got) > 64<<10 {
 				t.Errorf("status after %.50q: %.100q", status, got)
 			}

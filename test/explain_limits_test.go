@@ -254,7 +254,8 @@ func TestExplain_IsOfOneInstant(t *testing.T) {
 	testrun.Long(t)
 	store := newStore(t)
 	wantErr(t, "SetLimits", store.SetLimits(t.Context(), "act", stint.Limits{Concurrency: 8}), nil)
-	tasks := numbered("t", 5000)
+	looks := testrun.Rounds(1000)
+	tasks := numbered("t", 20*looks) // more than are performed meanwhile
 	insert(t, store, tasks...)
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup
@@ -272,7 +273,7 @@ func TestExplain_IsOfOneInstant(t *testing.T) {
 			}
 		}
 	})
-	for range 300 {
+	for range looks {
 		why, err := store.Explain(t.Context(), tasks[len(tasks)-1].ID)
 		if err != nil || why.Limits == nil {
 			t.Fatalf("Explain = %+v, %v", why, err)

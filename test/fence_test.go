@@ -136,10 +136,9 @@ func TestFence_WaitsForATransactionThatPassesTheTaskOn(t *testing.T) {
 func TestFence_IsInOrderOfOwners(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	_, pool := newStoreAndPool(t, stint.Options{})
-	store := openStore(t, pool, stint.Options{})
+	store, pool := newStoreAndPool(t, stint.Options{})
 	insert(t, store, after("a"))
-	const owners, draws = 4, 200
+	owners, draws := 4, testrun.Rounds(800)
 	var group sync.WaitGroup
 	var mutex sync.Mutex
 	var order []int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -242,41 +243,44 @@ func scheduledAfter(id stint.TaskID, predecessors ...stint.TaskID) stint.Task {
 // Proves G333.
 func TestFinishTask_DoesWhatReturnTasksDoes(t *testing.T) {
 	t.Parallel()
-	for _, cases := range []map[string]finishedCase{
-		finishedNetworks(), finishedTries(), finishedLimited(),
-	} {
-		for name, one := range cases {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				var rows [2][]string
-				var kinds [2][]string
-				for i, finish := range []func(
-					context.Context, *stint.Store, pgx.Tx, stint.Return,
-				) error{returnInTx, finishInTx} {
-					store, pool := newStoreAndPool(t, stint.Options{
-						History: stint.HistoryOptions{Tries: 10},
-					})
-					exec(t, pool, functions(t))
-					for _, r := range one.given(t, store, pool) {
-						err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-							return finish(t.Context(), store, tx, r)
-						})
-						kinds[i] = append(kinds[i], refusalOf(err))
-					}
-					rows[i] = rowsOf(t, pool)
-				}
-				want := one.want
-				if want == nil {
-					want = slices.Repeat([]string{""}, len(kinds[0]))
-				}
-				if !slices.Equal(kinds[0], want) || !slices.Equal(kinds[1], want) {
-					t.Errorf("ReturnTasks = %q, finish_task = %q, want %q", kinds[0], kinds[1],
-						want)
-				}
-				lacks(t, "finish_task", rows[0], rows[1])
-				lacks(t, "ReturnTasks", rows[1], rows[0])
-			})
+	cases := finishedTries()
+	cases["budget"] = finishedLimited()["budget"]
+	for _, more := range []map[string]finishedCase{finishedNetworks(), finishedLimited()} {
+		for _, name := range testrun.Some(slices.Sorted(maps.Keys(more))) {
+			cases[name] = more[name]
 		}
+	}
+	for name, one := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var rows [2][]string
+			var kinds [2][]string
+			for i, finish := range []func(
+				context.Context, *stint.Store, pgx.Tx, stint.Return,
+			) error{returnInTx, finishInTx} {
+				store, pool := newStoreAndPool(t, stint.Options{
+					History: stint.HistoryOptions{Tries: 10},
+				})
+				exec(t, pool, functions(t))
+				for _, r := range one.given(t, store, pool) {
+					err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+						return finish(t.Context(), store, tx, r)
+					})
+					kinds[i] = append(kinds[i], refusalOf(err))
+				}
+				rows[i] = rowsOf(t, pool)
+			}
+			want := one.want
+			if want == nil {
+				want = slices.Repeat([]string{""}, len(kinds[0]))
+			}
+			if !slices.Equal(kinds[0], want) || !slices.Equal(kinds[1], want) {
+				t.Errorf("ReturnTasks = %q, finish_task = %q, want %q", kinds[0], kinds[1],
+					want)
+			}
+			lacks(t, "finish_task", rows[0], rows[1])
+			lacks(t, "ReturnTasks", rows[1], rows[0])
+		})
 	}
 }
 

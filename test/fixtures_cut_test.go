@@ -35,14 +35,10 @@ func newCutStore(t *testing.T, opts stint.Options) *cutStore {
 	return newCutStoreOn(t, testdb.New(t), opts)
 }
 
-// newCutStoreOn returns a store on a database that it empties first.
+// newCutStoreOn returns a store on a database in which there are no tasks.
 func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutStore {
 	t.Helper()
 	exec(t, pool, "CREATE TABLE IF NOT EXISTS mine (id text)")
-	exec(t, pool, "TRUNCATE mine, stint.tasks, stint.ready, stint.scheduled, stint.leases, "+
-		"stint.leased, stint.finished, stint.deadlines, stint.blocked, stint.edges, "+
-		"stint.settling, stint.sessions, stint.actors, stint.steps, "+
-		"stint.answer_keys, stint.tries, stint.losses, stint.fail_fast")
 	proxy := pgcut.New(t, pool)
 	c := &cutStore{pool: proxy.Pool(t, 1), proxy: proxy, truthPool: pool}
 	opts.Maintenance = stint.MaintainNever
@@ -69,6 +65,22 @@ func newCutStoreOn(t *testing.T, pool *pgxpool.Pool, opts stint.Options) *cutSto
 		t.Fatalf("DeleteTasks = %v", err)
 	}
 	return c
+}
+
+// emptyCut removes what a cutStore has left in its database. To truncate as many tables would take
+// longer, and let every connection plan its statements anew. The locks wait for statements whose
+// connection was cut, as to truncate would.
+func emptyCut(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	tables := []string{
+		"mine", "stint.tasks", "stint.ready", "stint.scheduled", "stint.leases", "stint.leased",
+		"stint.finished", "stint.deadlines", "stint.blocked", "stint.edges", "stint.settling",
+		"stint.sessions", "stint.actors", "stint.steps", "stint.answer_keys", "stint.tries",
+		"stint.losses", "stint.fail_fast",
+	}
+	// Without arguments they go by the simple protocol, as one transaction.
+	exec(t, pool, "CREATE TABLE IF NOT EXISTS mine (id text); LOCK TABLE "+
+		strings.Join(tables, ", ")+"; DELETE FROM "+strings.Join(tables, "; DELETE FROM "))
 }
 
 // state tells where each task is, and how many rows of the caller's own there are.

@@ -63,14 +63,12 @@ func newHeardStoreOn(tb testing.TB, pool *pgxpool.Pool, opts stint.Options) *hea
 	if owned, err = ends(tb, "WaitToOwnTasks", awaiting); err != nil || len(owned) != 1 {
 		tb.Fatalf("WaitToOwnTasks = %v, %v", owned, err)
 	}
-	for _, ended := range []stint.TaskID{id, id + "2"} {
-		wantErr(tb, "AbortTasks", errOf(h.AbortTasks(tb.Context(), []stint.TaskID{ended}, "")), nil)
-	}
+	ended := []stint.TaskID{id, id + "2"}
+	wantErr(tb, "AbortTasks", errOf(h.AbortTasks(tb.Context(), ended, "")), nil)
 	if _, err := ends(tb, "WaitForTask", waiting); err != nil {
 		tb.Fatalf("WaitForTask = %v", err)
 	}
-	wantErr(tb, "DeleteTasks",
-		errOf(h.DeleteTasks(tb.Context(), []stint.TaskID{id, id + "2"})), nil)
+	wantErr(tb, "DeleteTasks", errOf(h.DeleteTasks(tb.Context(), ended)), nil)
 	return h
 }
 

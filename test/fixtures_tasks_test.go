@@ -142,8 +142,10 @@ func tasksIn(table string) string {
 
 func wantState(tb testing.TB, store *stint.Store, want stint.State, ids ...stint.TaskID) {
 	tb.Helper()
-	for _, id := range ids {
-		if got := info(tb, store, id).State; got != want {
+	infos, err := store.GetTasks(tb.Context(), ids)
+	wantErr(tb, "GetTasks", err, nil)
+	for i, id := range ids {
+		if got := infos[i].State; got != want {
 			tb.Errorf("%q is %s, want %s", id, got, want)
 		}
 	}

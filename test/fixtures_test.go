@@ -221,16 +221,23 @@ func atOnce(calls ...func() error) []error {
 	return errs
 }
 
-// eventually looks again and again until ok, and fails the test when that takes too long.
+// eventually looks again and again until ok, and fails the test when that takes too long. It looks
+// less often the longer it takes: a wait of seconds would else cost more than what it waits for.
 func eventually(tb testing.TB, within time.Duration, what string, ok func() bool) {
+	tb.Helper()
+	eventuallyEvery(tb, within, 50*time.Millisecond, what, ok)
+}
+
+// eventuallyEvery is eventually that never pauses for longer than that.
+func eventuallyEvery(
+	tb testing.TB, within, longest time.Duration, what string, ok func() bool,
+) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), within)
 	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
+	for began := time.Now(); !ok(); {
 		select {
-		case <-tick.C:
+		case <-time.After(min(max(time.Since(began)/10, 2*time.Millisecond), longest)):
 		case <-ctx.Done():
 			tb.Fatalf("not within %v: %s", within, what)
 		}

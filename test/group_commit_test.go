@@ -121,7 +121,7 @@ func TestGroupCommit_SharesOutMixedSizes(t *testing.T) {
 func TestGroupCommit_ARefusedReturnTouchesNobodyElse(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	const each = 60
+	each := testrun.Rounds(250)
 	store := newStore(t)
 	insert(t, store, numbered("t", 3*each)...)
 	owned := own(t, store, 3*each)
@@ -174,7 +174,7 @@ func TestGroupCommit_ARefusedReturnTouchesNobodyElse(t *testing.T) {
 func TestGroupCommit_ACallerThatLeavesLeavesTheOthersUnharmed(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	const tasks = 2000
+	tasks := testrun.Rounds(5000)
 	store := newStore(t)
 	insert(t, store, numbered("t", tasks)...)
 	owned := own(t, store, tasks)
@@ -185,7 +185,7 @@ func TestGroupCommit_ACallerThatLeavesLeavesTheOthersUnharmed(t *testing.T) {
 			defer cancel()
 			leaves := i%2 == 0
 			if leaves {
-				delay := time.Duration(rand.IntN(20_000)) * time.Microsecond
+				delay := time.Duration(rand.IntN(10*tasks)) * time.Microsecond
 				defer time.AfterFunc(delay, cancel).Stop()
 			}
 			err := store.ReturnTask(ctx, task.ID, task.Token, "", stint.StatusCompleted)

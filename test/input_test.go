@@ -13,7 +13,6 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
-	"github.com/stint-tasks/stint/migrations"
 )
 
 var badNames = map[string]string{
@@ -350,41 +349,6 @@ func TestNew_RefusesBadOptions(t *testing.T) {
 	} {
 		_, err := stint.New(pool, opts)
 		wantErr(t, "New with a bad "+name, err, stint.ErrInvalidArgument)
-	}
-}
-
-func TestStore_WorksInASchemaOfAnyName(t *testing.T) {
-	t.Parallel()
-	testrun.Long(t)
-	pool := testdb.New(t)
-	for _, schema := range []string{`Odd "name"'s.x`, "select", "sch\u00e9ma", "stint_2"} {
-		conn, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := migrations.MigrateSchema(t.Context(), conn.Conn(), schema); err != nil {
-			t.Fatal(err)
-		}
-		conn.Release()
-		store, err := stint.New(pool, stint.Options{
-			Schema: schema, Maintenance: stint.MaintainNever,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		insert(t, store, numbered("t", 100)...)
-		insert(t, store, stint.Task{ID: "a", Action: "act"})
-		owned := own(t, store, 1000)
-		for _, task := range owned[:2] {
-			err := store.ReturnTask(t.Context(), task.ID, task.Token, "", stint.StatusCompleted)
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		maintain(t, store)
-		if len(owned) != 101 {
-			t.Errorf("in schema %q %d tasks can be owned, want 101", schema, len(owned))
-		}
 	}
 }
 

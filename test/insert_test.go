@@ -227,26 +227,12 @@ func TestInsertTasks_KeepsAwkwardIDsByteForByte(t *testing.T) {
 	}
 }
 
-func TestInsertTasksFrom_InsertsAWholeStream(t *testing.T) {
-	t.Parallel()
-	testrun.Long(t)
-	store := newStore(t)
-	const n = 45_000 // three pieces
-	inserted, err := store.InsertTasksFrom(t.Context(), stream(numbered("t", n), nil))
-	if err != nil || inserted != int64(n) {
-		t.Fatalf("InsertTasksFrom = %d, %v, want %d", inserted, err, n)
-	}
-	if got := own(t, store, 100_000); len(got) != n {
-		t.Errorf("%d tasks can be owned, want %d", len(got), n)
-	}
-}
-
 // Proves G1.
 func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	broken := errors.New("source broke")
-	tasks := numbered("t", 25_000)
+	tasks := numbered("t", 20_100)
 	then := func(tasks []stint.Task, last stint.Task) iter.Seq2[stint.Task, error] {
 		return stream(append(slices.Clone(tasks), last), nil)
 	}
@@ -259,7 +245,7 @@ func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 			then(tasks, stint.Task{ID: "x"}), stint.ErrInvalidArgument,
 		},
 		"of an ID that came long ago":  {then(tasks, tasks[0]), stint.ErrTaskExists},
-		"of an ID that came just now":  {then(tasks, tasks[24_999]), stint.ErrTaskExists},
+		"of an ID that came just now":  {then(tasks, tasks[20_099]), stint.ErrTaskExists},
 		"of an ID in a short sequence": {then(tasks[:2], tasks[0]), stint.ErrTaskExists},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,16 +266,16 @@ func TestInsertTasksFrom_InsertsNothingAfterAnError(t *testing.T) {
 //nolint:paralleltest // the memory of other tests would count
 func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
 	testrun.Long(t)
-	store := newStore(t)
-	n := testrun.Rounds(1_000_000)
+	store, pool := newStoreAndPool(t, stint.Options{})
+	n := testrun.Rounds(300_000) // together more than the limit
 	var before, now runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	var most uint64
-	body := make([]byte, 400)
+	body := make([]byte, 4<<10)
 	inserted, err := store.InsertTasksFrom(t.Context(), func(yield func(stint.Task, error) bool) {
 		for i := range n {
-			if i%10_000 == 0 {
+			if i%1000 == 0 {
 				runtime.ReadMemStats(&now)
 				most = max(most, now.Sys)
 			}
@@ -304,6 +290,9 @@ func TestInsertTasksFrom_TakesBoundedMemory(t *testing.T) {
 	})
 	if err != nil || inserted != int64(n) {
 		t.Fatalf("InsertTasksFrom = %d, %v", inserted, err)
+	}
+	if rows := yields[int](t, pool, tasksIn("ready")); rows != n {
+		t.Errorf("%d tasks are ready, want %d", rows, n)
 	}
 	const limit = 100 << 20
 	grown := most - before.Sys

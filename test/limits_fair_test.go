@@ -197,29 +197,29 @@ func TestFair_PrioritiesAreStrictThoughOthersHadTheirTurn(t *testing.T) {
 // Proves L5.
 func TestFair_ALowerPriorityWaitsForAllOfAHigherOne(t *testing.T) {
 	t.Parallel()
-	for _, group := range []string{"", "group"} {
-		for _, most := range []int{20, 33, 64, 100} {
-			t.Run(fmt.Sprintf("%q, %d", group, most), func(t *testing.T) {
-				t.Parallel()
-				store := unmaintained(t, stint.Limits{Fair: true, FairGroup: group})
-				urgent := slices.Concat(ofKey("a", 170), ofKey("few", 10), ofKey("b", 60))
-				for i := range urgent {
-					urgent[i].Priority = 1
+	cases := testrun.Pairs([]string{"", "group"}, []int{20, 33, 64, 100})
+	for _, c := range testrun.Some(cases) {
+		group, most := c.A, c.B
+		t.Run(fmt.Sprintf("%q, %d", group, most), func(t *testing.T) {
+			t.Parallel()
+			store := unmaintained(t, stint.Limits{Fair: true, FairGroup: group})
+			urgent := slices.Concat(ofKey("a", 170), ofKey("few", 10), ofKey("b", 60))
+			for i := range urgent {
+				urgent[i].Priority = 1
+			}
+			insert(t, store, urgent...)
+			insert(t, store, slices.Concat(ofKey("c", 50), ofKey("d", 50))...)
+			for left, calls := len(urgent), 0; left > 0; calls++ {
+				got := own(t, store, most)
+				counts := byKey(got)
+				later := counts["c"] + counts["d"]
+				left -= len(got) - later
+				if len(got) == 0 || left > 0 && later > 0 {
+					t.Fatalf("call %d fetched %v with %d of higher priority left", calls,
+						counts, left)
 				}
-				insert(t, store, urgent...)
-				insert(t, store, slices.Concat(ofKey("c", 50), ofKey("d", 50))...)
-				for left, calls := len(urgent), 0; left > 0; calls++ {
-					got := own(t, store, most)
-					counts := byKey(got)
-					later := counts["c"] + counts["d"]
-					left -= len(got) - later
-					if len(got) == 0 || left > 0 && later > 0 {
-						t.Fatalf("call %d fetched %v with %d of higher priority left", calls,
-							counts, left)
-					}
-				}
-			})
-		}
+			}
+		})
 	}
 }
 
@@ -426,7 +426,6 @@ func TestFair_CostsNothingWhereNobodyWaits(t *testing.T) {
 	if n := yields[int](t, pool, parked); n != 2 {
 		t.Errorf("%d keys wait for their turns, want two", n)
 	}
-	checkStore(t, pool)
 }
 
 // Of a key whose tasks wait already, no other task is fetched ahead of them.

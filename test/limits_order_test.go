@@ -134,7 +134,7 @@ func TestOwnTasks_KeepsTheOrderWithinKeysWhateverHappens(t *testing.T) {
 	seeds := []uint64{
 		11452578196550116441, 371001066211600808, 4401216475446925578, 3334327415065575599,
 	}
-	for range testrun.Rounds(40) {
+	for range testrun.Rounds(20) {
 		seeds = append(seeds, rand.Uint64())
 	}
 	for _, seed := range seeds {

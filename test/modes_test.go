@@ -12,13 +12,13 @@ import (
 )
 
 // Behind a pooler that knows no prepared statements, the driver sends its texts in other ways.
+// TestVerbs_WorkUnderAnySettings has the other three.
 // Proves G90.
 func TestStore_WorksInEveryExecMode(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	for _, mode := range []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
-		pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+		pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
 	} {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()

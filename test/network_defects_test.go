@@ -302,7 +302,6 @@ func TestAddDependencies_LeavesTheNeighboursOfATaskThatBecomesReady(t *testing.T
 			}
 			wantState(t, store, want, id)
 		}
-		checkStore(t, pool)
 	}
 }
 
@@ -350,7 +349,6 @@ func TestWithTx_AStricterTransactionOverlooksNoEdge(t *testing.T) {
 		if !errors.As(err, &pgErr) || pgErr.Code != "40001" {
 			t.Errorf("%s: %v, want a serialization failure", name, err)
 		}
-		checkStore(t, pool)
 	}
 }
 

@@ -330,7 +330,7 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 	spammer, err := pgx.ConnectConfig(t.Context(), h.pool.Config().ConnConfig)
 	wantErr(t, "connect", err, nil)
 	defer spammer.Close(t.Context())
-	for range 50 {
+	for range testrun.Rounds(100) {
 		batch := &pgx.Batch{}
 		for range 20 {
 			for _, payload := range junk {
@@ -359,7 +359,8 @@ func TestNotifications_SurviveJunk(t *testing.T) {
 	}
 }
 
-// The channel is named like the schema, so stores on two schemas of a database do not meet.
+// The channel is named like the schema, so stores on two schemas of a database do not meet. All
+// else works there as well.
 func TestNotifications_TravelInASchemaOfAnyName(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
@@ -395,6 +396,13 @@ func TestNotifications_TravelInASchemaOfAnyName(t *testing.T) {
 			insert(t, store, after(id))
 			wantOwned(t, awaiting, id)
 		}
+		insert(t, store, numbered("t", 100)...)
+		owned := own(t, store, 1000)
+		if len(owned) != 100 {
+			t.Errorf("in schema %q %d tasks can be owned, want 100", schema, len(owned))
+		}
+		complete(t, store, owned...)
+		maintain(t, store)
 	}
 }
 

@@ -303,9 +303,9 @@ func TestPooler_WithoutPreparedStatementsIsNamed(t *testing.T) {
 func TestPooler_KeepsTextsWhateverTheConnectionReads(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	for _, name := range []string{
+	for _, name := range testrun.Some([]string{
 		"LATIN1 of the database", "WIN1251 of the role", "LATIN1 of the URL",
-	} {
+	}) {
 		clean := testdb.New(t)
 		r := readings()[name]
 		if r.set != nil {

@@ -31,7 +31,9 @@ func TestReadme_ProgramRunsTwice(t *testing.T) {
 	dir := t.TempDir()
 	source, built := filepath.Join(dir, "main.go"), filepath.Join(dir, "readme")
 	wantErr(t, "WriteFile", os.WriteFile(source, []byte("package main\n"+program), 0o600), nil)
-	for _, args := range [][]string{{"vet", source}, {"build", "-o", built, source}} {
+	for _, args := range [][]string{
+		{"vet", source}, {"build", "-ldflags=-s -w", "-o", built, source},
+	} {
 		output, err := process.CommandContext(t.Context(), "go", args...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("go %s: %v\n%s", args[0], err, output)

@@ -3,6 +3,7 @@ package stint_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -28,9 +29,9 @@ func resultOf(size int) []byte {
 		return nil
 	}
 	result := make([]byte, size)
-	for i := range result {
-		result[i] = byte(rand.Uint32())
-	}
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], rand.Uint64())
+	_, _ = rand.NewChaCha8(seed).Read(result)
 	return result
 }
 

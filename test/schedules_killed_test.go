@@ -62,7 +62,7 @@ func TestSchedules_OccurOnceWhileMaintainersDie(t *testing.T) {
 	}
 	const kills = 50 // of sessions, at whatever they are doing
 	killed := 0
-	eventually(t, time.Minute, "the sessions to be ended", func() bool {
+	eventuallyEvery(t, time.Minute, 2*time.Millisecond, "the sessions to be ended", func() bool {
 		killed += yields[int](t, pool, `SELECT count(pg_terminate_backend(pid))
 			FROM pg_stat_activity
 			WHERE application_name = '`+dying+`' AND datname = current_database()

@@ -287,8 +287,8 @@ func TestLimiting_AtOnceLeavesWhatTheLastOneSays(t *testing.T) {
 func TestLimiting_TakesTurns(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
+	store, pool := newStoreAndPool(t, stint.Options{})
 	for i := range limiting(nil) {
-		store, pool := newStoreAndPool(t, stint.Options{})
 		other := begin(t, pool)
 		if _, err := other.Exec(t.Context(), statements(t)["lock_limiting"]); err != nil {
 			t.Fatal(err)

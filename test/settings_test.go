@@ -52,10 +52,11 @@ func TestVerbs_WorkUnderAnySettings(t *testing.T) {
 			store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 			everyVerb(t, store, false, "alone ")
 			waitingVerbs(t, store, "waited ")
-			wholeLife(t, store, nil)
+			wholeLife(t, store, clean)
 			tx, err := pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 			wantErr(t, "BeginTx", err, nil)
 			everyVerb(t, store.WithTx(tx), true, "in a transaction ")
+			wholeLife(t, store.WithTx(tx), nil)
 			for name, value := range hostileSettings {
 				var got string
 				wantErr(t, "SHOW", tx.QueryRow(t.Context(), "SHOW "+name).Scan(&got), nil)

@@ -323,7 +323,7 @@ func TestStats_KeepsEstimatesForAWhile(t *testing.T) {
 func TestStats_EstimatesStayAndAreNew(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	const many = 60_000
+	const many = 24_000
 	pool := testdb.New(t)
 	store := openStore(t, pool, stint.Options{Maintenance: stint.MaintainNever})
 	// Rows that are as wide as those of tasks with a status take more pages than a sample has.

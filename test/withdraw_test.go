@@ -215,7 +215,7 @@ func TestWithdrawal_RacesWithOwnersWithoutLoss(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
 	store := newStore(t)
-	const n = 2000
+	n := testrun.Rounds(8000)
 	insert(t, store, numbered("t", n)...)
 	ended := make([]int, n)
 	var mutex sync.Mutex
