@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
@@ -17,16 +15,7 @@ import (
 func TestAnswers_ThatWaitAreNotTakenForMade(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	pool := testdb.New(t)
-	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
-	s, err := New(pool, store, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, _ := newService(t, Options{})
 	underWay := make(chan struct{}, 1)
 	underWay <- struct{}{}
 	answers := s.answers(make(chan struct{}, answersHeldMax), underWay)

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
 	"github.com/stint-tasks/stint/api/stintv1/stintv1connect"
-	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
@@ -23,16 +21,7 @@ func newImpatient(
 	t *testing.T, silence, age time.Duration, http2 bool,
 ) (stintv1connect.TaskServiceClient, *stint.Store) {
 	t.Helper()
-	pool := testdb.New(t)
-	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
-	s, err := New(pool, store, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, store := newService(t, Options{})
 	s.silence, s.limits.StreamTime = silence, age
 	server := httptest.NewUnstartedServer(nil)
 	server.Config = NewServer(s)

@@ -84,11 +84,10 @@ func (s *Service) Guard(verb access.Verb, next http.Handler) http.Handler {
 	})))
 }
 
-// roomy returns a handler that takes room for the largest answer ahead of each request that only
-// reads.
+// roomy returns a handler that takes room for the largest answer ahead of each request that reads.
 func (s *Service) roomy(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength == 0 {
+		if r.Method != http.MethodPost {
 			if err := callerOf(r.Context()).room.hold(r.Context(), answerBytesMax); err != nil {
 				s.refuse(w, r, err)
 				return

@@ -1,14 +1,11 @@
 package service
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
 
-	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 	"github.com/stint-tasks/stint/service/access"
 )
@@ -17,16 +14,7 @@ import (
 func TestGuard_BoundsAnswersOfTheTaskStore(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)
-	pool := testdb.New(t)
-	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close(context.WithoutCancel(t.Context())) })
-	s, err := New(pool, store, Options{Limits: Limits{Bytes: answerBytesMax}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, _ := newService(t, Options{Limits: Limits{Bytes: answerBytesMax}})
 	entered, leave := make(chan struct{}, 2), make(chan struct{})
 	guarded := s.Guard(access.TaskStore, http.HandlerFunc(
 		func(http.ResponseWriter, *http.Request) {

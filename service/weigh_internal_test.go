@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stint-tasks/stint"
-	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/service/access"
 )
 
@@ -16,17 +14,8 @@ import (
 // of a kind that the service knows or not: others find some beside it.
 func TestWeighed_HoldsNoMoreThanIsRead(t *testing.T) {
 	t.Parallel()
-	pool := testdb.New(t)
-	store, err := stint.New(pool, stint.Options{Maintenance: stint.MaintainNever})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close(t.Context()) })
 	const total, most = 8 << 20, 1 << 20
-	s, err := New(pool, store, Options{Limits: Limits{Bytes: total, RequestBytes: most}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, _ := newService(t, Options{Limits: Limits{Bytes: total, RequestBytes: most}})
 	inside := 0
 	guarded := s.Guard(access.TaskStore, http.HandlerFunc(
 		func(http.ResponseWriter, *http.Request) {

@@ -58,6 +58,8 @@ type Cluster struct {
 	shards map[string]*connection
 	closed bool
 
+	forgotten sync.WaitGroup // stores of shards that are being closed
+
 	endsAway sync.Map // names of the shards that were away when [Cluster.Ends] last asked them
 }
 
@@ -160,13 +162,14 @@ func (c *Cluster) leave(shard string, of *connection) {
 	if forget {
 		delete(c.shards, shard)
 	}
-	c.mutex.Unlock()
-	if !forget || of.store == nil {
-		return
+	if forget && of.store != nil {
+		c.forgotten.Go(func() { // a pool may take a while, for which no call waits
+			ctx, cancel := context.WithTimeout(context.Background(), settleFor)
+			defer cancel()
+			_ = of.store.Close(ctx) // which nobody has used
+		})
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), settleFor)
-	defer cancel()
-	_ = of.store.Close(ctx) // which nobody has used
+	c.mutex.Unlock()
 }
 
 // open connects to a shard. If that fails, the shard is forgotten.
@@ -226,6 +229,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 			errs = append(errs, ctx.Err())
 		}
 	}
+	c.forgotten.Wait() // some seconds at most
 	return errors.Join(errs...)
 }
 

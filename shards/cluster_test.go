@@ -250,6 +250,47 @@ func TestCluster_ForgetsShardsOfAPatternThatItHasNotReached(t *testing.T) {
 	wantErr(t, "Close", c.Close(t.Context()), nil)
 }
 
+// unmeasured is a store that can no longer say how large tasks are.
+type unmeasured struct {
+	shards.Store
+	closed *stint.Store
+}
+
+func (u unmeasured) Remote() *stint.Remote { return u.closed.Remote() }
+
+// A shard that cannot say how large its tasks are is not said to have too many, nor are others.
+func TestGetTasksWithin_TellsAShardThatFailsFromTasksThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	testrun.Long(t)
+	d := newDatabases(t, "1", "2")
+	closed, err := stint.New(d.pools["1"], stint.Options{})
+	wantErr(t, "New", err, nil)
+	wantErr(t, "Close", closed.Close(t.Context()), nil)
+	c := d.cluster(t, shards.Options{Connect: func(
+		ctx context.Context, shard, url string,
+	) (shards.Store, error) {
+		store, err := shards.Connect(ctx, shard, url)
+		if shard == "1" {
+			return unmeasured{store, closed}, err
+		}
+		return store, err
+	}})
+	body := make([]byte, 100)
+	ids := []shards.ID{{Shard: "1", Task: "a"}, {Shard: "2", Task: "b"}}
+	for _, id := range ids {
+		wantErr(t, "InsertTasks", d.stores[id.Shard].InsertTasks(t.Context(), []stint.Task{
+			{ID: id.Task, Action: "act", Body: body},
+		}), nil)
+	}
+	found, err := c.GetTasksWithin(t.Context(), ids, 150)
+	if !errors.Is(err, stint.ErrClosed) || errors.Is(err, stint.ErrTooLarge) || len(found) != 1 {
+		t.Errorf("GetTasksWithin = %d tasks, %v, want one and %v", len(found), err,
+			stint.ErrClosed)
+	}
+	_, err = c.GetTasksWithin(t.Context(), ids[1:], 99)
+	wantErr(t, "GetTasksWithin of less than a task has", err, stint.ErrTooLarge)
+}
+
 func TestInsertTasks_RefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

@@ -52,13 +52,14 @@ func (c *Cluster) isUndecided(ctx context.Context, store Store, id stint.TaskID)
 	}
 }
 
-// isMade reports whether the insert of a guard is known to have taken place.
+// isMade reports whether the insert of a guard is known to have taken place. It is not if the shard
+// that decides is away, or silent.
 func (c *Cluster) isMade(ctx context.Context, of guard) bool {
-	decides, err := c.Store(ctx, of.Decides)
-	if err != nil {
-		return false
-	}
-	made, err := readDecision(ctx, decides, of.Decision)
+	var made *decision
+	err := c.ask(ctx, of.Decides, func(ctx context.Context, store Store) (err error) {
+		made, err = readDecision(ctx, store, of.Decision)
+		return err
+	})
 	return err == nil && made != nil && !made.Undone
 }
 

@@ -32,9 +32,13 @@ func (c *Cluster) GetTasksWithin(
 	err := c.each(ctx, ids, func(
 		ctx context.Context, shard string, store Store, some []stint.TaskID,
 	) error {
-		if err := fits(ctx, store, some, left, bytes); err != nil {
-			left = -1
+		size, err := bytesAhead(ctx, store, some, bytes)
+		if err != nil {
 			return err
+		}
+		if left < size {
+			left = -1 // so that no other shard is read
+			return tooLarge(bytes)
 		}
 		infos, err := store.GetTasks(ctx, some)
 		for _, info := range infos {
@@ -55,19 +59,16 @@ func (c *Cluster) GetTasksWithin(
 	return infos, said("get tasks", err)
 }
 
-// fits refuses tasks that have more bytes than are left, if that can be known ahead.
-func fits(ctx context.Context, store Store, ids []stint.TaskID, left, bytes int64) error {
-	size := int64(0)
-	if direct, ok := store.(interface{ Remote() *stint.Remote }); ok && bytes < math.MaxInt64 {
-		var err error
-		if size, err = direct.Remote().CountBytes(ctx, ids); err != nil {
-			return err
-		}
+// bytesAhead returns how many bytes tasks have, without reading them; 0 if nobody wants to know, or
+// if the shard is a service, which does not say.
+func bytesAhead(
+	ctx context.Context, store Store, ids []stint.TaskID, most int64,
+) (int64, error) {
+	direct, ok := store.(interface{ Remote() *stint.Remote })
+	if !ok || most == math.MaxInt64 {
+		return 0, nil
 	}
-	if left < size {
-		return tooLarge(bytes)
-	}
-	return nil
+	return direct.Remote().CountBytes(ctx, ids)
 }
 
 func tooLarge(bytes int64) error {

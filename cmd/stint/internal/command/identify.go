@@ -100,7 +100,7 @@ func (c *credentialFiles) open(ctx context.Context, logger *slog.Logger) (*ident
 
 var (
 	errNoCertificate  = errors.New("it needs a client certificate")
-	errOldCertificate = errors.New("the client certificate has expired since it connected")
+	errOldCertificate = errors.New("the client certificate has expired: connect anew with another")
 	errNoToken        = errors.New("it needs a token, in a header: Authorization: Bearer TOKEN")
 	errBadToken       = errors.New("the token is not valid")
 )
