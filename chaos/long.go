@@ -64,6 +64,7 @@ func (p *probe) take() (p50, p99 float64) {
 // runLong runs the workloads without a fault, follows what the servers commit, and writes a line
 // about the run and one a minute to the standard output.
 func (c *campaign) runLong(ctx context.Context) error {
+	c.number++
 	r := &round{campaign: c, dir: filepath.Join(c.dir, "long")}
 	r.result.Seed = c.seedOf()
 	const enter = 0o755

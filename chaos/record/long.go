@@ -115,11 +115,12 @@ func longTable(long Long) string {
 	tenth := max(1, len(long.Minutes)/10)
 	first, end := long.Minutes[:tenth], long.Minutes[len(long.Minutes)-tenth:]
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d minutes at %.0f %% of the full rate, seed %d, commit %s, %s, %s: "+
-		"%s commits and %s moves were followed, with %d violations; processes died: %d.\n\n",
-		len(long.Minutes), 100*long.Load, long.Seed, long.Commit, long.Machine,
+	fmt.Fprintf(&text, "%d minutes with `-load %g -seed %d`, commit %s, %s, %s: %s commits and %s "+
+		"moves were followed, with %d violations; processes died: %d. When nothing was held back, "+
+		"%.0f tasks/s were completed.\n\n",
+		len(long.Minutes), long.Load, long.Seed, long.Commit, long.Machine,
 		long.Date.Format(time.DateOnly), thousands(last.Commits), thousands(last.Moves), last.Found,
-		last.Deaths)
+		last.Deaths, long.Full)
 	text.WriteString("| median of minutes | first tenth | last tenth |\n| --- | ---: | ---: |\n")
 	for _, m := range measures() {
 		name := m.title

@@ -53,8 +53,9 @@ func TestPage_ReplacesTheTableAndKeepsTheRest(t *testing.T) {
 		"| cut | 1 | 0 | 1 | 0 | 1 | - | - |\n| kill-server | 2 | 5 | 1,500 | 2,034 | 0 | " +
 			"1.2 s, 3.0 s | 2.0 s, 2.0 s; 1 not within a minute |",
 		"Commits: c, d.",
-		"3 minutes at 50 % of the full rate, seed 7, commit c, m, 2026-11-30: 30 commits and " +
-			"1,234 moves were followed, with 0 violations; processes died: 1.",
+		"3 minutes with `-load 0.5 -seed 7`, commit c, m, 2026-11-30: 30 commits and 1,234 moves " +
+			"were followed, with 0 violations; processes died: 1. When nothing was held back, " +
+			"240 tasks/s were completed.",
 		"| completed, tasks/s | 100 | 120 |", "| tables and indexes, MB | 3.0 | 3.0 |",
 	} {
 		if !strings.Contains(text, want) {
@@ -74,7 +75,8 @@ func longRun(t *testing.T) record.Long {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "long")
 	const lines = `{
-	"seed": 7, "commit": "c", "date": "2026-11-30T01:00:00Z", "machine": "m", "load": 0.5
+	"seed": 7, "commit": "c", "date": "2026-11-30T01:00:00Z", "machine": "m", "load": 0.5,
+	"full": 240
 }
 {"rate": 100, "bytes": {"tasks": 1000000, "ready": 2000000}}
 {"rate": 110, "bytes": {"tasks": 1000000, "ready": 2000000}}
