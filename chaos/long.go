@@ -65,7 +65,7 @@ func (p *probe) take() (p50, p99 float64) {
 // about the run and one a minute to the standard output.
 func (c *campaign) runLong(ctx context.Context) error {
 	c.number++
-	r := &round{campaign: c, dir: filepath.Join(c.dir, "long")}
+	r := &round{campaign: c, dir: filepath.Join(c.dir, "round-1-long")}
 	r.result.Seed = c.seedOf()
 	const enter = 0o755
 	if err := os.Mkdir(r.dir, enter); err != nil {
@@ -96,14 +96,21 @@ func (c *campaign) runLong(ctx context.Context) error {
 		err = errors.Join(r.check(ctx), r.readHistories(ctx))
 	}
 	if err == nil {
-		fmt.Fprintf(os.Stderr, "%d commits, %d moves, %d violations\n", r.result.Commits,
-			r.result.Moves, len(r.result.Violations))
+		err = out.Encode(record.Minute{
+			At: now().UTC(), Final: true, Commits: r.result.Commits, Moves: r.result.Moves,
+			Found: len(r.result.Violations),
+		})
 	}
 	for _, v := range r.result.Violations {
 		fmt.Fprintln(os.Stderr, v)
 		err = errors.Join(err, errViolated)
 	}
-	return errors.Join(err, r.close(context.WithoutCancel(ctx)))
+	err = errors.Join(err, r.close(context.WithoutCancel(ctx)))
+	if err == nil && !c.keep {
+		return os.RemoveAll(r.dir)
+	}
+	fmt.Fprintln(os.Stderr, "see", c.dir)
+	return err
 }
 
 // watch looks at everything once a minute, and follows the histories in between.

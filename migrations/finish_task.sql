@@ -832,18 +832,17 @@ BEGIN
                 WHERE tasks.ctid = definition.tid
             ), untied AS (
                 DELETE FROM stint.edges
-                USING (
-                    SELECT edge.tid
+                WHERE edges.run = ANY (ARRAY(
+                    SELECT edge.run
                     FROM ended
                     CROSS JOIN LATERAL (
-                        SELECT edges.ctid AS tid
+                        SELECT edges.run
                         FROM stint.edges
                         WHERE edges.run BETWEEN ended.lo AND ended.hi
                         OFFSET 0
                     ) AS edge
                     WHERE ended.cause IS NOT NULL AND NOT ended.kept AND ended.completed IS NOT NULL
-                ) AS incoming
-                WHERE edges.ctid = incoming.tid
+                ))
             ), signalled AS (
                 INSERT INTO stint.settling (batch, round, key, signals, completed, aborted, spoiled, verdict)
                 SELECT finishing.batch::bigint, finishing.round::integer, edge.run, count(*),

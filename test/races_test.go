@@ -17,13 +17,12 @@ import (
 func pausedAt(t *testing.T, pool *pgxpool.Pool, name, part, args string, meanwhile func()) {
 	t.Helper()
 	const pause = 4711
-	begin := " " + part + " AS MATERIALIZED (\n    SELECT "
-	text := statements(t)[name]
-	if strings.Count(text, begin) != 1 {
+	ahead, behind, found := strings.Cut(statements(t)[name], " "+part+" AS MATERIALIZED (\n")
+	if !found {
 		t.Fatalf("%s has no part %s", name, part)
 	}
-	text = strings.Replace(text, begin, begin+
-		"(SELECT pg_catalog.pg_advisory_xact_lock_shared(4711)::text) AS pause, ", 1)
+	text := ahead + " " + part + " AS MATERIALIZED (\n" + strings.Replace(behind, "    SELECT ",
+		"    SELECT (SELECT pg_catalog.pg_advisory_xact_lock_shared(4711)::text) AS pause, ", 1)
 	holder, err := pool.Acquire(t.Context())
 	wantErr(t, "Acquire", err, nil)
 	defer holder.Release()
@@ -233,5 +232,70 @@ func TestMaintain_EndsNothingThatIsDueNoMore(t *testing.T) {
 				t.Errorf("it is %s, want it %s", got.State, try.want)
 			}
 		})
+	}
+}
+
+// An edge that says whether its condition was met moves when the origin goes. Whoever prunes its
+// dependent at that moment deletes it all the same.
+func TestPrune_DeletesEdgesThatMoveMeanwhile(t *testing.T) {
+	t.Parallel()
+	const hours = "UPDATE stint.finished SET finished_at = now() - $1 * interval '1 hour' " +
+		"WHERE lo = (SELECT key FROM stint.tasks WHERE id = $2)"
+	for name, leave := range map[string]func(store *stint.Store) error{
+		"prune": func(store *stint.Store) error { return errOf(store.Prune(t.Context())) },
+		"delete": func(store *stint.Store) error {
+			return errOf(store.DeleteTasks(t.Context(), []stint.TaskID{"a", "b"}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, pool := newStoreAndPool(t, stint.Options{
+				Retention: stint.Retention{Completed: 3 * time.Hour},
+			})
+			insert(t, store, after("a"), after("b"), whenAny("first", ended("a"), ended("b")))
+			completeAll(t, store)
+			for id, age := range map[string]int{"a": 4, "b": 4, "first": 2} {
+				exec(t, pool, hours, age, id)
+			}
+			args := "false, '-infinity', 0, '1 hour', 16, 5000, '{}', '1 hour', '1 hour', '0'"
+			pausedAt(t, pool, "prune_finished", "judged", args, func() {
+				wantErr(t, name, leave(store), nil)
+			})
+			if left := yields[int](t, pool, "SELECT count(*)::integer FROM stint.edges"); left != 0 {
+				t.Errorf("there are still %d edges of tasks that are gone", left)
+			}
+			if left := statesOf(t, store); len(left) > 0 {
+				t.Errorf("the tasks %v are still there", left)
+			}
+		})
+	}
+}
+
+// The same of a dependent that ends and does not stay.
+func TestReturnTasks_DeletesEdgesThatMoveMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{})
+	insert(t, store, after("a"), after("b"), whenAny("first", ended("a"), ended("b")))
+	complete(t, store, own(t, store, 2)...)
+	dropping := openStore(t, pool, stint.Options{
+		Maintenance: stint.MaintainNever,
+		Retention:   stint.Retention{Completed: stint.KeepNone},
+	})
+	task := ownOne(t, dropping)
+	done := make(chan error, 1)
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := store.WithTx(tx).DeleteTasks(t.Context(), []stint.TaskID{"a", "b"})
+		wantErr(t, "DeleteTasks", err, nil)
+		go func() {
+			_, err := dropping.ReturnTasks(t.Context(), completed([]stint.OwnedTask{task}))
+			done <- err
+		}()
+		awaitWaiting(t, pool, 1, done)
+		return nil
+	})
+	wantErr(t, "commit", err, nil)
+	wantErr(t, "ReturnTasks", <-done, nil)
+	if left := yields[int](t, pool, "SELECT count(*)::integer FROM stint.edges"); left != 0 {
+		t.Errorf("there are still %d edges of tasks that are gone", left)
 	}
 }

@@ -24,6 +24,9 @@ type Long struct {
 	Full float64 `json:"full"`
 
 	Minutes []Minute `json:"-"`
+
+	// End is its last line.
+	End Minute `json:"-"`
 }
 
 // A Minute is a line about the run.
@@ -48,10 +51,13 @@ type Minute struct {
 	Commits int64 `json:"commits"`
 	Moves   int64 `json:"moves"`
 	Found   int   `json:"found"`
+
+	// Final says that the line is of the end, when all tasks have ended and stint check has looked.
+	Final bool `json:"final,omitempty"`
 }
 
-// ReadLong reads the lines of a run: the first is of the run, the others of its minutes. One that
-// is not there has none.
+// ReadLong reads the lines of a run: the first is of the run, the last of its end, and those between
+// of its minutes. A file that is not there has none.
 func ReadLong(path string) (long Long, err error) {
 	text, err := os.ReadFile(path) //nolint:gosec // named by the caller
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +75,9 @@ func ReadLong(path string) (long Long, err error) {
 		if err := lines.Decode(&m); err != nil {
 			return long, fmt.Errorf("%s: %w", path, err)
 		}
-		long.Minutes = append(long.Minutes, m)
+		if long.End = m; !m.Final {
+			long.Minutes = append(long.Minutes, m)
+		}
 	}
 	if len(long.Minutes) == 0 {
 		return long, fmt.Errorf("%s: there is no minute in it", path)
@@ -111,7 +119,6 @@ func total(of map[string]int64) float64 {
 
 // longTable says of each measure where it was in the first and in the last tenth of the run.
 func longTable(long Long) string {
-	last := long.Minutes[len(long.Minutes)-1]
 	tenth := max(1, len(long.Minutes)/10)
 	first, end := long.Minutes[:tenth], long.Minutes[len(long.Minutes)-tenth:]
 	var text strings.Builder
@@ -119,8 +126,8 @@ func longTable(long Long) string {
 		"moves were followed, with %d violations; processes died: %d. When nothing was held back, "+
 		"%.0f tasks/s were completed.\n\n",
 		len(long.Minutes), long.Load, long.Seed, long.Commit, long.Machine,
-		long.Date.Format(time.DateOnly), thousands(last.Commits), thousands(last.Moves), last.Found,
-		last.Deaths, long.Full)
+		long.Date.Format(time.DateOnly), thousands(long.End.Commits), thousands(long.End.Moves),
+		long.End.Found, long.Minutes[len(long.Minutes)-1].Deaths, long.Full)
 	text.WriteString("| median of minutes | first tenth | last tenth |\n| --- | ---: | ---: |\n")
 	for _, m := range measures() {
 		name := m.title

@@ -54,7 +54,7 @@ func TestPage_ReplacesTheTableAndKeepsTheRest(t *testing.T) {
 			"1.2 s, 3.0 s | 2.0 s, 2.0 s; 1 not within a minute |",
 		"Commits: c, d.",
 		"3 minutes with `-load 0.5 -seed 7`, commit c, m, 2026-11-30: 30 commits and 1,234 moves " +
-			"were followed, with 0 violations; processes died: 1. When nothing was held back, " +
+			"were followed, with 2 violations; processes died: 1. When nothing was held back, " +
 			"240 tasks/s were completed.",
 		"| completed, tasks/s | 100 | 120 |", "| tables and indexes, MB | 3.0 | 3.0 |",
 	} {
@@ -81,7 +81,8 @@ func longRun(t *testing.T) record.Long {
 {"rate": 100, "bytes": {"tasks": 1000000, "ready": 2000000}}
 {"rate": 110, "bytes": {"tasks": 1000000, "ready": 2000000}}
 {"rate": 120, "bytes": {"tasks": 1000000, "ready": 2000000},
-	"deaths": 1, "commits": 30, "moves": 1234}
+	"deaths": 1, "commits": 20, "moves": 1000}
+{"final": true, "commits": 30, "moves": 1234, "found": 2}
 `
 	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)

@@ -149,20 +149,20 @@ WITH returned AS MATERIALIZED (
     ) AS definition
     WHERE tasks.ctid = definition.tid
 ), untied AS (
-    -- So do the edges into tasks that are not kept.
+    -- So do the edges into tasks that are not kept. One that erase_tasks of another session moves
+    -- meanwhile is still found by its dependent, and no longer by its place.
     DELETE FROM stint.edges
-    USING (
-        SELECT edge.tid
+    WHERE edges.run = ANY (ARRAY(
+        SELECT edge.run
         FROM ended
         CROSS JOIN LATERAL (
-            SELECT edges.ctid AS tid
+            SELECT edges.run
             FROM stint.edges
             WHERE edges.run BETWEEN ended.lo AND ended.hi
             OFFSET 0
         ) AS edge
         WHERE ended.cause IS NOT NULL AND NOT ended.kept AND ended.completed IS NOT NULL
-    ) AS incoming
-    WHERE edges.ctid = incoming.tid
+    ))
 ), signalled AS (
     -- The signals to dependents, counted up for each, go into round $13 of settling, with what
     -- they say about conditions.

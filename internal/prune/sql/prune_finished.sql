@@ -203,7 +203,7 @@ WITH walked AS MATERIALIZED (
             UNION ALL
             (SELECT edges.ctid, edges.after, edges.run, true
              FROM stint.edges
-             WHERE edges.run BETWEEN locked.lo AND locked.hi
+             WHERE edges.run BETWEEN locked.lo AND locked.hi AND edges.accepts IS NULL
                AND (SELECT linked.back FROM linked)
              OFFSET 0)
         ) AS edge
@@ -212,6 +212,22 @@ WITH walked AS MATERIALIZED (
     ) AS pruned
     WHERE edges.ctid = pruned.tid
     RETURNING edges.after, pruned.incoming
+), unasked AS (
+    -- An edge with a condition moves when its origin goes (decided, erase_tasks). One that another
+    -- session moves meanwhile is still found by its dependent, and no longer by its place.
+    DELETE FROM stint.edges
+    WHERE edges.run = ANY (ARRAY(
+        SELECT edge.run
+        FROM locked
+        CROSS JOIN LATERAL (
+            SELECT edges.run
+            FROM stint.edges
+            WHERE edges.run BETWEEN locked.lo AND locked.hi AND edges.accepts IS NOT NULL
+              AND (SELECT linked.back FROM linked)
+            OFFSET 0
+        ) AS edge
+    ))
+    RETURNING edges.after
 ), joined AS (
     DELETE FROM stint.joined
     WHERE joined.key = ANY (ARRAY(SELECT locked.lo FROM locked WHERE locked.lo = locked.hi))
@@ -225,6 +241,8 @@ SELECT (SELECT count(*) FROM walked) AS walked, last.finished_at, last.lo,
        (SELECT min(locked.overdue) FROM locked) AS overdue,
        ARRAY(
            SELECT untied.after FROM untied WHERE untied.incoming
+           UNION
+           SELECT unasked.after FROM unasked
            UNION
            SELECT spared.after FROM spared
            ORDER BY after
