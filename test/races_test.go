@@ -261,9 +261,7 @@ func TestPrune_DeletesEdgesThatMoveMeanwhile(t *testing.T) {
 			pausedAt(t, pool, "prune_finished", "judged", args, func() {
 				wantErr(t, name, leave(store), nil)
 			})
-			if left := yields[int](t, pool, "SELECT count(*)::integer FROM stint.edges"); left != 0 {
-				t.Errorf("there are still %d edges of tasks that are gone", left)
-			}
+			wantNoEdges(t, pool)
 			if left := statesOf(t, store); len(left) > 0 {
 				t.Errorf("the tasks %v are still there", left)
 			}
@@ -295,6 +293,11 @@ func TestReturnTasks_DeletesEdgesThatMoveMeanwhile(t *testing.T) {
 	})
 	wantErr(t, "commit", err, nil)
 	wantErr(t, "ReturnTasks", <-done, nil)
+	wantNoEdges(t, pool)
+}
+
+func wantNoEdges(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
 	if left := yields[int](t, pool, "SELECT count(*)::integer FROM stint.edges"); left != 0 {
 		t.Errorf("there are still %d edges of tasks that are gone", left)
 	}

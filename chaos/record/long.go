@@ -56,8 +56,8 @@ type Minute struct {
 	Final bool `json:"final,omitempty"`
 }
 
-// ReadLong reads the lines of a run: the first is of the run, the last of its end, and those between
-// of its minutes. A file that is not there has none.
+// ReadLong reads the lines of a run: the first is of the run, the last of its end, and the others
+// are of its minutes. A file that is not there has none.
 func ReadLong(path string) (long Long, err error) {
 	text, err := os.ReadFile(path) //nolint:gosec // named by the caller
 	if errors.Is(err, fs.ErrNotExist) {
