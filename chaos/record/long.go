@@ -124,7 +124,7 @@ func longTable(long Long) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d minutes with `-load %g -seed %d`, commit %s, %s, %s: %s commits and %s "+
 		"moves were followed, with %d violations; processes died: %d. When nothing was held back, "+
-		"%.0f tasks/s were completed.\n\n",
+		"%.0f tasks were completed a second.\n\n",
 		len(long.Minutes), long.Load, long.Seed, long.Commit, long.Machine,
 		long.Date.Format(time.DateOnly), thousands(long.End.Commits), thousands(long.End.Moves),
 		long.End.Found, long.Minutes[len(long.Minutes)-1].Deaths, long.Full)

@@ -55,7 +55,7 @@ func TestPage_ReplacesTheTableAndKeepsTheRest(t *testing.T) {
 		"Commits: c, d.",
 		"3 minutes with `-load 0.5 -seed 7`, commit c, m, 2026-11-30: 30 commits and 1,234 moves " +
 			"were followed, with 2 violations; processes died: 1. When nothing was held back, " +
-			"240 tasks/s were completed.",
+			"240 tasks were completed a second.",
 		"| completed, tasks/s | 100 | 120 |", "| tables and indexes, MB | 3.0 | 3.0 |",
 	} {
 		if !strings.Contains(text, want) {
