@@ -828,7 +828,7 @@ func (x *TriggerScheduleRequest) GetName() string {
 
 type TriggerScheduleResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ID of the task that was inserted, if it is alone; otherwise what the IDs begin with.
+	// What the IDs of the tasks begin with. A task without an ID has that as its own.
 	Id            string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

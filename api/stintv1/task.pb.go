@@ -473,7 +473,7 @@ type TaskInfo struct {
 	TotalDependencies int32 `protobuf:"varint,27,opt,name=total_dependencies,json=totalDependencies,proto3" json:"total_dependencies,omitempty"`
 	// How many of them it waits for no longer: all, unless it is blocked.
 	Signals int32 `protobuf:"varint,28,opt,name=signals,proto3" json:"signals,omitempty"`
-	// Missing for the default, which is 1.
+	// 0 for the default, which is 1.
 	Cost          int32 `protobuf:"varint,29,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -21,6 +21,7 @@ from .fields import (
     Content,
     Duration,
     Message,
+    RandomID,
     from_content,
     from_duration,
     from_optional,

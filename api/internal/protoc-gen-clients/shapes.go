@@ -62,7 +62,7 @@ func givenShapes() []*shape {
 			first: []string{"action", "body"}, secret: []string{"answer_key"}, finish: "withID",
 			pyDoc: "A naive time is refused: say which zone is meant.",
 			method: `    def __post_init__(self) -> None:
-        self.id = self.id or str(uuid.uuid4())
+        self.id = self.id or RandomID(uuid.uuid4())
 `,
 			then: `found.id = m.get("id", "")  # not a random one`,
 		},
@@ -131,7 +131,7 @@ func answeredShapes() []*shape {
 		},
 		{message: "Try", required: 3, frozen: true},
 		{message: "GetHistoryResponse", name: "History", frozen: true},
-		{message: "EdgeCondition", required: 2, without: []string{"hidden"}},
+		{message: "EdgeCondition", required: 2},
 		{message: "GetGraphResponse", name: "Graph"},
 		{message: "ActionStats", required: 1},
 		{

@@ -22,8 +22,9 @@ from .tasks import Dependency, OwnedTask, Return, Task, TaskInfo
 
 # How long a call waits at the service at most; proxies cut off what is silent for longer.
 _POLL = 20.0
-# How long new limits may wait for transactions that fetch tasks.
-_LIMITING = 3600.0
+# How long a change may take: of limits, which waits for transactions that fetch tasks, and of
+# tasks, of which one may bring many others with it.
+_CHANGING = 3600.0
 # How many tasks a page of a list has at most.
 _PAGE = 1000
 # For how long a claim is released if the service does not answer: for about as long as it bars it.
@@ -139,7 +140,7 @@ class Client:
     def add_dependencies(self, dependencies: Iterable[Dependency]) -> None:
         """Makes stored tasks wait for others, all or none."""
         self._call("TaskService/AddDependencies",
-                   {"dependencies": _dependencies(dependencies)})
+                   {"dependencies": _dependencies(dependencies)}, wait=_CHANGING)
 
     def abort(self, ids: IDs, status: str = "", dry_run: bool = False) -> t.Affected:
         """Aborts tasks and what depends on them; status says why, for people.
@@ -148,7 +149,7 @@ class Client:
         transaction, and undoes it.
         """
         answer = self._call("TaskService/AbortTasks", f.message(
-            ids=f.names(ids), status=f.told(status), dry_run=dry_run))
+            ids=f.names(ids), status=f.told(status), dry_run=dry_run), wait=_CHANGING)
         return t.to_affected(answer.get("aborted", {}))
 
     def answer(
@@ -165,7 +166,7 @@ class Client:
     def retry(self, ids: IDs, dry_run: bool = False) -> t.Affected:
         """Opens finished tasks again, with what was aborted because of them."""
         answer = self._call("TaskService/RetryTasks", f.message(
-            ids=f.names(ids), dry_run=dry_run))
+            ids=f.names(ids), dry_run=dry_run), wait=_CHANGING)
         return t.to_affected(answer.get("retried", {}))
 
     def change(
@@ -189,13 +190,13 @@ class Client:
         if key is not None:
             to["key"] = key
         answer = self._call("TaskService/ChangeTasks", f.message(
-            ids=f.names(ids), to=to, dry_run=dry_run))
+            ids=f.names(ids), to=to, dry_run=dry_run), wait=_CHANGING)
         return t.to_affected(answer.get("changed", {}))
 
     def delete(self, ids: IDs, dry_run: bool = False) -> t.Affected:
         """Deletes tasks, and dependents that waited for nothing else."""
         answer = self._call("TaskService/DeleteTasks", f.message(
-            ids=f.names(ids), dry_run=dry_run))
+            ids=f.names(ids), dry_run=dry_run), wait=_CHANGING)
         return t.to_affected(answer.get("deleted", {}))
 
     def transact(
@@ -223,7 +224,9 @@ class Client:
         request["return"] = [t.from_return(given) for given in returns]
         ids = [task["id"] for task in request.get("insert", ())]
 
-        attempt = self._connection.attempts("TaskService/Transact", request)
+        # Others are with it, and a frozen network is noticed sooner.
+        wait = _CHANGING if depend or retry or abort or delete else 0.0
+        attempt = self._connection.attempts("TaskService/Transact", request, wait=wait)
         alone = not ids and not request["return"]
         answer = attempt(False) if alone else repeat(attempt)
         return t.Transacted(ids, *(
@@ -313,7 +316,7 @@ class Client:
         It may wait for long, until tasks that were fetched before count.
         """
         self._call("TaskService/SetLimits", f.message(
-            action=action, limits=t.from_limits(limits or t.Limits())), wait=_LIMITING)
+            action=action, limits=t.from_limits(limits or t.Limits())), wait=_CHANGING)
 
     def list_limits(self, actions: IDs = ()) -> Sequence[t.ActionLimits]:
         """Returns the limits, pauses and weights of actions. Default: of all that have some."""
@@ -374,8 +377,8 @@ class Client:
     def trigger_schedule(self, name: str) -> str:
         """Inserts the tasks of a schedule now, also if it is paused.
 
-        It returns the ID of the task or, of several, what their IDs begin with. It is not repeated,
-        since a repetition would insert the tasks once more.
+        It returns what their IDs begin with; a task without an ID has that as its own. It is not
+        repeated, since a repetition would insert the tasks once more.
         """
         answer: str = self._connection.call(
             "TaskService/TriggerSchedule", {"name": name}).get("id", "")

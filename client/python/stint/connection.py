@@ -265,6 +265,7 @@ class Connection:
             if connection.sock is None:
                 connection.timeout = min(timeout, self._timeout)
                 connection.connect()
+                _keep_alive(connection.sock)
             connection.sock.settimeout(timeout)
         except OSError as error:
             self.close()
@@ -283,6 +284,14 @@ def _milliseconds(timeout: float, size: int) -> int:
     """
     seconds = timeout + min(size / _SENT_PER_SECOND, _SEND_MAX)
     return max(1, int(min(seconds, _DEADLINE_MAX) * 1000))
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Has a network that is frozen noticed while the service is silent, where the system can."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _is_loopback(host: str) -> bool:

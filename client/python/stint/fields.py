@@ -168,9 +168,13 @@ def from_performance(task: Any) -> Message:
     return {"id": task.id, "token": task.token}
 
 
+class RandomID(str):
+    """An ID that nobody has asked for."""
+
+
 def to_be_named(tasks: List[Message]) -> List[Message]:
-    """Returns the tasks of a schedule. One that is alone has no ID: it may be a random one."""
-    if len(tasks) == 1:
+    """Returns the tasks of a schedule. One that is alone needs no ID."""
+    if len(tasks) == 1 and isinstance(tasks[0].get("id"), RandomID):
         del tasks[0]["id"]
     return tasks
 

@@ -12,6 +12,7 @@ from .fields import (
     Content,
     Duration,
     Message,
+    RandomID,
     from_content,
     from_duration,
     from_optional,
@@ -104,7 +105,7 @@ class Task:
     cost: int = 0
 
     def __post_init__(self) -> None:
-        self.id = self.id or str(uuid.uuid4())
+        self.id = self.id or RandomID(uuid.uuid4())
 
 
 @dataclass
@@ -278,7 +279,7 @@ class TaskInfo:
         for those that left the store after this one had ended. Only GetTasks and ExplainTask tell
         this and the next.
     signals: How many of them it waits for no longer: all, unless it is blocked.
-    cost: Missing for the default, which is 1.
+    cost: 0 for the default, which is 1.
     """
 
     id: str
@@ -582,11 +583,13 @@ class EdgeCondition:
     results for callers who may not read the dependent's body, and hidden says so.
 
     any: Whether it is one of the dependent's when_any.
+    hidden: Its results are left out: the caller may not read them.
     """
 
     dependent: str
     condition: Condition
     any: bool = False
+    hidden: bool = False
 
 
 @dataclass
@@ -1143,6 +1146,7 @@ def to_edge_condition(m: Message) -> EdgeCondition:
         dependent=m.get("dependent", ""),
         condition=to_condition(m.get("condition", {})),
         any=m.get("any", False),
+        hidden=m.get("hidden", False),
     )
 
 

@@ -37,6 +37,9 @@ _AGAIN_PART = 20
 # The pause after the first try of a task, and the longest one: see _pause_after.
 _PAUSE_BASE = 1.0
 _PAUSE_MAX = 12 * 3600.0
+# The longest pause, and the greatest cost, that the store accepts.
+_PAUSE_MOST = 10 * 365 * 24 * 3600.0
+_SPENT_MOST = 1_000_000_000
 # The pauses of a worker whose service does not answer.
 _RECONNECT_FIRST = 0.1
 _RECONNECT_MAX = 5.0
@@ -65,13 +68,17 @@ Handler = TypeVar("Handler", bound=Callable[["HeldTask"], Optional[Content]])
 class Retry(Exception):
     """Raised by a handler: the task is tried again, after a pause.
 
-    after: how long the pause is. Default: as after any other exception.
+    after: how long the pause is, 0 to ten years; another value counts as the nearest of these.
+        Default: as after any other exception.
     status: a text for people, or an exception that has it.
     """
 
     def __init__(self, status: object = "", after: Optional[Duration] = None) -> None:
         super().__init__(status)
         self.status, self.after = str(status), after
+        if after is not None:
+            seconds = after.total_seconds() if isinstance(after, timedelta) else after
+            self.after = min(max(seconds, 0.0), _PAUSE_MOST)
 
 
 class Snooze(Retry):
@@ -101,7 +108,10 @@ class _Lines(logging.Handler):
         self.text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.text = (self.text + self.format(record) + "\n")[-_STATUS_BYTES:]
+        try:
+            self.text = (self.text + self.format(record) + "\n")[-_STATUS_BYTES:]
+        except Exception:  # the format does not fit the values, for example
+            self.handleError(record)
 
 
 class _Failures:
@@ -153,16 +163,18 @@ class HeldTask(OwnedTask):
         expired while the service could not be reached, or the worker stops and its grace is over.
         A handler that works for long looks at it.
     spent: What the try has really cost, if the handler sets it: where the limits of the action are
-        by_cost, the next fetch settles it. It counts however the try ends.
+        by_cost, the next fetch settles it. It counts however the try ends. It is a whole number, 0
+        to 10⁹; another value counts as the nearest of these.
     """
 
     def __init__(self, owned: OwnedTask, client: Client, until: float) -> None:
         super().__init__(**vars(owned))
         self.lost = threading.Event()
-        self.spent: Optional[int] = None
+        self._spent: Optional[int] = None
         self._client = client
         self._until = until  # by this process's clock, when the lease expires
         self._handed_on = False  # the service has said so
+        self._expired = False  # the lease, unheard
         self._stepping = threading.Lock()  # guards the next two
         self._recorded: Optional[Dict[str, f.Message]] = None  # once they have been asked for
         self._asked = 0.0  # when that was, by this process's clock
@@ -173,6 +185,14 @@ class HeldTask(OwnedTask):
         self._returning = False  # who sets it, with the lock of the worker, returns the task
         self._ended_as = "lost"  # for the metrics: how the performance has ended
         self._finished: Optional[str] = None  # the code, once finish was called
+
+    @property
+    def spent(self) -> Optional[int]:
+        return self._spent
+
+    @spent.setter
+    def spent(self, cost: Optional[float]) -> None:
+        self._spent = None if cost is None else round(min(max(cost, 0), _SPENT_MOST))
 
     def set_status(self, status: str, progress: float = 0.0) -> None:
         """Records a text for people, and the progress of the task, from 0 to 1."""
@@ -255,12 +275,7 @@ class HeldTask(OwnedTask):
 
     def _record_step(self, name: str, call: Callable[[], bytes]) -> bytes:
         try:
-            value = call()
-            try:
-                kept = self._client.record_step(self, name, value)
-            except TooLarge as error:
-                raise Abort(f"the value of the step {name!r} cannot be recorded: {error}") \
-                    from error
+            kept = self._keep_step(name, call())
         except BaseException:
             with self._stepping:
                 self._taken.discard(name)
@@ -268,6 +283,20 @@ class HeldTask(OwnedTask):
         with self._stepping:
             self._kept += len(kept)
         return kept
+
+    def _keep_step(self, name: str, value: bytes) -> bytes:
+        """Records a value, and does not give up as long as the task is not lost."""
+        pause = 0.1
+        while True:
+            try:
+                return self._client.record_step(self, name, value)
+            except TooLarge as error:
+                raise Abort(f"the value of the step {name!r} cannot be recorded: {error}") \
+                    from error
+            except (Unavailable, Limited):
+                if self.lost.wait(pause):
+                    raise
+                pause = min(2 * pause, 5)
 
     def finish(
         self, cursor: Any, code: str = "completed", status: str = "",
@@ -544,6 +573,8 @@ class Worker:
         with self._changed:
             if task._returning or task._handed_on:
                 return  # somebody else does what is to be done
+            if given is not None and task._expired:
+                return  # the handler may have given up halfway, for that
             task._returning = True
             task._ended_as = _outcome_of(task, given)
         if given is None:
@@ -552,7 +583,7 @@ class Worker:
             self._give([given], [task])
         except StintError as error:  # the outcome cannot be stored, a result too large for example
             _log.warning("task %s could not be returned: %s", task.id, error)
-            given = _again(task, f"could not be returned: {error}", None)
+            given = _instead(task, error)
             task._ended_as = _outcome_of(task, given)
             try:
                 self._give([given], [task])
@@ -646,6 +677,7 @@ class Worker:
             for task in held:
                 if task._until <= sent:
                     _log.warning("task %s: the lease has expired", task.id)
+                    task._expired = True
                     task.lost.set()
         held = [task for task in held if not task.lost.is_set()]
         if not held:
@@ -678,6 +710,18 @@ def _again(task: HeldTask, status: str, after: Optional[Duration]) -> Return:
     pause = _pause_after(task.try_) if after is None else after
     return Return.of(task, "pending", status=_cut(status), retry_after=pause,
                      log=_cut(task._log.text), spent=task.spent)
+
+
+def _instead(task: HeldTask, error: StintError) -> Return:
+    """Returns what becomes of a task whose outcome cannot be stored, because of this error.
+
+    A result is too large after each try.
+    """
+    status = f"could not be returned: {error}"
+    if not isinstance(error, TooLarge):
+        return _again(task, status, None)
+    return Return.of(task, "aborted", status=_cut(status), log=_cut(task._log.text),
+                     spent=task.spent)
 
 
 def _outcome_of(task: HeldTask, given: Optional[Return]) -> str:

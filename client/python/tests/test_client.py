@@ -163,8 +163,12 @@ class VerbsTest(ServiceTest):
             ("0 3 * * *", "Europe/Berlin", "wait", timedelta(hours=1), 2, None))
         self.assertEqual((second.schedule.spec, second.schedule.tasks[0].body), ("every 90s", b"b"))
         self.assertIsNotNone(second.paused_since)
+        self.client.put_schedules([found.schedule for found in (first, second)])
         triggered = self.client.trigger_schedule(names[1])
         self.assertEqual(self.client.get(triggered)[0].action, "tick")
+        self.client.put_schedules(stint.Schedule(names[1], "@daily", [stint.Task("tick", id="me")]))
+        triggered = self.client.trigger_schedule(names[1])
+        self.assertEqual(self.client.get(triggered + "/me")[0].action, "tick")
         self.client.delete_schedules(names)
         self.assertEqual(self.client.list_schedules(names), [])
         with self.assertRaises(stint.ScheduleNotFound) as caught:

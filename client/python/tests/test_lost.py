@@ -56,6 +56,22 @@ class LostTest(ServiceTest):
         self.assertEqual([self.info(short).state for short in "cde"],
                          ["completed", "aborted", "ready"])
 
+    def test_calls_that_may_change_many_tasks_have_time(self):
+        service = Invented(*[(200, {"Content-Type": "application/json"}, {})] * 8)
+        self.addCleanup(service.close)
+        client = stint.Client(service.url)
+        self.addCleanup(client.close)
+        for call in (client.abort, client.retry, client.delete):
+            call("a")
+        client.change("a", priority=1)
+        client.add_dependencies(stint.Dependency("a", "b"))
+        client.transact(abort="a")
+        client.transact(must_exist="a")
+        client.insert(self.task("a"))
+        allowed = [int(headers["Connect-Timeout-Ms"]) for headers, _ in service.calls]
+        self.assertGreaterEqual(min(allowed[:6]), 3_600_000)
+        self.assertLess(max(allowed[6:]), 60_000)
+
     def test_lost_requests_are_repeated(self):
         self.takes_effect_once("lose_requests")
 

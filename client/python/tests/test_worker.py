@@ -298,6 +298,61 @@ class WorkerTest(ServiceTest):
             self.assertEqual((done.state, calls.count(done.id)), ("aborted", 1))
             self.assertIn("the value of the step 'large' cannot be recorded", done.status)
 
+    def test_a_step_is_recorded_after_a_service_that_is_away(self):
+        class Away(stint.Client):
+            refused = 2
+
+            def record_step(self, *args):
+                if self.refused > 0:
+                    self.refused -= 1
+                    raise stint.Unavailable("away")
+                return super().record_step(*args)
+
+        calls = []
+        self.client = Away(self.server)
+        self.addCleanup(self.client.close)
+        self.insert("a", post_result=True)
+        self.run_worker(self.worker(lambda task: task.step("one", lambda: calls.append(1))))
+        [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual((done.state, done.tries, calls), ("completed", 1, [1]))
+
+    def test_pauses_and_costs_beyond_what_is_stored_are_the_nearest_ones(self):
+        def handle(task):
+            if task.id == self.name("early"):
+                if not tried.get(task.id):
+                    tried[task.id] = True
+                    raise stint.Snooze(timedelta(seconds=-1))
+                self.assertEqual(task.try_, 1)
+            if task.id == self.name("late"):
+                raise stint.Retry("much later", after=1e12)
+            task.spent = spent.get(task.id)
+            task.logger.info("%d items", "x")  # a slip
+
+        tried = {}
+        spent = {self.name("negative"): -1, self.name("half"): 12.5, self.name("much"): 1e12}
+        names = ["early", "negative", "half", "much"]
+        self.insert(*names, "late", post_result=True)
+        with mock.patch("logging.raiseExceptions", False):
+            self.run_worker(self.worker(handle))
+            done = self.client.wait([self.name(name) for name in names], timeout=PATIENCE)
+        self.assertEqual([(info.state, info.tries) for info in done], [("completed", 1)] * 4)
+        self.eventually(lambda: self.state("late") == "scheduled")
+
+    def test_a_result_that_is_too_large_aborts_the_task(self):
+        class Small(stint.Client):
+            def return_tasks(self, returns):
+                if returns[0].result:
+                    raise stint.TooLarge("the result")
+                return super().return_tasks(returns)
+
+        self.client = Small(self.server)
+        self.addCleanup(self.client.close)
+        self.insert("a", post_result=True)
+        self.run_worker(self.worker(lambda _: "large"))
+        [done] = self.client.wait(self.name("a"), timeout=PATIENCE)
+        self.assertEqual((done.state, done.tries), ("aborted", 1))
+        self.assertIn("could not be returned", done.status)
+
     def test_a_step_and_a_sleep_are_told_apart(self):
         def handle(task):
             step = lambda name: task.step(name, lambda: 7)
@@ -399,6 +454,7 @@ class WorkerTest(ServiceTest):
         self.assertTrue(lost.wait(PATIENCE))
         proxy.lose_requests = 0
         self.assertEqual(end(), [])
+        self.assertNotEqual(self.state("a"), "completed")  # the handler has given up
 
     def test_a_service_that_is_away_is_asked_again(self):
         proxy = Proxy(self.server)

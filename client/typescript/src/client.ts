@@ -16,8 +16,9 @@ import type * as t from "./tasks.ts";
 // For how many seconds a call waits at the service at most; proxies cut off what is silent for
 // longer.
 const poll = 20;
-// How long new limits may wait for transactions that fetch tasks.
-const limiting = 3600;
+// How long a change may take: of limits, which waits for transactions that fetch tasks, and of
+// tasks, of which one may bring many others with it.
+const changing = 3600;
 // How many tasks a page of a list has at most.
 const page = 1000;
 // For how long a claim is released if the service does not answer: for about as long as it bars it.
@@ -144,7 +145,8 @@ export class Client {
     dependencies: f.Some<t.Dependency>, options: CallOptions = {},
   ): Promise<void> {
     await this.#call("TaskService/AddDependencies",
-      { dependencies: f.listOf(dependencies).map(m.fromDependency) }, options);
+      { dependencies: f.listOf(dependencies).map(m.fromDependency) },
+      { ...options, wait: changing });
   }
 
   /** Aborts tasks and what depends on them; status says why, for people. */
@@ -152,7 +154,8 @@ export class Client {
     ids: f.Some<string>, status = "", { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
     const answer = await this.#call("TaskService/AbortTasks",
-      { ids: f.namesOf(ids), status: f.told(status, "status"), dry_run: dryRun }, options);
+      { ids: f.namesOf(ids), status: f.told(status, "status"), dry_run: dryRun },
+      { ...options, wait: changing });
     return m.toAffected(answer.aborted);
   }
 
@@ -172,8 +175,8 @@ export class Client {
   async retry(
     ids: f.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
-    const answer = await this.#call(
-      "TaskService/RetryTasks", { ids: f.namesOf(ids), dry_run: dryRun }, options);
+    const answer = await this.#call("TaskService/RetryTasks",
+      { ids: f.namesOf(ids), dry_run: dryRun }, { ...options, wait: changing });
     return m.toAffected(answer.retried);
   }
 
@@ -186,7 +189,8 @@ export class Client {
     ids: f.Some<string>, to: t.TaskChanges, { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
     const answer = await this.#call("TaskService/ChangeTasks",
-      { ids: f.namesOf(ids), to: m.fromTaskChanges(to), dry_run: dryRun }, options);
+      { ids: f.namesOf(ids), to: m.fromTaskChanges(to), dry_run: dryRun },
+      { ...options, wait: changing });
     return m.toAffected(answer.changed);
   }
 
@@ -195,7 +199,8 @@ export class Client {
     ids: f.Some<string>, { dryRun = false, ...options }: ChangeOptions = {},
   ): Promise<t.Affected> {
     const request = { ids: f.namesOf(ids), dry_run: dryRun };
-    const answer = await this.#call("TaskService/DeleteTasks", request, options);
+    const answer = await this.#call(
+      "TaskService/DeleteTasks", request, { ...options, wait: changing });
     return m.toAffected(answer.deleted);
   }
 
@@ -207,7 +212,10 @@ export class Client {
   async transact(parts: t.Transaction, options: CallOptions = {}): Promise<t.Transacted> {
     const request = m.fromTransaction(parts);
     const ids = (request.insert ?? []).map((task: f.Message) => task.id as string);
-    const attempt = this.#connection.attempts("TaskService/Transact", request, options);
+    // Others are with it, and a frozen network is noticed sooner.
+    const many = request.depend || request.retry || request.abort || request.delete;
+    const attempt = this.#connection.attempts(
+      "TaskService/Transact", request, many ? { ...options, wait: changing } : options);
     const alone = ids.length === 0 && !request.return;
     const answer = await (alone ? attempt(false) : repeat(attempt, options.signal));
     return { ...m.toTransacted(answer), ids };
@@ -289,7 +297,7 @@ export class Client {
     action: string, limits: t.Limits = {}, options: CallOptions = {},
   ): Promise<void> {
     await this.#call("TaskService/SetLimits", { action, limits: m.fromLimits(limits) },
-      { ...options, wait: limiting });
+      { ...options, wait: changing });
   }
 
   /** Returns the limits, pauses and weights of actions. Default: of all that have some. */
@@ -378,9 +386,9 @@ export class Client {
   }
 
   /**
-   * Inserts the tasks of a schedule now, also if it is paused. It returns the ID of the task or, of
-   * several, what their IDs begin with. It is not repeated, since a repetition would insert the
-   * tasks once more.
+   * Inserts the tasks of a schedule now, also if it is paused. It returns what their IDs begin
+   * with; a task without an ID has that as its own. It is not repeated, since a repetition would
+   * insert the tasks once more.
    */
   async triggerSchedule(name: string, options: CallOptions = {}): Promise<string> {
     const answer = await this.#connection.call("TaskService/TriggerSchedule", { name }, options);

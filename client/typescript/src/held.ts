@@ -3,11 +3,13 @@
 import type { Client } from "./client.ts";
 import type { CallOptions } from "./connection.ts";
 import { textOf } from "./content.ts";
-import { AlreadyReturned, InvalidArgument, InvalidToken, TooLarge } from "./errors.ts";
+import {
+  AlreadyReturned, InvalidArgument, InvalidToken, Limited, TooLarge, Unavailable,
+} from "./errors.ts";
 import { withToken, type Duration } from "./fields.ts";
 import { Lines, type Logger, type TaskLogger } from "./log.ts";
 import type { Recorded } from "./messages.ts";
-import { monotonic } from "./platform.ts";
+import { monotonic, pause } from "./platform.ts";
 import type { Input, OwnedTask } from "./tasks.ts";
 import { finishTask, type Code, type Finish, type Transaction } from "./transaction.ts";
 
@@ -15,6 +17,9 @@ import { finishTask, type Code, type Finish, type Transaction } from "./transact
 const stepsMost = 1000;
 const stepsBytesMost = 16 << 20;
 const stepNameMost = 255;
+// The longest pause, in seconds, and the greatest cost, that the store accepts.
+const pauseMost = 10 * 365 * 24 * 3600;
+const spentMost = 1_000_000_000;
 // Ahead of the nanoseconds of a sleep, which makes it no value of a step.
 const sleepMark = "sleep ";
 
@@ -26,7 +31,10 @@ function statusOf(status: unknown): string {
 /** Thrown by a handler: the task is tried again, after a pause. */
 export class Retry extends Error {
   readonly status: string;
-  /** How long the pause is, in seconds; null: as after any other error. */
+  /**
+   * How long the pause is, in seconds, 0 to ten years; another value counts as the nearest of
+   * these. null: as after any other error.
+   */
   readonly after: Duration | null;
 
   /** status: a text for people, or an error that has it. */
@@ -34,7 +42,8 @@ export class Retry extends Error {
     super(statusOf(status));
     this.name = new.target.name;
     this.status = statusOf(status);
-    this.after = options.after ?? null;
+    this.after = options.after === undefined ? null
+      : Math.min(Math.max(options.after, 0), pauseMost);
   }
 }
 
@@ -77,6 +86,8 @@ export interface Held {
   begun: boolean;
   /** The service has said that somebody else has the task, or nobody. */
   handedOn: boolean;
+  /** The lease has expired, unheard. */
+  expired: boolean;
   /** Who sets it returns the task. */
   returning: boolean;
   /** The code with which the handler has finished the task, in a transaction of its own. */
@@ -91,7 +102,8 @@ export function hold(owned: OwnedTask, client: Client, logger: Logger, until: nu
   const held: Held = {
     task: new HeldTask(owned, client, losing.signal, lines, (code) => { held.finished = code; }),
     losing, lines, until,
-    begun: false, handedOn: false, returning: false, finished: null, endedAs: "lost",
+    begun: false, handedOn: false, expired: false, returning: false, finished: null,
+    endedAs: "lost",
   };
   return held;
 }
@@ -103,9 +115,18 @@ export interface HeldTask extends Readonly<OwnedTask> {}
 export class HeldTask {
   /**
    * What the try has really cost, if the handler sets it: where the limits of the action are
-   * byCost, the next fetch settles it. It counts however the try ends.
+   * byCost, the next fetch settles it. It counts however the try ends. It is a whole number, 0 to
+   * 10⁹; another value counts as the nearest of these.
    */
-  spent: number | null = null;
+  get spent(): number | null {
+    return this.#spent;
+  }
+
+  set spent(cost: number | null) {
+    this.#spent = cost === null ? null : Math.round(Math.min(Math.max(cost, 0), spentMost));
+  }
+
+  #spent: number | null = null;
   readonly #client: Client;
   readonly #lines: Lines;
   readonly #signal: AbortSignal;
@@ -265,15 +286,29 @@ export class HeldTask {
 
   async #record(name: string, call: () => Promise<string>): Promise<Uint8Array> {
     try {
-      const value = await call();
-      const kept = await this.#client.recordStep(this, name, value);
+      const kept = await this.#keep(name, await call());
       this.#kept += kept.length;
       return kept;
     } catch (error) {
       this.#taken.delete(name);
-      if (!(error instanceof TooLarge)) throw error;
-      throw new Abort(`the value of the step "${name}" cannot be recorded: ${error.message}`,
-        { cause: error });
+      throw error;
+    }
+  }
+
+  /** Records a value, and does not give up as long as the task is not lost. */
+  async #keep(name: string, value: string): Promise<Uint8Array> {
+    for (let wait = 0.1; ; wait = Math.min(2 * wait, 5)) {
+      try {
+        return await this.#client.recordStep(this, name, value);
+      } catch (error) {
+        if (error instanceof TooLarge) {
+          throw new Abort(`the value of the step "${name}" cannot be recorded: ${error.message}`,
+            { cause: error });
+        }
+        if (!(error instanceof Unavailable || error instanceof Limited)) throw error;
+        await pause(wait, this.#signal).catch(() => undefined);
+        if (this.#signal.aborted) throw error;
+      }
     }
   }
 }

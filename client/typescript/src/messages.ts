@@ -310,6 +310,7 @@ const edgeConditionFields: f.Fields = {
   dependent: f.text,
   condition: f.whole(conditionFields),
   any: f.flag,
+  hidden: f.flag,
 };
 
 const graphFields: f.Fields = {

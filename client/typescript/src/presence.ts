@@ -118,8 +118,13 @@ export async function show(
     done: (task) => tell({ done: [named(task)] }),
     fetch: async (input, init) => {
       if (!stands && may) {
-        const soon = new Promise<void>((resolve) => { waiting.push(resolve); });
-        await Promise.race([soon, pause(comeBackMost, init?.signal ?? undefined, true)]);
+        let go = () => {};
+        const soon = new Promise<void>((resolve) => { waiting.push(go = resolve); });
+        try {
+          await Promise.race([soon, pause(comeBackMost, init?.signal ?? undefined, true)]);
+        } finally {
+          waiting.splice(0, waiting.length, ...waiting.filter((each) => each !== go));
+        }
       }
       return stands ? call(new URL(String(input)), init!) : fetch(input, init);
     },

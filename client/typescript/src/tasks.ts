@@ -338,7 +338,7 @@ export interface TaskInfo {
   totalDependencies: number;
   /** How many of them it waits for no longer: all, unless it is blocked. */
   signals: number;
-  /** Missing for the default, which is 1. */
+  /** 0 for the default, which is 1. */
   cost: number;
 }
 
@@ -594,6 +594,8 @@ export interface EdgeCondition {
   condition: Condition;
   /** Whether it is one of the dependent's whenAny. */
   any: boolean;
+  /** Its results are left out: the caller may not read them. */
+  hidden: boolean;
 }
 
 /** The network around a task. */

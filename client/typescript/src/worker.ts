@@ -3,7 +3,7 @@
 import type { Client } from "./client.ts";
 import {
   AlreadyReturned, InvalidArgument, InvalidToken, Limited, Refused, SchemaVersion, StintError,
-  Unavailable,
+  TooLarge, Unavailable,
 } from "./errors.ts";
 import type { Content, Duration } from "./fields.ts";
 import {
@@ -267,6 +267,7 @@ export class Worker {
     try {
       const given = await this.#outcome(held);
       if (held.returning || held.handedOn) return; // somebody else does what is to be done
+      if (given && held.expired) return; // the handler may have given up halfway, for that
       held.returning = true;
       if (given) {
         await this.#return(held, given);
@@ -288,10 +289,12 @@ export class Worker {
       await this.#give([given], [held]);
     } catch (error) { // the outcome cannot be stored, a result too large for example
       say(this.#logger, "warn", `task ${task.id} could not be returned: ${error}`);
-      const again = this.#again(held, `could not be returned: ${error}`, null);
-      held.endedAs = endedAs(task, again);
+      const why = `could not be returned: ${error}`;
+      const other = error instanceof TooLarge // as after each try
+        ? this.#aborted(held, why) : this.#again(held, why, null);
+      held.endedAs = endedAs(task, other);
       try {
-        await this.#give([again], [held]);
+        await this.#give([other], [held]);
       } catch (problem) {
         held.endedAs = "lost";
         say(this.#logger, "error", `task ${task.id} stays until its lease expires: ${problem}`);
@@ -320,12 +323,7 @@ export class Worker {
         again.release = error instanceof Snooze;
         return again;
       }
-      if (error instanceof Abort) {
-        return returnOf(task, {
-          code: "aborted", status: cut(error.status), log: cut(held.lines.text),
-          spent: task.spent,
-        });
-      }
+      if (error instanceof Abort) return this.#aborted(held, error.status);
       const text = stackOf(error);
       if (!held.returning && !held.handedOn) {
         this.#failures.failed(
@@ -333,6 +331,12 @@ export class Worker {
       }
       return this.#again(held, text, null);
     }
+  }
+
+  #aborted(held: Held, status: string): Return {
+    return returnOf(held.task, {
+      code: "aborted", status: cut(status), log: cut(held.lines.text), spent: held.task.spent,
+    });
   }
 
   #again(held: Held, status: string, after: Duration | null): Return {
@@ -414,6 +418,7 @@ export class Worker {
     for (const held of this.#kept()) {
       if (held.until <= sent) {
         say(this.#logger, "warn", `task ${held.task.id}: the lease has expired`);
+        held.expired = true;
         held.losing.abort(new Lost("the lease has expired"));
       }
     }

@@ -320,7 +320,7 @@ test("a task starts as its conditions say, or is skipped", async (t) => {
   ]);
   const { conditions } = await s.client.graph(a);
   assert.deepEqual(conditions.find((each) => each.dependent === b), {
-    dependent: b, any: false, condition: {
+    dependent: b, any: false, hidden: false, condition: {
       after: a, states: ["completed"], results: [bytes("heads"), Uint8Array.of(255)],
     },
   });

@@ -5,7 +5,7 @@ import net from "node:net";
 import { test, type TestContext } from "node:test";
 import * as stint from "@stint-tasks/client";
 import { returnOf } from "@stint-tasks/client";
-import { Service, eventually } from "./services.js";
+import { Invented, Service, eventually, type Answered } from "./services.js";
 
 type Kind = "loseRequests" | "loseAnswers";
 
@@ -40,6 +40,25 @@ async function takesEffectOnce(t: TestContext, kind: Kind) {
   const states = await Promise.all(["c", "d", "e"].map((short) => s.state(short)));
   assert.deepEqual(states, ["completed", "aborted", "ready"]);
 }
+
+test("calls that may change many tasks have time", async (t) => {
+  const answers = Array.from({ length: 8 }, (): Answered =>
+    [200, { "Content-Type": "application/json" }, {}]);
+  const service = await Invented.answering(t, ...answers);
+  const client = new stint.Client(service.url);
+  t.after(() => client.close());
+  await client.abort("a");
+  await client.retry("a");
+  await client.delete("a");
+  await client.change("a", { priority: 1 });
+  await client.addDependencies({ predecessor: "a", dependent: "b" });
+  await client.transact({ abort: "a" });
+  await client.transact({ mustExist: "a" });
+  await client.insert({ action: "a" });
+  const allowed = service.calls.map(({ headers }) => Number(headers["connect-timeout-ms"]));
+  assert(Math.min(...allowed.slice(0, 6)) >= 3_600_000, allowed.join());
+  assert(Math.max(...allowed.slice(6)) < 60_000, allowed.join());
+});
 
 test("lost requests are repeated", (t) => takesEffectOnce(t, "loseRequests"));
 test("lost answers are asked for again", (t) => takesEffectOnce(t, "loseAnswers"));

@@ -144,6 +144,68 @@ test("a task sleeps without a worker", async (t) => {
   assert(slept >= 1);
 });
 
+test("a step is recorded after a service that is away", async (t) => {
+  const s = new Service(t);
+  const calls: number[] = [];
+  let refused = 2;
+  s.client.recordStep = async (...given) => {
+    if (refused-- > 0) throw new stint.Unavailable("away");
+    return stint.Client.prototype.recordStep.apply(s.client, given);
+  };
+  await s.insert(["a"], { postResult: true });
+  start(s, (task) => task.step("one", () => { calls.push(1); }).then(() => undefined));
+  const [done] = await s.client.wait(s.name("a"));
+  assert.deepEqual([done!.state, done!.tries, calls], ["completed", 1, [1]]);
+});
+
+test("what the call of a step throws does not abort the task", async (t) => {
+  const s = new Service(t);
+  await s.insert(["a"], { postResult: true });
+  start(s, async (task) => {
+    await assert.rejects(
+      task.step("one", () => { throw new stint.TooLarge("many"); }), stint.TooLarge);
+  });
+  const [done] = await s.client.wait(s.name("a"));
+  assert.equal(done!.state, "completed");
+});
+
+test("pauses and costs beyond what is stored are the nearest ones", async (t) => {
+  const s = new Service(t);
+  const spent: Record<string, number> = { negative: -1, half: 12.5, much: 1e12 };
+  const names = ["early", ...Object.keys(spent)];
+  await s.insert([...names, "late"], { postResult: true });
+  let tried = false;
+  start(s, (task) => {
+    const short = task.id.split("/").at(-1)!;
+    if (short === "late") throw new stint.Retry("much later", { after: 1e12 });
+    if (short !== "early") {
+      task.spent = spent[short]!;
+    } else if (!tried) {
+      tried = true;
+      throw new stint.Snooze(-1);
+    }
+  });
+  const done = await s.client.wait(names.map((name) => s.name(name)));
+  assert.deepEqual(done.map((info) => [info.state, info.tries]),
+    names.map(() => ["completed", 1]));
+  await eventually(async () => (await s.state("late")) === "scheduled");
+});
+
+test("a result that is too large aborts the task", async (t) => {
+  const s = new Service(t);
+  s.client.returnTasks = async (returns) => {
+    if ([...returns as Iterable<stint.Return>].some((each) => each.result)) {
+      throw new stint.TooLarge("the result");
+    }
+    return stint.Client.prototype.returnTasks.call(s.client, returns);
+  };
+  await s.insert(["a"], { postResult: true });
+  start(s, () => "large");
+  const [done] = await s.client.wait(s.name("a"));
+  assert.deepEqual([done!.state, done!.tries], ["aborted", 1]);
+  assert.match(done!.status, /could not be returned/);
+});
+
 test("a step and a sleep are told apart", async (t) => {
   const s = new Service(t);
   await s.insert(["a"], { postResult: true });
@@ -353,6 +415,7 @@ test("a task is lost when its lease expires unheard", async (t) => {
   await lost.happened;
   proxy.loseRequests = 0;
   await end();
+  assert.notEqual(await s.state("a"), "completed"); // the handler has given up
 });
 
 test("a service that is away is asked again", async (t) => {

@@ -388,8 +388,8 @@ func (p *program) triggerCommand() *cobra.Command {
 		SuggestFor: []string{"run", "fire"},
 		Short:      "Insert the tasks of a schedule now",
 		Long: `Insert the tasks of a schedule now, in addition to its occurrences, also if it is
-paused. Prints the ID of the task or, of several, what their IDs begin with. A command that
-is repeated inserts the tasks once more.
+paused. Prints what their IDs begin with; a task without an ID has that as its own. A
+command that is repeated inserts the tasks once more.
 
 With --json: name, id.`,
 		Example: `  id=$(stint schedule trigger report)`,
