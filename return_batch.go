@@ -458,9 +458,11 @@ func (b *returnBatch) noteLate() []pg.Step {
 	var places []int
 	var keys, claims []int64
 	var statuses []*string
+	var spent []*int
 	for n, i := range b.chosen {
 		if r := &b.returns[i]; r.outcome() == outcomePending {
 			places, statuses = append(places, n), append(statuses, statusText(r.Status))
+			spent = append(spent, r.Spent)
 			keys, claims = append(keys, b.keys[n]), append(claims, b.claims[n])
 		}
 	}
@@ -468,7 +470,7 @@ func (b *returnBatch) noteLate() []pg.Step {
 		return nil
 	}
 	return []pg.Step{{
-		Name: "note_late", Args: []any{keys, claims, statuses},
+		Name: "note_late", Args: []any{keys, claims, statuses, spent},
 		Read: func(rows pgx.Rows) error {
 			var place int
 			_, err := pgx.ForEachRow(rows, []any{&place}, func() error {

@@ -703,7 +703,7 @@ BEGIN
                 FROM unnest(finishing.keys::bigint[], finishing.keys::bigint[], finishing.claims::bigint[], ARRAY[finish_task.spent]::bigint[])
                     AS named (lo, hi, claim, spent)
             ), owned AS MATERIALIZED (
-                SELECT named.lo, named.claim, named.spent
+                SELECT named.lo AS key, named.claim, named.spent
                 FROM named
                 CROSS JOIN LATERAL (
                     SELECT leased.lo
@@ -715,13 +715,13 @@ BEGIN
                 ) AS leased
             )
             INSERT INTO stint.spent (key, claim, more, priority, action, limit_key)
-            SELECT owned.lo, owned.claim, owned.spent - coalesce(task.cost, 1), task.priority, task.action,
-                   coalesce(task.limit_key, '')
+            SELECT owned.key, owned.claim, owned.spent - coalesce(task.cost, 1), task.priority,
+                   task.action, coalesce(task.limit_key, '')
             FROM owned
             CROSS JOIN LATERAL (
                 SELECT tasks.action, tasks.limit_key, tasks.cost, tasks.priority
                 FROM stint.tasks
-                WHERE tasks.key = owned.lo
+                WHERE tasks.key = owned.key
                 OFFSET 0
             ) AS task
             CROSS JOIN LATERAL (
@@ -924,27 +924,48 @@ BEGIN
             FOR changed IN
                 -- name: note_late
                 WITH said AS MATERIALIZED (
-                    SELECT named.place, named.key, named.claim, named.status
-                    FROM unnest(finishing.keys::bigint[], finishing.claims::bigint[], finishing.statuses::text[])
-                        WITH ORDINALITY AS named (key, claim, status, place)
+                    SELECT named.place, named.key, named.claim, named.status, named.spent
+                    FROM unnest(finishing.keys::bigint[], finishing.claims::bigint[], finishing.statuses::text[], ARRAY[finish_task.spent]::bigint[])
+                        WITH ORDINALITY AS named (key, claim, status, spent, place)
                     CROSS JOIN LATERAL (
                         SELECT finished.lo
                         FROM stint.finished
                         WHERE finished.lo = named.key AND finished.claim = ~named.claim
                         FOR UPDATE
                     ) AS finished
-                )
-                UPDATE stint.finished
-                SET claim = late.claim, status = late.status
-                FROM (
-                    SELECT said.*, finished.tid
-                    FROM said
+                ), late AS (
+                    UPDATE stint.finished
+                    SET claim = late.claim, status = late.status
+                    FROM (
+                        SELECT said.*, finished.tid
+                        FROM said
+                        CROSS JOIN LATERAL (
+                            SELECT finished.ctid AS tid FROM stint.finished WHERE finished.lo = said.key OFFSET 0
+                        ) AS finished
+                    ) AS late
+                    WHERE finished.ctid = late.tid
+                    RETURNING late.place, late.key, late.claim, late.spent
+                ), noted AS (
+                    INSERT INTO stint.spent (key, claim, more, priority, action, limit_key)
+                    SELECT late.key, late.claim, late.spent - coalesce(task.cost, 1), task.priority,
+                           task.action, coalesce(task.limit_key, '')
+                    FROM late
                     CROSS JOIN LATERAL (
-                        SELECT finished.ctid AS tid FROM stint.finished WHERE finished.lo = said.key OFFSET 0
-                    ) AS finished
-                ) AS late
-                WHERE finished.ctid = late.tid
-                RETURNING late.place
+                        SELECT tasks.action, tasks.limit_key, tasks.cost, tasks.priority
+                        FROM stint.tasks
+                        WHERE tasks.key = late.key
+                        OFFSET 0
+                    ) AS task
+                    CROSS JOIN LATERAL (
+                        SELECT limits.action
+                        FROM stint.limits
+                        WHERE limits.action = task.action AND limits.by_cost
+                        OFFSET 0
+                    ) AS limits
+                    WHERE late.spent IS NOT NULL AND late.spent <> coalesce(task.cost, 1)
+                    ON CONFLICT (action, key, claim) DO NOTHING
+                )
+                SELECT late.place FROM late
             LOOP
                 settled := true;
             END LOOP;

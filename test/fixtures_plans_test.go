@@ -58,8 +58,10 @@ var sample = map[string]struct {
 		"minutes_pkey", "finished_completed", "finished_aborted", "tasks_pkey",
 		"action_stats_order",
 	}},
-	"count_lost":   {"10", []string{"losses_ended", "tasks_pkey"}},
-	"note_late":    {"'{5,70}', '{7,7}', '{x,NULL}'", []string{"finished_pkey"}},
+	"count_lost": {"10", []string{"losses_ended", "tasks_pkey"}},
+	"note_late": {"'{5,70}', '{7,7}', '{x,NULL}', '{3,NULL}'", []string{
+		"finished_pkey", "tasks_pkey", "limits_pkey",
+	}},
 	"note_tries":   {"'{a,b}', '{1,2}', '{0,1}'", nil},
 	"sample_tasks": {"10, '{0,1,2,3,10}', 10, 5", []string{"tasks_pkey"}},
 	"list_problems": {"10", []string{

@@ -232,6 +232,7 @@ BEGIN
             --   $1 finishing.keys
             --   $2 finishing.claims
             --   $3 finishing.statuses
+            --   $4 ARRAY[finish_task.spent]
             LOOP
                 settled := true;
             END LOOP;

@@ -16,7 +16,7 @@ WITH named AS MATERIALIZED (
         AS named (lo, hi, claim, spent)
 ), owned AS MATERIALIZED (
     -- As in remember_tries, all rows are locked, in the order in which return_tasks deletes them.
-    SELECT named.lo, named.claim, named.spent
+    SELECT named.lo AS key, named.claim, named.spent
     FROM named
     CROSS JOIN LATERAL (
         SELECT leased.lo
@@ -27,21 +27,4 @@ WITH named AS MATERIALIZED (
         FOR UPDATE
     ) AS leased
 )
-INSERT INTO stint.spent (key, claim, more, priority, action, limit_key)
-SELECT owned.lo, owned.claim, owned.spent - coalesce(task.cost, 1), task.priority, task.action,
-       coalesce(task.limit_key, '')
-FROM owned
-CROSS JOIN LATERAL (
-    SELECT tasks.action, tasks.limit_key, tasks.cost, tasks.priority
-    FROM stint.tasks
-    WHERE tasks.key = owned.lo
-    OFFSET 0
-) AS task
-CROSS JOIN LATERAL (
-    SELECT limits.action
-    FROM stint.limits
-    WHERE limits.action = task.action AND limits.by_cost
-    OFFSET 0
-) AS limits
-WHERE owned.spent IS NOT NULL AND owned.spent <> coalesce(task.cost, 1)
-ON CONFLICT (action, key, claim) DO NOTHING
+-- include note_spending: ended=owned
