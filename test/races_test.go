@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -294,6 +295,40 @@ func TestReturnTasks_DeletesEdgesThatMoveMeanwhile(t *testing.T) {
 	wantErr(t, "commit", err, nil)
 	wantErr(t, "ReturnTasks", <-done, nil)
 	wantNoEdges(t, pool)
+}
+
+// Prune waits for nobody who holds the definition of a task: it passes over the task. So a
+// condition that is decided by the task in a transaction that is still open stays decided.
+// Proves R18, R23.
+func TestPrune_PassesOverDefinitionsThatAreHeld(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t, stint.Options{
+		Retention: stint.Retention{Completed: time.Hour},
+	})
+	insert(t, store, after("judged"), after("deleted"), after("old"))
+	completeAll(t, store)
+	exec(t, pool, "UPDATE stint.finished SET finished_at = finished_at - interval '2 hours'")
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		inside := store.WithTx(tx)
+		insert(t, inside, when("b", ended("judged")))
+		const hold = "SELECT FROM stint.tasks WHERE id = 'deleted' FOR UPDATE"
+		_, err := tx.Exec(t.Context(), hold) // as does withdraw_tasks
+		wantErr(t, "hold", err, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		defer cancel()
+		if n, err := store.Prune(ctx); n != 1 || err != nil {
+			t.Errorf("Prune = %d, %v, want the old task", n, err)
+		}
+		_, err = inside.DeleteTasks(t.Context(), []stint.TaskID{"deleted"})
+		return err
+	})
+	wantErr(t, "commit", err, nil)
+	wantErr(t, "AbortTasks", errOf(store.AbortTasks(t.Context(), []stint.TaskID{"b"}, "")), nil)
+	wantErr(t, "Prune", errOf(store.Prune(t.Context())), nil)
+	wantErr(t, "RetryTasks", errOf(store.RetryTasks(t.Context(), []stint.TaskID{"b"})), nil)
+	if got := info(t, store, "b").State; got != stint.StateReady {
+		t.Errorf("the task that is tried again is %v, want ready", got)
+	}
 }
 
 func wantNoEdges(t *testing.T, pool *pgxpool.Pool) {

@@ -118,7 +118,7 @@ WITH walked AS MATERIALIZED (
                SELECT FROM stint.edges WHERE edges.run BETWEEN range.least AND range.most
            ) AS back
     FROM (SELECT min(judged.lo) AS least, max(judged.hi) AS most FROM judged) AS range
-), locked AS MATERIALIZED (
+), held AS MATERIALIZED (
     -- Passes over spans that others hold at this moment. The next walk from the beginning finds
     -- them.
     SELECT judged.lo, judged.hi, judged.overdue
@@ -130,6 +130,30 @@ WITH walked AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS finished
     WHERE judged.free
+), busy AS MATERIALIZED (
+    -- So it does where somebody holds a definition, who judges a condition of a new task or deletes
+    -- the task: to wait for them would hold up the other spans, or deadlock. Only a definition that was
+    -- locked before has an xmax, so there is nothing to lock in most cases.
+    SELECT marked.lo
+    FROM (
+        SELECT held.lo, task.key
+        FROM held
+        CROSS JOIN LATERAL (
+            SELECT tasks.key
+            FROM stint.tasks
+            WHERE tasks.key BETWEEN held.lo AND held.hi
+              AND tasks.xmax <> '0'
+            OFFSET 0
+        ) AS task
+    ) AS marked
+    LEFT JOIN LATERAL (
+        SELECT tasks.key FROM stint.tasks WHERE tasks.key = marked.key FOR UPDATE SKIP LOCKED
+    ) AS taken ON true
+    WHERE taken.key IS NULL
+), locked AS MATERIALIZED (
+    SELECT held.lo, held.hi, held.overdue
+    FROM held
+    WHERE held.lo <> ALL (ARRAY(SELECT busy.lo FROM busy))
 ), spared AS (
     -- The predecessors of completed tasks of the walk that stay: these tasks ask for no results any
     -- more, so their predecessors may be free. Spontaneous tasks pass the question on.
