@@ -65,7 +65,7 @@ func columnsFor(tasks []Task, columns []string) []string {
 }
 
 // separately inserts tasks, in the order of their IDs if sorted is set, and clears the verdicts on
-// the tasks that it has inserted.
+// the tasks that it has inserted. An attempt that is made again begins with the verdicts of now.
 func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.Step {
 	first := keys[0]
 	if sorted {
@@ -77,7 +77,7 @@ func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.St
 			tasks[place] = given[i]
 		}
 	}
-	c := columnsOf(tasks)
+	c, taken := columnsOf(tasks), slices.Clone(verdicts)
 	return pg.Step{
 		Name: "insert_separately", NoPlanner: true,
 		Args: []any{
@@ -85,6 +85,7 @@ func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.St
 			c.postResults, keys, c.limitKeys, c.headers, c.costs,
 		},
 		Read: func(rows pgx.Rows) error {
+			copy(verdicts, taken)
 			var of span
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
 				clear(verdicts[of.lo-first : of.hi-first+1])

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/testing/pgcut"
@@ -378,6 +379,53 @@ func TestBudgets_ARolledBackReturnSpendsNothing(t *testing.T) {
 	wantErr(t, "the transaction", err, nil)
 	wantFetch(t, store, 1)
 	wantTokens(t, store, 49)
+}
+
+// A fetch is charged also where its statements have to be sent again, since somebody else's
+// operators fit them better until the path is set.
+// Proves G154, G342.
+func TestBudgets_ChargeWhereStatementsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	truth, clean := newLimitedStore(t, stint.Limits{Rate: anHour, ByCost: true})
+	exec(t, clean, "CREATE SCHEMA evil")
+	exec(t, clean, "CREATE FUNCTION evil.point(bigint, bigint) RETURNS point LANGUAGE sql "+
+		"AS 'SELECT pg_catalog.point(1, 1)'") // which is never a boolean
+	exec(t, clean, "CREATE OPERATOR evil.= "+
+		"(FUNCTION = evil.point, LEFTARG = bigint, RIGHTARG = bigint)")
+	insert(t, truth, costing("t", "", 30)...)
+	store := openStore(t, poolOf(t, clean, func(config *pgxpool.Config) {
+		config.ConnConfig.RuntimeParams["search_path"] = "evil, pg_catalog"
+	}), stint.Options{Maintenance: stint.MaintainNever})
+	wantFetch(t, store, 1, "t/0")
+	wantTokens(t, truth, 70)
+}
+
+// The expiry of a last try ends the task, and its owner may still say what the try has spent.
+// Proves G342.
+func TestBudgets_SettleALateReturnOfTheLastTry(t *testing.T) {
+	t.Parallel()
+	store, pool := newLimitedStore(t, stint.Limits{Rate: anHour, ByCost: true})
+	tasks := costing("t", "", 10, 10, 1)
+	tasks[0].MaxTries, tasks[1].MaxTries = 1, 1
+	insert(t, store, tasks...)
+	owned := append(wantFetch(t, store, 1, "t/0"), wantFetch(t, store, 1, "t/1")...)
+	expireLeases(t, pool)
+	maintain(t, store)
+	spent := 25
+	for range 2 {
+		verdicts, err := store.ReturnTasks(t.Context(), []stint.Return{
+			{ID: "t/0", Token: owned[0].Token, Code: stint.StatusPending, Spent: &spent},
+			{ID: "t/1", Token: owned[1].Token, Code: stint.StatusPending},
+		})
+		for _, verdict := range verdicts {
+			if verdict != nil && !errors.Is(verdict, stint.ErrAlreadyReturned) {
+				t.Errorf("ReturnTasks = %v", verdict)
+			}
+		}
+		wantErr(t, "ReturnTasks", err, nil)
+	}
+	wantFetch(t, store, 1, "t/2")
+	wantTokens(t, store, 64)
 }
 
 // What was spent is settled also if the task was pruned or deleted before.

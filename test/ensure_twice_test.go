@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
+	"github.com/stint-tasks/stint/internal/testing/pgcut"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
@@ -85,4 +87,33 @@ func TestEnsureTasks_BlamesWhatWasWritten(t *testing.T) {
 			t.Errorf("EnsureTasks = %v, want it to name %s", err, argument)
 		}
 	}
+}
+
+// An attempt that is undone, since it could tell nobody, has added nothing: of two who add a task
+// meanwhile, one is told that it is there.
+// Proves R1, G229.
+func TestEnsureTasks_ForgetsAnAttemptThatIsUndone(t *testing.T) {
+	t.Parallel()
+	pool := testdb.New(t)
+	proxy := pgcut.New(t, pool)
+	opts := stint.Options{Maintenance: stint.MaintainNever}
+	store, other := openStore(t, proxy.Pool(t, 1), opts), openStore(t, pool, opts)
+	for _, s := range []*stint.Store{store, other} {
+		awaitNotifier(s)
+		insert(t, s, stint.Task{ID: stint.TaskID(fmt.Sprintf("%p", s)), Action: "act"})
+	}
+	exec(t, pool, "ALTER TABLE stint.sessions RENAME TO unreadable")
+	awaitNotifier(store)
+	told := proxy.Hold(pgcut.AtReply, pgcut.Executes("notify_along"))
+	ensuring := start(func() ([]stint.TaskID, error) {
+		return store.EnsureTasks(t.Context(), []stint.Task{after("x")})
+	})
+	<-told.Reached()
+	ensure(t, other, []stint.Task{after("x")})
+	told.Release()
+	existing, err := ends(t, "EnsureTasks", ensuring)
+	if err != nil || len(existing) != 1 {
+		t.Errorf("EnsureTasks = %q, %v, want the task of the other", existing, err)
+	}
+	exec(t, pool, "ALTER TABLE stint.unreadable RENAME TO sessions")
 }

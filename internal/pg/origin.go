@@ -151,9 +151,7 @@ func (db *DB) runApart(ctx context.Context, conn *pgx.Conn, steps ...Step) error
 	}
 	options := pgx.TxOptions{BeginQuery: db.beginQuery(pgx.ReadCommitted, mode)}
 	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		batch := &pgx.Batch{}
-		db.queueSteps(batch, steps)
-		return tx.SendBatch(ctx, batch).Close()
+		return db.sendWithin(ctx, tx, steps)
 	})
 }
 

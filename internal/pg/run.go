@@ -131,11 +131,21 @@ func (db *DB) execute(ctx context.Context, along *Notices, steps []Step) error {
 	if !isUnprepared(err) {
 		return outage.Advise(err)
 	}
-	err = db.TransactOnce(ctx, func(db *DB) error { return db.Run(ctx, steps...) })
+	err = db.within(ctx, pgx.ReadCommitted, pgx.ReadWrite, func(tx pgx.Tx) error {
+		return db.sendWithin(ctx, tx, steps)
+	})
 	if err == nil {
 		db.Notify(ctx, along)
 	}
 	return err
+}
+
+// sendWithin sends steps in a transaction that began with the settings, and in no savepoint: some
+// statements know their own transaction by the xmin of what it has written.
+func (db *DB) sendWithin(ctx context.Context, tx pgx.Tx, steps []Step) error {
+	batch := &pgx.Batch{}
+	db.queueSteps(batch, steps)
+	return tx.SendBatch(ctx, batch).Close()
 }
 
 // executeOnce sends steps in a transaction of their own. It reports whether they may be sent again,
