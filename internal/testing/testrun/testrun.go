@@ -15,7 +15,7 @@ import (
 )
 
 // Environment variables that ask for every repetition, for every program that a test starts, and
-// for half of the tests that take long: those of turn 0 or 1.
+// for a third of the tests that take long: those of turn 0, 1 or 2.
 const (
 	long     = "STINT_TEST_LONG"
 	programs = "STINT_TEST_PROGRAMS"
@@ -74,7 +74,6 @@ func Third[C any](cases []C, turn int) []C {
 	if os.Getenv(long) != "" {
 		return cases
 	}
-	const turns = 3
 	third := make([]C, 0, len(cases)/turns+1)
 	for i := range cases {
 		if (i+i/turns)%turns == turn {
@@ -102,21 +101,24 @@ func Pairs[A, B any](as []A, bs []B) []Pair[A, B] {
 }
 
 // Long is for a test that takes more than about a second. A run with -short leaves it out, and so
-// does every second .ci/run: the commit says whose turn it is. STINT_TEST_LONG leaves none out.
+// do two of three .ci/run: the commit says whose turn it is. STINT_TEST_LONG leaves none out.
 func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
 		tb.Skip("takes long; run without -short")
 	}
 	if now := os.Getenv(turn); now != "" && os.Getenv(long) == "" && now != turnOf(tb.Name()) {
-		tb.Skip("takes long; the turn of the next commit; run without " + turn)
+		tb.Skip("takes long; the turn of a commit soon after this; run without " + turn)
 	}
 }
+
+// turns are how many commits it takes until every test has had its turn.
+const turns = 3
 
 // turnOf returns the turn of a test, which its sub-tests share.
 func turnOf(test string) string {
 	test, _, _ = strings.Cut(test, "/")
-	return strconv.Itoa(int(crc32.ChecksumIEEE([]byte(test)) % 2))
+	return strconv.Itoa(int(crc32.ChecksumIEEE([]byte(test)) % turns))
 }
 
 // Browser returns the path of the browser that pages are tested with. That without windows does the
