@@ -112,8 +112,14 @@ func pacePinned(ctx context.Context, r *run, open opener, p pin) error {
 		return r.measurePinned(ctx, s)
 	})
 	ctx = context.WithoutCancel(ctx)
-	err = errors.Join(group.Wait(), s.awaitAll(ctx))
-	if err := errors.Join(err, s.end(ctx, stop)); err != nil {
+	err = group.Wait()
+	end := s.end
+	if late := s.awaitAll(ctx); errors.Is(late, context.DeadlineExceeded) {
+		end = s.leave // it has fallen too far behind, by as much as figureUnstarted
+	} else {
+		err = errors.Join(err, late)
+	}
+	if err := errors.Join(err, end(ctx, stop)); err != nil {
 		return err
 	}
 	first, last := took.of(0), took.of(9)

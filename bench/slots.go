@@ -185,6 +185,11 @@ func (s *slotRun) end(ctx context.Context, stop func() error) error {
 	return errors.Join(err, s.close(ctx))
 }
 
+// leave ends a run without all that was inserted being performed.
+func (s *slotRun) leave(ctx context.Context, stop func() error) error {
+	return errors.Join(stop(), s.close(ctx))
+}
+
 var errStarved = errors.New("there were not enough tasks to keep the slots busy")
 
 // fillSlots measures what a worker does whose slots are all busy.
