@@ -475,9 +475,6 @@ func (s *Store) insertTogether(
 		if err != nil {
 			return err
 		}
-		for i := range tasks {
-			verdicts[i] = &TaskError{IDs: []TaskID{tasks[i].ID}, Err: ErrTaskExists}
-		}
 		steps := append(pg.LimitWaiting(shared), separately(tasks, keys, ensure, verdicts))
 		return s.db.Do(ctx, pg.Request{Steps: steps, Known: readyNotices(tasks, nil)})
 	})

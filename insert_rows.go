@@ -64,20 +64,19 @@ func columnsFor(tasks []Task, columns []string) []string {
 	}
 }
 
-// separately inserts tasks, in the order of their IDs if sorted is set, and clears the verdicts on
-// the tasks that it has inserted. An attempt that is made again begins with the verdicts of now.
+// separately inserts tasks, in the order of their IDs if sorted is set. The verdict on a task that it
+// has not inserted is ErrTaskExists.
 func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.Step {
-	first := keys[0]
+	given, first := tasks, keys[0]
 	if sorted {
 		var order []int
 		order, keys = byID(tasks, inOrder(len(tasks)), keys)
-		given := tasks
 		tasks = make([]Task, len(given))
 		for place, i := range order {
 			tasks[place] = given[i]
 		}
 	}
-	c, taken := columnsOf(tasks), slices.Clone(verdicts)
+	c := columnsOf(tasks)
 	return pg.Step{
 		Name: "insert_separately", NoPlanner: true,
 		Args: []any{
@@ -85,7 +84,9 @@ func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.St
 			c.postResults, keys, c.limitKeys, c.headers, c.costs,
 		},
 		Read: func(rows pgx.Rows) error {
-			copy(verdicts, taken)
+			for i := range given { // an attempt that was undone may have inserted some
+				verdicts[i] = &TaskError{IDs: []TaskID{given[i].ID}, Err: ErrTaskExists}
+			}
 			var of span
 			_, err := pgx.ForEachRow(rows, []any{&of.lo, &of.hi}, func() error {
 				clear(verdicts[of.lo-first : of.hi-first+1])

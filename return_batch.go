@@ -461,9 +461,9 @@ func (b *returnBatch) noteLate() []pg.Step {
 	var spent []*int
 	for n, i := range b.chosen {
 		if r := &b.returns[i]; r.outcome() == outcomePending {
-			places, statuses = append(places, n), append(statuses, statusText(r.Status))
-			spent = append(spent, r.Spent)
+			places, spent = append(places, n), append(spent, r.Spent)
 			keys, claims = append(keys, b.keys[n]), append(claims, b.claims[n])
+			statuses = append(statuses, statusText(r.Status))
 		}
 	}
 	if len(places) == 0 {
