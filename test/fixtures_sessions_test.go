@@ -44,6 +44,7 @@ func newHeardStoreOn(tb testing.TB, pool *pgxpool.Pool, opts stint.Options) *hea
 	if opts.PollOnly {
 		return h
 	}
+	lookAgainNever(h.Store)
 	// Once what was waited for has come, the session stands, and what it listens for is known.
 	id := stint.TaskID("prime " + tb.Name())
 	insert(tb, h.Store, stint.Task{ID: id, Action: "prime", PostResult: true})

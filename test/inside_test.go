@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/pg"
+	"github.com/stint-tasks/stint/internal/session"
 )
 
 // insides is what tests may do with a store that others may not.
@@ -30,6 +31,11 @@ func awaitNotifier(store *stint.Store) {
 
 // recheckNever keeps a store from looking again for capacity after it has parked tasks.
 func recheckNever(store *stint.Store) { insideOf(store).RecheckAfter(time.Hour) }
+
+// lookAgainNever keeps a store that begins to listen from looking once more a while later.
+func lookAgainNever(store *stint.Store) {
+	pg.Of(store).Here.(*session.Session).LookAgainAfter(time.Hour)
+}
 
 // fireSchedules returns what a store that maintains does once a second.
 func fireSchedules(store *stint.Store) func(context.Context) error {

@@ -106,8 +106,10 @@ type Session struct {
 	looked time.Time
 	// refused says that the session does not listen for all topics that it should.
 	refused bool
-	// again says that all who wait are about to be woken once more.
-	again  bool
+	// again says that all who wait are about to be woken once more, after againAfter.
+	again      bool
+	againAfter time.Duration
+
 	actors map[string][]string
 	// wanted counts the changes of watches, topics and actors; known counts those that the database
 	// knows of.
@@ -125,7 +127,7 @@ func New(config Config) *Session {
 	return &Session{
 		Config: config, id: rand.Int64(), //nolint:gosec // no secret
 		topics: map[string]time.Time{}, actors: map[string][]string{},
-		learned: make(chan struct{}), interrupt: func() {},
+		learned: make(chan struct{}), interrupt: func() {}, againAfter: againAfter,
 	}
 }
 
@@ -468,6 +470,10 @@ func (s *Session) update(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
+// LookAgainAfter sets how long the session waits until it wakes all who wait once more, for tests.
+// Nobody has waited yet.
+func (s *Session) LookAgainAfter(wait time.Duration) { s.againAfter = wait }
+
 // lookAgain soon wakes all who wait once more: a transaction that was about to commit when the
 // session told the database of a topic has told it nothing, since it did not know, and whoever
 // looked at once did not see what it did.
@@ -478,7 +484,7 @@ func (s *Session) lookAgain() {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(againAfter):
+		case <-time.After(s.againAfter):
 		}
 		s.mutex.Lock()
 		s.again = false
