@@ -15,6 +15,7 @@ type alikeData struct {
 	ask.AlikePage
 	Group   stint.ErrorGroup
 	Failing []stint.TaskInfo // those that are tried again
+	OrMore  bool             // of these there may be more
 	Behind  bool             // the page begins behind others
 	Further string           // the address of those behind it
 	Back    show.Moment      // how far it goes back, if there are others behind it
@@ -47,6 +48,7 @@ func alikePage(h *Handler, r *request) (view, error) {
 	}
 	if !data.Behind {
 		data.Failing = found.Alike[key]
+		data.OrMore = len(data.Failing) >= ask.ProblemsMax
 	}
 	if data.Next != "" {
 		data.Further = show.Link("alike", "action", action, "error", said,

@@ -198,3 +198,54 @@ func TestOverview_TellsOfAbortedTasksBesideRetries(t *testing.T) {
 		t.Errorf("the overview lacks %q:\n%s", want, got)
 	}
 }
+
+// A number of which no more are known says so.
+func TestOverview_SaysWhereThereMayBeMore(t *testing.T) {
+	t.Parallel()
+	const kept = 100
+	failing, slow := make([]stint.TaskInfo, kept+1), make([]stint.TaskInfo, kept+1)
+	for i := range failing {
+		failing[i] = stint.TaskInfo{
+			ID: stint.TaskID(fmt.Sprint("last/", i)), Action: "mail", State: stint.StateReady,
+			Status: "no route to host", Tries: 1, MaxTries: 2,
+		}
+		slow[i] = stint.TaskInfo{
+			ID: stint.TaskID(fmt.Sprint("slow/", i)), Action: "mail", State: stint.StateInProgress,
+			LeaseUntil: time.Now().Add(-time.Hour),
+		}
+	}
+	h := ui.New(aFake{
+		problems: func(context.Context, int) (stint.Problems, error) {
+			return stint.Problems{Failing: failing, Slow: slow, Errors: []stint.ErrorGroup{
+				{Action: "mail", Tasks: kept + 1, Error: "no route to host", Example: "last/1"},
+			}}, nil
+		},
+	}, open())
+	got := strings.Join(attentionOf(t, text(t, h, "/")), "\n")
+	for _, want := range []string{
+		"at least 100 of which have one try left", "at least 100 leases have expired",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the overview lacks %q:\n%s", want, got)
+		}
+	}
+	page := text(t, h, "/alike?action=mail&error=no+route+to+host")
+	wantParts(t, page, "These are 100 tasks of them; there may be more.")
+}
+
+// far is a store whose newest changes are all of other actions.
+type far struct{ aFake }
+
+func (far) ListChanges(context.Context, stint.ChangeFilter) (stint.ChangePage, error) {
+	return stint.ChangePage{Next: "next"}, nil
+}
+
+// Where nothing was found among the newest changes, there may be some behind them.
+func TestChangesPage_SaysThatThereMayBeMore(t *testing.T) {
+	t.Parallel()
+	page := text(t, ui.New(far{}, open()), "/changes?action=mail")
+	wantParts(t, page, "None so far", "Look further back")
+	if strings.Contains(page, "No change that is known") {
+		t.Error("the page says that there is none")
+	}
+}

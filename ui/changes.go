@@ -28,8 +28,8 @@ type changeRow struct {
 type changesData struct {
 	Partly      bool // as in [request]
 	Changes     []changeRow
-	ID, Action  string // the filter
-	Next, First string
+	ID, Action  string          // the filter
+	Next, First string          // with Next, there may be some where none was found
 	Doubts      []show.Sentence // where nothing was found: what is not known of the filter
 	Filtered    bool
 	Now         time.Time
@@ -71,7 +71,7 @@ func changesPage(h *Handler, r *request) (view, error) {
 		row.What = display.Change(&c)
 		data.Changes = append(data.Changes, row)
 	}
-	if len(page.Changes) == 0 {
+	if len(data.Changes) == 0 && page.Next == "" {
 		data.Doubts = h.doubtsOfFilter(r, data.Action, "")
 	}
 	if page.Next != "" {

@@ -273,10 +273,10 @@ func alike(now, wanted stint.Limits) bool {
 	if wanted.Ordered && wanted.ConcurrencyPerKey == 0 {
 		now.ConcurrencyPerKey = 0
 	}
-	if wanted.Rate.Burst == 0 {
+	if wanted.Rate.Burst == 0 && burstOf(now.Rate) == "" {
 		now.Rate.Burst = 0
 	}
-	if wanted.RatePerKey.Burst == 0 {
+	if wanted.RatePerKey.Burst == 0 && burstOf(now.RatePerKey) == "" {
 		now.RatePerKey.Burst = 0
 	}
 	return now == wanted

@@ -120,6 +120,12 @@ func TestChange_SetsLimits(t *testing.T) {
 		if got := limitsOf(t, store, "mail").Limits; got != want {
 			t.Errorf("the limits are %+v, want %+v", got, want)
 		}
+		page = previewOf(t, h, formWith(t, text(t, h, "/action?name=mail"), "limit"))
+		wantParts(t, agree(t, h, page, "burst", ""), "Set the limits of")
+		want.Rate.Burst = 1 // of 100 a minute
+		if got := limitsOf(t, store, "mail").Limits; got != want {
+			t.Errorf("without a burst the limits are %+v, want %+v", got, want)
+		}
 		wantParts(t, text(t, h, "/action?name=mail"), "tasks of a key one at a time")
 		wantParts(t, text(t, h, "/action?name=mail"), "count what tasks cost")
 		wantParts(t, text(t, h, "/limits"), "ordered", "by cost")

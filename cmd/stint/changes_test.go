@@ -65,6 +65,13 @@ func TestChanges_TellWhoHasChangedWhat(t *testing.T) {
 	if strings.Contains(rest.stdout, "paused") {
 		t.Errorf("the second page: %s", rest.stdout)
 	}
+	db.exec(t, "INSERT INTO stint.changes (number, items, verb, author, action) "+
+		"SELECT n, 1, 'PauseActions', 'ann', 'rare' FROM generate_series(1, 10001) AS n")
+	none := db.run(t, "", "changes", "--action", "mail").wantExit(t, 0,
+		"none among the changes that were looked at", "--after ")
+	if strings.Contains(none.stderr, "no changes are known") {
+		t.Errorf("where there may be more: %s", none.stderr)
+	}
 	db.run(t, "", "changes", "--limit", "0").wantExit(t, 2)
 	db.run(t, "", "changes", "a", "--action", "mail").wantExit(t, 2)
 	db.run(t, "", "changes", "a", "b").wantExit(t, 2)

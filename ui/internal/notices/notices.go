@@ -306,14 +306,18 @@ func OfErrors(found *ask.Troubles) []Notice {
 
 // lastTries says how many tasks of a group of errors have one try left.
 func lastTries(found *ask.Troubles, group *stint.ErrorGroup) string {
-	last := ask.OnLastTry(found.Alike[ask.GroupOf(group.Action, group.Error)])
-	switch len(last) {
-	case 0:
+	alike := found.Alike[ask.GroupOf(group.Action, group.Error)]
+	last := ask.OnLastTry(alike)
+	number, verb := display.Number(int64(len(last))), "have"
+	switch {
+	case len(last) == 0:
 		return ""
-	case 1:
-		return ", 1 of which has one try left"
+	case len(alike) >= ask.ProblemsMax:
+		number = "at least " + number
+	case len(last) == 1:
+		verb = "has"
 	}
-	return ", " + display.Number(int64(len(last))) + " of which have one try left"
+	return ", " + number + " of which " + verb + " one try left"
 }
 
 // OnShard are notices of a shard, for the pages of all: they say which it is, and lead to its own

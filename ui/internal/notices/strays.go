@@ -156,12 +156,15 @@ func OfMaintenance(
 	late := func(t time.Time) bool { return !t.IsZero() && now.Sub(t) > maintainedWithin }
 	var first time.Time
 	var what []string
-	note := func(n int, one, many string, since time.Time) {
+	note := func(n int, orMore bool, one, many string, since time.Time) {
 		if n == 0 {
 			return
 		}
 		text := display.Number(int64(n)) + " " + many
-		if n == 1 {
+		switch {
+		case orMore:
+			text = "at least " + text
+		case n == 1:
 			text = "a " + one
 		}
 		what = append(what, text)
@@ -170,7 +173,7 @@ func OfMaintenance(
 		}
 	}
 	if strays.Due != nil && late(strays.Due.NotBefore) {
-		note(1, "scheduled task has not become ready", "", strays.Due.NotBefore)
+		note(1, false, "scheduled task has not become ready", "", strays.Due.NotBefore)
 	}
 	expired, since := 0, now
 	for i := range slow {
@@ -181,7 +184,8 @@ func OfMaintenance(
 			}
 		}
 	}
-	note(expired, "lease has expired and is held", "leases have expired and are held", since)
+	note(expired, expired > 0 && len(slow) >= ask.ProblemsMax, "lease has expired and is held",
+		"leases have expired and are held", since)
 	missed, since := 0, now
 	for i := range schedules {
 		if t := schedules[i].NextAt; late(t) && schedules[i].PausedSince.IsZero() {
@@ -191,7 +195,7 @@ func OfMaintenance(
 			}
 		}
 	}
-	note(missed, "schedule has not inserted its tasks", "schedules have not inserted their tasks",
+	note(missed, false, "schedule has not inserted its tasks", "schedules have not inserted their tasks",
 		since)
 	if len(what) == 0 {
 		return nil

@@ -58,8 +58,12 @@ func (p *program) tellUnwatched(tasks []stint.TaskInfo, now time.Time) {
 		if at := until[owner]; !at.IsZero() {
 			lease = "the last lease expires " + display.Relative(at, now)
 		}
+		count := display.Count(int64(owned[owner]), "task")
+		if len(tasks) >= unwatchedMax {
+			count = "at least " + count
+		}
 		fmt.Fprintf(p.stderr, "nobody watches the process of %s, which owns %s: %s\n",
-			display.Text(string(owner)), display.Count(int64(owned[owner]), "task"), lease)
+			display.Text(string(owner)), count, lease)
 	}
 }
 

@@ -77,7 +77,7 @@ func (p *program) changes(ctx context.Context, filter stint.ChangeFilter) error 
 		if p.json {
 			err = printLines(p, page.Changes, newChangeJSON)
 		} else {
-			err = p.printChanges(ctx, db, page.Changes)
+			err = p.printChanges(ctx, db, page)
 		}
 		if err == nil && page.Next != "" {
 			fmt.Fprintf(p.stderr, "there may be more: --after %s\n", page.Next)
@@ -87,8 +87,13 @@ func (p *program) changes(ctx context.Context, filter stint.ChangeFilter) error 
 }
 
 func (p *program) printChanges(
-	ctx context.Context, db *database, found []stint.Change,
+	ctx context.Context, db *database, page stint.ChangePage,
 ) error {
+	found := page.Changes
+	if len(found) == 0 && page.Next != "" {
+		fmt.Fprintln(p.stderr, "none among the changes that were looked at")
+		return nil
+	}
 	if len(found) == 0 {
 		p.printNone(ctx, db, "no changes are known")
 		return nil
