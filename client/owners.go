@@ -230,7 +230,8 @@ func (c *Client) SetStatus(
 	ctx context.Context, owned stint.OwnedTask, status string, progress float64,
 ) error {
 	request := &stintv1.SetStatusRequest{
-		Id: string(owned.ID), Token: owned.Token.String(), Status: status, Progress: progress,
+		Id: string(owned.ID), Token: owned.Token.String(),
+		Status: wire.ToStatus(status), Progress: progress,
 	}
 	return said("set status", c.repeat(ctx, attemptMax, func(ctx context.Context, _ bool) error {
 		_, err := c.owners.SetStatus(ctx, request)

@@ -3,8 +3,8 @@
 // performances.
 //
 //	stint.tasks{stint.task.action, stint.task.state} tasks in each state
-//	stint.oldest_ready{stint.task.action}            seconds since the insert of the oldest ready
-//	                                                 task, 0 if none is ready
+//	stint.oldest_ready{stint.task.action}            seconds that the oldest ready task has been
+//	                                                 ready, 0 if none is
 //	stint.estimated{stint.task.state}                1 if the number is an estimate, else 0
 //	stint.tries{stint.task.action}                   tasks that were fetched
 //	stint.retries{stint.task.action}                 the same, without first tries

@@ -8,7 +8,7 @@
 // if several are scraped, they report the same, so take the maximum:
 //
 //	stint_tasks{action, state}          tasks in each state
-//	stint_oldest_ready_seconds{action}  since the insert of the oldest ready task, 0 if none is
+//	stint_oldest_ready_seconds{action}  since the oldest ready task became ready, 0 if none is
 //	stint_estimated{state}              1 if the number of tasks is an estimate, else 0
 //	stint_tries_total{action}           tasks that were fetched
 //	stint_retries_total{action}         the same, without first tries

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"time"
@@ -47,8 +48,8 @@ func (a *asker) loop(ctx context.Context) error {
 			case err == nil:
 				a.failures = 0
 				outages.Worked(ctx)
-			case hopeless(err):
-				failure = err
+			case hopeless(err) && !(len(ans.returns) > 0 && errors.Is(err, stint.ErrInvalidArgument)):
+				failure = err // of the fetch, not perhaps of what came along
 				stop()
 			case pause == nil:
 				a.failures++

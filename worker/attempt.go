@@ -17,7 +17,7 @@ const attemptMax = 5 * time.Second
 func attemptFor(returns ...stint.Return) time.Duration {
 	bytes := 0
 	for i := range returns {
-		bytes += len(returns[i].Result)
+		bytes += bytesOf(&returns[i])
 	}
 	return attemptToSend(bytes)
 }

@@ -18,7 +18,7 @@ func (e *execution) conclude(p *performance, o Outcome) {
 	case o == OutcomeLost, o == OutcomeOverdue: // the reason was logged
 	case p.ending.kind == endedWell:
 		e.log(p, slog.LevelDebug, "task completed")
-	case o == OutcomeStopped:
+	case o == OutcomeStopped && p.ending.kind != endedPanic:
 		e.log(p, slog.LevelInfo, "task given back, since the worker stops",
 			slog.String("error", logged(p.ending.text)))
 	case o == OutcomeSnoozed:
@@ -97,6 +97,9 @@ func (t *Task) failure(end *ending, retry Retry) (stint.Return, Outcome) {
 		// Deploys must not use up the tries of a long task; but one try is one try.
 		ret.Release = t.MaxTries != 1
 		ret.RetryAfter = end.pause
+		if !ret.Release {
+			return ret, OutcomeAborted // by the store
+		}
 		return ret, OutcomeStopped
 	case end.kind == endedRetryAfter:
 		ret.RetryAfter = end.pause

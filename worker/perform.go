@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/stint-tasks/stint"
@@ -75,11 +76,11 @@ func (e *execution) limitTime(p *performance) (ctx context.Context, cancel func(
 	if timeout == 0 {
 		return p.ctx, func() {}
 	}
-	overrun := time.AfterFunc(timeout+overrunAfter, func() {
+	overrun := time.AfterFunc(after(timeout, overrunAfter), func() {
 		e.count(p, slog.LevelWarn, "handler still runs after its time-out",
 			slog.Duration("timeout", timeout))
 	})
-	overdue := time.AfterFunc(timeout+p.of.grace, func() { e.giveUpOverdue(p) })
+	overdue := time.AfterFunc(after(timeout, p.of.grace), func() { e.giveUpOverdue(p) })
 	stop := func() {
 		overrun.Stop()
 		overdue.Stop()
@@ -97,13 +98,21 @@ func (e *execution) limitTime(p *performance) (ctx context.Context, cancel func(
 	stop()
 	p.task.callBegins = func() {
 		passed.Reset(timeout)
-		overrun.Reset(timeout + overrunAfter)
-		overdue.Reset(timeout + p.of.grace)
+		overrun.Reset(after(timeout, overrunAfter))
+		overdue.Reset(after(timeout, p.of.grace))
 	}
 	return p.ctx, func() {
 		passed.Stop()
 		stop()
 	}
+}
+
+// after is the end of one time behind another, or the longest time that there is.
+func after(first, then time.Duration) time.Duration {
+	if first > math.MaxInt64-then {
+		return math.MaxInt64
+	}
+	return first + then
 }
 
 // giveUpOverdue gives back a task whose handler has not returned within the grace of its time-out.

@@ -26,11 +26,13 @@ func (e *execution) newReturnGroup() *returnGroup {
 	}
 }
 
-// returnSize is the size of a return in a batch: one, and one for each KiB of its result.
+// returnSize is the size of a return in a batch: one, and one for each KiB of what it says.
 func returnSize(p *performance) int {
-	const resultBytes = 1 << 10
-	return 1 + len(p.ret.Result)/resultBytes
+	const textBytes = 1 << 10
+	return 1 + bytesOf(&p.ret)/textBytes
 }
+
+func bytesOf(r *stint.Return) int { return len(r.Result) + len(r.Status) + len(r.Log) }
 
 // firstFew splits performances into those whose returns go into one call, and the rest.
 func firstFew(due []*performance) (first, rest []*performance) {
@@ -84,6 +86,12 @@ func returnsOf(performances []*performance) []stint.Return {
 // judge deals with the verdicts on returns that were made together. Tasks that this call could not
 // return are returned in goroutines of their own.
 func (e *execution) judge(performances []*performance, verdicts []error, err error) {
+	if errors.Is(err, stint.ErrInvalidArgument) { // for one of them, or all together are too large
+		for _, p := range performances {
+			go e.returnAlone(p, err)
+		}
+		return
+	}
 	verdicts, err = e.conclusions(performances, verdicts, err)
 	for i, p := range performances {
 		switch {

@@ -44,7 +44,7 @@
 // If a task that waited for others has a JSON body, each object {"$result": ID} in it, with no
 // other key, is replaced by the result of the task with that ID, written as above. So a program
 // whose body is [{"$result": "t/save"}] reads [{"link": "https://download/1234"}]. If the task did
-// not wait for a task with that ID, it is aborted. All other bodies are passed on byte for byte.
+// not wait for a task with that ID, the try fails. All other bodies are passed on byte for byte.
 //
 // # What comes of it
 //
@@ -72,9 +72,9 @@
 // the time-out has passed, or the worker stops and its grace has passed: see package worker), the
 // group is sent SIGTERM, and SIGKILL 5 s later, or after half a second if the worker stops. It does
 // not matter then how the program exits: the task was lost anyway, or it is given back for another
-// try, after a pause or, when the worker stops, at once. The try counts, since the program has
-// begun: a task with its tries used up is aborted. If a program exits on its own, what is left of
-// its group is killed.
+// try: after a pause or, when the worker stops, at once, and then the try does not count. Only a
+// second signal to stop, which kills programs at once, costs tries. If a program exits on its own,
+// what is left of its group is killed.
 //
 // Where the system is not Unix there are no such groups, and [Open] fails with [ErrUnsupported].
 //

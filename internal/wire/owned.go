@@ -1,12 +1,14 @@
 package wire
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/api/stintv1"
+	"github.com/stint-tasks/stint/internal/pg"
 )
 
 // FromOwned returns owned tasks as messages. With text, bodies are text if they are UTF-8.
@@ -104,6 +106,16 @@ func ToPerformances(messages []*stintv1.Performance) ([]stint.OwnedTask, error) 
 	return owned, nil
 }
 
+// ToStatus makes any text one that a message can have, as the store makes it one that it can store:
+// a status must never make a return impossible (R11).
+func ToStatus(text string) string {
+	const most = 64 << 10 // of the store, which cuts the rest off
+	return pg.Storable(text, most)
+}
+
+// UTF8 replaces bytes that are none in a text of which the end counts.
+func UTF8(text string) string { return strings.ToValidUTF8(text, string(utf8.RuneError)) }
+
 // FromReturns returns returns as messages.
 func FromReturns(returns []stint.Return) []*stintv1.Return {
 	messages := make([]*stintv1.Return, len(returns))
@@ -112,7 +124,7 @@ func FromReturns(returns []stint.Return) []*stintv1.Return {
 		r, m := &returns[i], &together[i]
 		messages[i] = m
 		m.Id, m.Token, m.Code = string(r.ID), r.Token.String(), string(r.Code)
-		m.Status, m.Release, m.Log = r.Status, r.Release, r.Log
+		m.Status, m.Release, m.Log = ToStatus(r.Status), r.Release, UTF8(r.Log)
 		if r.RetryAfter != 0 {
 			m.RetryAfter = FromDuration(r.RetryAfter)
 		}

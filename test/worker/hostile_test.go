@@ -136,6 +136,9 @@ func hostileCases() map[string]hostileCase {
 	add("wraps itself", &itself, tries, "hostile")
 	add("list of itself", both, tries, "list")
 	add("list", list{errors.New("a"), worker.Abort(errors.New("b"))}, stint.CauseReturned, "list")
+	add("no UTF-8", &os.PathError{Op: "open", Path: "caf\xe9", Err: errors.New("gone")}, tries,
+		"open caf\ufffd: gone")
+	add("a long text", errors.New(strings.Repeat("no", 1<<20)), tries, "nono")
 	add("As alone", hiding{worker.Abort(nil)}, stint.CauseReturned, "hiding")
 	for how, do := range map[string]func(){"panic": boom, "Goexit": runtime.Goexit} {
 		status := map[string]string{

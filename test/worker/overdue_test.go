@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -146,25 +147,36 @@ func timeouts(timeout, grace time.Duration) []worker.HandlerOption {
 // Proves G293.
 func TestWithTimeoutGrace_KeepsTheTaskMeanwhile(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := newPaperQueue(paperTasks(1, "a", 1)...)
-		var metrics outcomes
-		stop := paperWorker(t, q, worker.Options{Metrics: &metrics},
-			worker.Handle("a", deaf(80*time.Second), worker.WithTimeout(time.Minute)))
-		time.Sleep(81 * time.Second)
-		synctest.Wait()
-		if got := metrics.all(); !slices.Equal(got, []worker.Outcome{worker.OutcomeCompleted}) {
-			t.Errorf("the outcomes are %v", got)
-		}
-		for _, n := range q.extended {
-			if n < 5 {
-				t.Errorf("the lease was extended %d times, want it to last", n)
-			}
-		}
-		if err := stop(); err != nil {
-			t.Errorf("Run = %v", err)
-		}
-	})
+	const longest = time.Duration(math.MaxInt64)
+	for name, options := range map[string][]worker.HandlerOption{
+		"by default":    {worker.WithTimeout(time.Minute)},
+		"for ever":      timeouts(time.Minute, longest),
+		"no matter how": {worker.WithTimeout(longest)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				q := newPaperQueue(paperTasks(1, "a", 1)...)
+				var metrics outcomes
+				stop := paperWorker(t, q, worker.Options{Metrics: &metrics},
+					worker.Handle("a", deaf(80*time.Second), options...))
+				time.Sleep(81 * time.Second)
+				synctest.Wait()
+				want := []worker.Outcome{worker.OutcomeCompleted}
+				if got := metrics.all(); !slices.Equal(got, want) {
+					t.Errorf("the outcomes are %v", got)
+				}
+				for _, n := range q.extended {
+					if n < 5 {
+						t.Errorf("the lease was extended %d times, want it to last", n)
+					}
+				}
+				if err := stop(); err != nil {
+					t.Errorf("Run = %v", err)
+				}
+			})
+		})
+	}
 }
 
 // Of a call that hangs, the tasks of which something was said end so.

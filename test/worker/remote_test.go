@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -118,4 +119,41 @@ func again(t *testing.T, network string) {
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("over a network that is %s: %v\n%s", network, err, output)
 	}
+}
+
+// A result that is too large for a request aborts its task. Those that end at the same moment end
+// as they say, and the worker goes on.
+// Proves G110, R11.
+func TestWorker_AReturnThatIsTooLargeSpoilsNoOther(t *testing.T) {
+	t.Parallel()
+	store, pool := newStoreAndPool(t)
+	const requestBytes = 64 << 10
+	address, _ := testservice.Start(t, pool, store, service.Options{
+		Limits: service.Limits{RequestBytes: requestBytes},
+	})
+	insert(t, store, stint.Task{ID: "large", Action: "a"}, stint.Task{ID: "small", Action: "a"})
+	var both sync.WaitGroup
+	both.Add(2)
+	w, err := worker.New(testservice.Client(t, address, client.Options{}), worker.Options{
+		Retry: soon, Logger: slog.New(slog.DiscardHandler),
+	}, worker.Handle("a", func(_ context.Context, task *worker.Task) (worker.Result, error) {
+		if task.ID == "later" {
+			return worker.Result{}, nil
+		}
+		both.Done()
+		both.Wait() // so that their returns go together
+		size := map[stint.TaskID]int{"large": 2 * requestBytes, "small": 1}[task.ID]
+		return worker.Result{Bytes: make([]byte, size)}, nil
+	}))
+	wantErr(t, "New", err, nil)
+	stop := run(t, w)
+	if got := finished(t, store, "small")[0]; got.AbortCause != "" || len(got.Result) != 1 {
+		t.Errorf("the small one: %+v", got)
+	}
+	if got := finished(t, store, "large")[0]; got.AbortCause != stint.CauseReturned {
+		t.Errorf("the large one: %+v", got)
+	}
+	insert(t, store, stint.Task{ID: "later", Action: "a"})
+	finished(t, store, "later")
+	wantErr(t, "Run", stop(), nil)
 }

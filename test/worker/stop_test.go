@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -170,11 +171,15 @@ func TestRun_EndsATaskWithASingleTryThatIsNotFinished(t *testing.T) {
 	store, _ := newStoreAndPool(t)
 	insert(t, store, stint.Task{ID: "a", Action: "a", MaxTries: 1})
 	entered, causes := make(chan stint.TaskID, 1), make(chan error, 1)
-	stop := run(t, newWorker(t, store, worker.Options{},
+	var metrics outcomes
+	stop := run(t, newWorker(t, store, worker.Options{Metrics: &metrics},
 		worker.Handle("a", lost(entered, causes))))
 	receive(t, "the task", entered)
 	if err := stop(); err != nil {
 		t.Fatalf("Run = %v", err)
+	}
+	if got := metrics.all(); !slices.Equal(got, []worker.Outcome{worker.OutcomeAborted}) {
+		t.Errorf("the outcomes are %v, want that it was aborted", got)
 	}
 	if got := info(t, store, "a"); got.AbortCause != stint.CauseTries || got.Tries != 1 {
 		t.Errorf("got %+v, want it aborted after its try", got)
