@@ -216,7 +216,11 @@ func TestForms_TellWhatIsNotPausedOrNotKnown(t *testing.T) {
 	wantNil(t, store.Resume(t.Context(), "mail"))
 	wantParts(t, previewOf(t, h, formWith(t, text(t, ui.New(store, open()), "/limits"), "resume")),
 		"Its tasks are fetched again, but not while its action is paused.")
-	wantParts(t, previewOf(t, h, form), "It is not paused now: there is nothing to resume.")
+	page = previewOf(t, h, form)
+	wantParts(t, page, "Nothing to resume", "It is not paused now: there is nothing to resume.")
+	if strings.Contains(page, `class="agree"`) {
+		t.Errorf("mail is not paused, and may be resumed:\n%s", page)
+	}
 	wantParts(t, text(t, h, "/action?name=mial"), "Nothing is known of this action",
 		`Did you mean <a href="action?name=mail">mail</a>?`)
 }

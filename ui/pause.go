@@ -43,6 +43,10 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		return data, err
 	}
 	data.Details = h.doubtsOf(r, k, t, since)
+	if k.name == "resume" && len(data.Details) > 0 { // or it would be told that it is resumed
+		data.Heading, data.Button = "Nothing to resume", ""
+		data.Sentence, data.Details = data.Details[0], nil
+	}
 	if !since.IsZero() {
 		p := ask.Pause{Action: t.action, Key: t.key, Schedule: t.schedule, Since: since}
 		h.asked.NotePause(r.Context(), &p)

@@ -198,7 +198,9 @@ func TestLimits_ListsWhatIsLimitedAndPaused(t *testing.T) {
 		wantExit(t, 0, "idle was not paused").wantOutput(t, "resumed 1 key of mail\n")
 	db.run(t, "", "resume", "idle").wantExit(t, 0, "idle was not paused").
 		wantOutput(t, "resumed 0 actions\n")
-	db.run(t, "", "resume", "mail", "report", "--json").wantExit(t, 0).
+	db.run(t, "", "resume", "mail", "--key", "k", "--json").wantExit(t, 0, "k was not paused").
+		wantOutput(t, `{"action":"mail","resumed_keys":[]}`)
+	db.run(t, "", "resume", "mail", "idle", "report", "--json").wantExit(t, 0).
 		wantOutput(t, `{"resumed":["mail","report"]}`)
 	if left := db.limits(t); !left.PausedSince.IsZero() || len(left.PausedKeys) != 1 {
 		t.Errorf("after resume, ListLimits = %+v", left)

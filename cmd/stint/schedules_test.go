@@ -106,6 +106,11 @@ func TestSchedule_IsPausedResumedAndTriggered(t *testing.T) {
 		wantExit(t, 0, "tick is paused").wantOutput(t, "NEXT")
 	db.run(t, "", "schedule", "resume", "tick", "--json").wantExit(t, 0).
 		wantOutput(t, `{"resumed":["tick"]}`)
+	db.run(t, "", "schedule", "pause", "tick").wantExit(t, 0)
+	db.run(t, "", "schedule", "resume", "report", "tick").wantExit(t, 0, "report was not paused\n").
+		wantOutput(t, "resumed 1 schedule\n")
+	db.run(t, "", "schedule", "resume", "tick", "--json").wantExit(t, 0, "tick was not paused\n").
+		wantOutput(t, `{"resumed":[]}`)
 	var next struct{ Next []time.Time }
 	db.run(t, "", "schedule", "next", "report", "-n", "3", "--json").wantExit(t, 0).
 		decode(t, &next)

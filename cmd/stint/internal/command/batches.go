@@ -119,10 +119,10 @@ func (c *change) inBatches(
 	return all, err
 }
 
-// without returns the IDs that are not among others.
-func without(ids, others []stint.TaskID) []stint.TaskID {
+// without returns the IDs, or names, that are not among others.
+func without[ID ~string](ids, others []ID) []ID {
 	others = slices.Sorted(slices.Values(others))
-	return slices.DeleteFunc(slices.Clone(ids), func(id stint.TaskID) bool {
+	return slices.DeleteFunc(slices.Clone(ids), func(id ID) bool {
 		_, found := slices.BinarySearch(others, id)
 		return found
 	})

@@ -40,7 +40,7 @@ func (p *program) resumeCommand() *cobra.Command {
 keys stay paused when their action is resumed, and the other way round. What is not paused
 stays as it is, and standard error says so.
 
-With --json: resumed, the actions; with --key action, and resumed_keys.`,
+With --json: resumed, the actions that were paused; with --key action, and resumed_keys.`,
 		Example: `  stint resume mail
   stint resume mail --key customer-7`,
 	}, "resume", "resumed", allVerbs.Resume, allVerbs.ResumeKeys)
@@ -174,15 +174,19 @@ func distinct(names []string) []string {
 
 // printPaused says what is paused or resumed, but for the idle ones, which were not paused.
 func (p *program) printPaused(done string, actions, keys, idle []string) error {
-	switch {
-	case p.json && len(keys) > 0:
-		return p.printJSON(map[string]any{"action": actions[0], done + "_keys": keys})
-	case p.json:
-		return p.printJSON(map[string]any{done: actions})
-	case len(keys) > 0:
-		return p.printf("%s %s of %s\n", done, display.Count(int64(len(keys)-len(idle)), "key"),
-			display.Text(actions[0]))
-	default:
-		return p.printf("%s %s\n", done, display.Count(int64(len(actions)-len(idle)), "action"))
+	ofKeys := len(keys) > 0
+	changed := without(actions, idle)
+	if ofKeys {
+		changed = without(keys, idle)
 	}
+	switch {
+	case p.json && ofKeys:
+		return p.printJSON(map[string]any{"action": actions[0], done + "_keys": changed})
+	case p.json:
+		return p.printJSON(map[string]any{done: changed})
+	case ofKeys:
+		return p.printf("%s %s of %s\n", done, display.Count(int64(len(changed)), "key"),
+			display.Text(actions[0]))
+	}
+	return p.printf("%s %s\n", done, display.Count(int64(len(changed)), "action"))
 }

@@ -47,10 +47,10 @@ With --json: paused, the names.`,
 			Use:   "resume NAME...",
 			Short: "Let paused schedules occur again",
 			Long: `End the pauses of schedules. They occur from now on: what they would have been
-due for meanwhile is left out. One that is not paused stays as it is. If one of the schedules does
-not exist, none is resumed.
+due for meanwhile is left out. One that is not paused stays as it is, and standard error says so.
+If one of the schedules does not exist, none is resumed.
 
-With --json: resumed, the names.`,
+With --json: resumed, the names of those that were paused.`,
 			Example: "  stint schedule resume report",
 		}, "resumed", allVerbs.ResumeSchedules)),
 		noted(p.triggerCommand()),
@@ -419,14 +419,33 @@ func (p *program) changing(
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		names = distinct(names)
 		return p.withStore(cmd.Context(), func(ctx context.Context, db *database) error {
+			var idle []string
+			if done == "resumed" {
+				idle = notPausedSchedules(ctx, db, names)
+			}
 			if err := do(db.store, ctx, names...); err != nil {
 				return err
 			}
-			return p.printSchedules(done, names)
+			for _, name := range idle {
+				fmt.Fprintf(p.stderr, "%s was not paused\n", display.Text(name))
+			}
+			return p.printSchedules(done, without(names, idle))
 		})
 	}
 	cmd.ValidArgsFunction = p.scheduleNames
 	return cmd
+}
+
+// notPausedSchedules are those of some schedules that are not paused; none if that cannot be found
+// out: who may not list them may resume them.
+func notPausedSchedules(ctx context.Context, db *database, names []string) (idle []string) {
+	list, err := db.store.ListSchedules(ctx, names...)
+	for i := range list {
+		if err == nil && list[i].PausedSince.IsZero() {
+			idle = append(idle, list[i].Name)
+		}
+	}
+	return idle
 }
 
 // printSchedules says what was done with schedules.
