@@ -31,6 +31,9 @@ func servePreview(h *Handler, w http.ResponseWriter, r *request) error {
 	}
 	data.Back = h.localLink(r.PostForm.Get("back"))
 	data.Fields = h.agreed(r, &k, data.Fields...)
+	if data.Rest != nil {
+		data.Rest = append(data.Rest, field{"back", data.Back})
+	}
 	return h.write(w, r, http.StatusOK, view{
 		name: "preview", title: data.Heading, data: data, still: true,
 	})
@@ -80,7 +83,9 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		return data, err
 	}
 	if len(found.Tasks) == 0 {
-		return nothingTo(k, filter != nil, found), nil
+		data = nothingTo(k, filter != nil, found)
+		data.Rest = restOf(k, with.to, filter, found)
+		return data, nil
 	}
 	change := k.change(with)
 	affected, refused, err := h.asked.LeavingOut(r.Context(), found.Tasks,
@@ -128,14 +133,29 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	data.Fields = append(data.Fields, fieldsOf(with.to)...)
 	if found.More {
 		more := h.moreAre(r.Context(), filter, inStates, len(found.Tasks))
-		data.Details, data.Rest = append(data.Details, more), true
-		filter.Del("after")
-		if k.needs == Change { // what was changed may still pass the filter
-			filter.Set("after", string(found.Next))
-		}
+		data.Details = append(data.Details, more)
+		data.Rest = restOf(k, with.to, filter, found)
 		data.Fields = append(data.Fields, field{"filter", filter.Encode()})
 	}
 	return data, nil
+}
+
+// restOf are the fields of the form that asks what a change would do to the other tasks that pass a
+// filter, besides where to go back to. It sets the filter to theirs. There are none if no others
+// are left.
+func restOf(k *kind, to stint.TaskChanges, filter url.Values, found bulk.Found) []field {
+	if !found.More {
+		return nil
+	}
+	filter.Del("after")
+	if k.needs == Change || len(found.Tasks) == 0 { // what was changed may still pass the filter
+		filter.Set("after", string(found.Next))
+	}
+	fields := []field{{"do", k.name}, {"of", "all"}, {"filter", filter.Encode()}}
+	if k.name == "change" { // which says by fields what it changes, as others do by their names
+		fields = append(fields, fieldsOf(to)...)
+	}
+	return fields
 }
 
 // followsOf says what else becomes of tasks when a change has been made.

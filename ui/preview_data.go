@@ -18,10 +18,13 @@ type previewData struct {
 	Asks     string // what the reason is for; empty if none is asked for
 	Reason   string
 	Button   string // empty if there is nothing to do
-	Rest     bool   // there may be more tasks, with which the script can go on by itself
 	Removes  bool
 	Back     string
 	Command  string
+
+	// Rest is the form with which the script can go on by itself with the tasks that are left: it
+	// asks what the change would do to them. Nil if none are left.
+	Rest []field
 
 	// Next is the page to which the form leads: that of the change, or another preview.
 	Next string

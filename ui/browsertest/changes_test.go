@@ -158,12 +158,135 @@ func TestChanges_GoOnByThemselves(t *testing.T) {
 	tab.wantCalm("changes that go on by themselves")
 }
 
-// A second click sends nothing.
-func TestChanges_AreSentOnce(t *testing.T) {
+// goOnWithRest agrees to the preview that a tab shows, and to those of all further pieces.
+func (tab *tab) goOnWithRest() {
+	tab.t.Helper()
+	tab.run(`document.querySelector("[data-rest] input").click();
+		document.querySelector("form.agree button:not([type])").click()`)
+}
+
+// says waits until a tab shows a text.
+func (tab *tab) says(text string) {
+	tab.t.Helper()
+	tab.await(fmt.Sprintf(`document.querySelector("main").innerText.includes(%q)`, text))
+}
+
+// insertLater inserts tasks of the action "bulk", more than two forms take, that start in an hour.
+func (s *scene) insertLater(t *testing.T) (n int) {
+	t.Helper()
+	n = 20_500
+	tasks := make([]stint.Task, n)
+	for i := range tasks {
+		tasks[i] = stint.Task{
+			ID: stint.TaskID(fmt.Sprint("bulk/", i)), Action: "bulk",
+			NotBefore: time.Now().Add(time.Hour),
+		}
+	}
+	wantNil(t, s.store.InsertTasks(t.Context(), tasks))
+	return n
+}
+
+// leadToPriority opens the preview of another priority of all tasks that wait.
+func (tab *tab) leadToPriority(s *scene, priority string) {
+	tab.t.Helper()
+	tab.lead(s, way{"tasks?action=bulk", allOfThem, "change"})
+	tab.run(`document.querySelector("input[name=set-priority]").value = "` + priority + `"`)
+	tab.do(chromedp.Click(`form.agree button`))
+	tab.says("Their priority is " + priority)
+}
+
+// withPriority counts the tasks of a priority.
+func (s *scene) withPriority(t *testing.T, priority int16) (n int) {
+	t.Helper()
+	filter := stint.Filter{Actions: []string{"bulk"}, Limit: 1000}
+	for {
+		page, err := s.store.ListTasks(t.Context(), filter)
+		wantNil(t, err)
+		for i := range page.Tasks {
+			if page.Tasks[i].Priority == priority {
+				n++
+			}
+		}
+		if filter.After = page.Next; filter.After == "" {
+			return n
+		}
+	}
+}
+
+// What somebody has filled in once holds for all pieces, and what was agreed to is done to all.
+func TestChanges_OfHowTasksWaitGoOnByThemselves(t *testing.T) {
+	testrun.Long(t)
 	s := newScene(t)
-	s.fill(t)
-	var sent atomic.Int64
-	goOn := make(chan struct{})
+	n := s.insertLater(t)
+	tab := open(t, look{})
+	tab.leadToPriority(s, "5")
+	tab.goOnWithRest()
+	tab.says("In all pieces together: 20,500 tasks.")
+	if got := s.withPriority(t, 5); got != n {
+		t.Errorf("%d tasks have the priority, want %d", got, n)
+	}
+	tab.lead(s, way{"tasks?action=bulk&state=scheduled", allOfThem, "run"})
+	tab.goOnWithRest()
+	tab.says("In all pieces together: 20,500 tasks.")
+	left, err := s.store.ListTasks(t.Context(), stint.Filter{
+		States: []stint.State{stint.StateScheduled},
+	})
+	wantNil(t, err)
+	if len(left.Tasks) > 0 {
+		t.Errorf("%s still waits for its time", left.Tasks[0].ID)
+	}
+	tab.wantCalm("changes that go on by themselves")
+}
+
+// A piece that is refused, by the pages or by what stands before them, ends it: the page says why,
+// and what was done before.
+func TestChanges_ThatGoOnSayWhatStoppedThem(t *testing.T) {
+	testrun.Long(t)
+	s := newScene(t)
+	s.insertLater(t)
+	tab := open(t, look{})
+	for i, stop := range []struct {
+		at     string
+		answer func(w http.ResponseWriter, r *http.Request) (answered bool)
+		says   string
+	}{
+		{"/preview", func(w http.ResponseWriter, _ *http.Request) bool {
+			http.Error(w, "nobody is in", http.StatusBadGateway)
+			return true
+		}, "502: nobody is in"},
+		{"/preview", func(_ http.ResponseWriter, r *http.Request) bool {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			return false
+		}, "was sent by another site"},
+		{"/change", func(_ http.ResponseWriter, r *http.Request) bool {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+			return false
+		}, "was sent by another site"},
+	} {
+		var changed atomic.Bool
+		proxy := s.behind(t, func(w http.ResponseWriter, r *http.Request) (answered bool) {
+			if r.URL.Path == stop.at && changed.Load() {
+				return stop.answer(w, r)
+			}
+			changed.Store(changed.Load() || r.URL.Path == "/change")
+			return false
+		})
+		priority := int16(i + 1)
+		tab.leadToPriority(proxy, fmt.Sprint(priority))
+		tab.goOnWithRest()
+		tab.says(stop.says)
+		tab.says("In the pieces before this one, 10,000 tasks were changed.")
+		if got := s.withPriority(t, priority); got != 10_000 {
+			t.Errorf("%d tasks have the priority", got)
+		}
+	}
+}
+
+// behind is the scene behind a proxy. First hears of each request, and may answer it.
+func (s *scene) behind(
+	t *testing.T, first func(w http.ResponseWriter, r *http.Request) (answered bool),
+) *scene {
+	t.Helper()
 	at, err := url.Parse(s.url)
 	wantNil(t, err)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
@@ -171,15 +294,29 @@ func TestChanges_AreSentOnce(t *testing.T) {
 		r.Out.Host = r.In.Host
 	}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !first(w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &scene{s.store, s.cluster, server.URL}
+}
+
+// A second click sends nothing.
+func TestChanges_AreSentOnce(t *testing.T) {
+	s := newScene(t)
+	s.fill(t)
+	var sent atomic.Int64
+	goOn := make(chan struct{})
+	proxy := s.behind(t, func(_ http.ResponseWriter, r *http.Request) (answered bool) {
 		if r.URL.Path == "/change" {
 			sent.Add(1)
 			<-goOn
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
+		return false
+	})
 	tab := open(t, look{})
-	tab.visit(server.URL + "/tasks?prefix=report/")
+	tab.visit(proxy.url + "/tasks?prefix=report/")
 	tab.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("x"), chromedp.KeyEvent("j"),
 		chromedp.KeyEvent("x"))
 	tab.do(chromedp.Click(`main button[value="abort"]`))

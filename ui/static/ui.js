@@ -469,47 +469,81 @@ addEventListener("pageshow", letSend); // also when somebody has come back to it
 async function changeAll(form) {
 	const progress = form.querySelector("[data-progress]"), stop = form.querySelector("[data-stop]");
 	const reason = form.elements.namedItem("reason")?.value;
-	const values = ["start", "exact", "set-priority", "set-tries", "packed-key"];
-	const given = [...new FormData(form)].filter(([name]) => values.includes(name));
-	let changed = 0, stopped = false, told;
+	let changed = 0, stopped = false, isDone = false;
+	let page = document, told = null, asked = "";
 	stop.onclick = () => { stopped = true; };
 	form.querySelector("[data-rest]").hidden = true;
 	form.querySelector("button:not([type])").hidden = true;
 	stop.hidden = progress.hidden = false;
 	progress.textContent = "The first piece is under way.";
 	try {
-		for (let next = form; next;) {
-			const agreed = new FormData(next);
-			if (reason !== undefined) agreed.set("reason", reason);
-			told = await post(next, agreed);
-			const piece = Number(told.querySelector("[data-changed]")?.dataset.changed);
-			if (!piece) break; // the page says why
-			changed += piece;
-			progress.textContent = changed.toLocaleString("en") + " tasks so far.";
-			const others = told.querySelector("form.offer");
-			if (!others || stopped) break;
-			const asked = new FormData(others, others.querySelector("button"));
-			for (const [name, value] of given) asked.set(name, value);
-			next = (await post(others, asked)).querySelector("form.agree"); // none: nothing is left
+		while (!isDone) {
+			const agree = page.querySelector("form.agree"), rest = page.querySelector("form.rest");
+			if (agree) {
+				told = await post(agree, reason);
+				const piece = Number(told.querySelector("[data-changed]")?.dataset.changed);
+				if (!piece) break; // the page says why
+				changed += piece;
+				progress.textContent = changed.toLocaleString("en") + " tasks so far.";
+			}
+			if (rest && !agree && asked === fieldsOf(rest)) { // it would ask so for ever
+				told = page;
+				break;
+			}
+			if (rest && !stopped) {
+				asked = fieldsOf(rest);
+				page = await post(rest);
+			}
+			isDone = !rest || stopped || !page.querySelector("form.agree, form.rest");
 		}
-	} catch {
-		stop.hidden = true;
-		progress.textContent += " Now there is no answer: look at the list before you go on.";
-		return;
+	} catch (problem) {
+		if (!problem.page) {
+			stop.hidden = true;
+			progress.textContent += " Now there is no answer: look at the list before you go on.";
+			return;
+		}
+		told = problem.page;
 	}
 	document.getElementById("main").replaceChildren(...told.getElementById("main").childNodes);
+	const number = changed.toLocaleString("en") + " tasks";
 	const total = document.createElement("p");
 	total.className = "said";
-	total.textContent = "In all pieces together: " + changed.toLocaleString("en") + " tasks.";
-	document.querySelector("main h1")?.after(total);
+	total.textContent = isDone ? "In all pieces together: " + number + "." :
+		"In the pieces before this one, " + number + " were changed.";
+	if (isDone || changed) document.querySelector("main h1")?.after(total);
 	prepare();
 }
 
-async function post(form, data) {
+function fieldsOf(form) {
+	return new URLSearchParams(new FormData(form)).toString();
+}
+
+// post sends a form, with a reason if it asks for one. Of an answer that is none of the pages that
+// the form leads to it throws what it says.
+async function post(form, reason) {
+	const fields = new FormData(form);
+	if (reason !== undefined && fields.has("reason")) fields.set("reason", reason);
 	const answer = await fetch(form.getAttribute("action"), {
-		method: "POST", body: new URLSearchParams(data), redirect: "follow",
+		method: "POST", body: new URLSearchParams(fields), redirect: "follow",
 	});
-	return new DOMParser().parseFromString(await answer.text(), "text/html");
+	const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+	const isPage = Boolean(page.getElementById("main"));
+	if (answer.ok && isPage) return page;
+	const problem = new Error("the answer is " + answer.status);
+	problem.page = isPage ? page : saying(answer.status, page.body.textContent);
+	throw problem;
+}
+
+// saying is a page with what others have answered in the place of the store.
+function saying(status, text) {
+	const page = document.implementation.createHTMLDocument();
+	const [main, heading, said] = ["main", "h1", "p"].map((name) => page.createElement(name));
+	main.id = "main";
+	heading.textContent = "No answer of these pages";
+	said.textContent = "The answer has the status " + status + ": " + text.trim().slice(0, 1000);
+	main.append(heading, said);
+	page.body.append(main);
+	return page;
 }
 
 document.addEventListener("keydown", (event) => {
