@@ -297,3 +297,39 @@ func TestRates_AreOfTheLastTenSeconds(t *testing.T) {
 		}
 	}
 }
+
+// An action that the first snapshot lacks has a rate from the first on that has it, and none before.
+func TestRates_OfAnActionThatBeginsAreShown(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int, actions ...stint.ActionStats) Snapshot {
+		return Snapshot{
+			Now:   fixtureNow.Add(time.Duration(seconds) * time.Second),
+			Stats: stint.Stats{Actions: actions},
+		}
+	}
+	act := func(tries int64) stint.ActionStats {
+		return stint.ActionStats{Action: "act", Tries: tries}
+	}
+	old := stint.ActionStats{Action: "old", Tries: 7}
+	s := newScreen(150, 24, at(0, old))
+	for _, step := range []struct {
+		snapshot Snapshot
+		want     string // of act
+		sum      string
+	}{
+		{at(1, old, act(500)), "", "tries 0/s"},
+		{at(3, old, act(1500)), "500", "tries 500/s"},
+		{at(9, old, act(1700)), "150", "tries 150/s"},
+	} {
+		s.later(step.snapshot)
+		const tries = 6 // the column
+		got := s.actionCells(step.snapshot.Stats.Actions[1])[tries]
+		if got != step.want || !strings.Contains(s.content(), step.sum) {
+			t.Errorf("at %v the rate is %q, want %q, and %q in\n%s", step.snapshot.Now, got,
+				step.want, step.sum, s.content())
+		}
+		if got := s.actionCells(old)[tries]; got != "0" {
+			t.Errorf("at %v the rate of an idle action is %q", step.snapshot.Now, got)
+		}
+	}
+}

@@ -165,7 +165,8 @@ func (m *model) actionCells(a stint.ActionStats) []string {
 		count(stint.StateReady, a.Ready), oldest,
 		count(stint.StateBlocked, a.Blocked), count(stint.StateScheduled, a.Scheduled),
 		count(stint.StateInProgress, a.InProgress),
-		m.rate(m.rates[a.Action].tries), m.rate(m.rates[a.Action].retries),
+		m.rateOf(a.Action, func(p pace) float64 { return p.tries }),
+		m.rateOf(a.Action, func(p pace) float64 { return p.retries }),
 		count(stint.StateCompleted, a.Completed), count(stint.StateAborted, a.Aborted),
 	}
 	if m.hasSkipped() {

@@ -3,6 +3,8 @@ package top
 import (
 	"strconv"
 	"time"
+
+	"github.com/stint-tasks/stint"
 )
 
 // A pace is how many tasks are fetched per second, and how many of these not for their first
@@ -26,20 +28,42 @@ func (m *model) remember(snapshot Snapshot) {
 	if len(m.past) == 1 {
 		return
 	}
-	first := m.past[0]
-	seconds := snapshot.Now.Sub(first.Now).Seconds()
-	m.rates = map[string]pace{}
-	now := map[string][2]int64{}
-	for _, a := range snapshot.Stats.Actions {
-		now[a.Action] = [2]int64{a.Tries, a.Retries}
+	// The rate of an action counts from the first snapshot that has it on: before, its past is
+	// unknown.
+	type counted struct {
+		stint.ActionStats
+		at time.Time
 	}
-	for _, a := range first.Stats.Actions {
-		// The counts of an action begin anew when nobody has asked for it for long.
-		m.rates[a.Action] = pace{
-			tries:   max(float64(now[a.Action][0]-a.Tries), 0) / seconds,
-			retries: max(float64(now[a.Action][1]-a.Retries), 0) / seconds,
+	first := map[string]counted{}
+	for _, past := range m.past[:len(m.past)-1] {
+		for _, a := range past.Stats.Actions {
+			if _, ok := first[a.Action]; !ok {
+				first[a.Action] = counted{a, past.Now}
+			}
 		}
 	}
+	m.rates = map[string]pace{}
+	for _, a := range snapshot.Stats.Actions {
+		was, ok := first[a.Action]
+		if !ok {
+			continue
+		}
+		// The counts of an action begin anew when nobody has asked for it for long.
+		seconds := snapshot.Now.Sub(was.at).Seconds()
+		m.rates[a.Action] = pace{
+			tries:   max(float64(a.Tries-was.Tries), 0) / seconds,
+			retries: max(float64(a.Retries-was.Retries), 0) / seconds,
+		}
+	}
+}
+
+// rateOf is a rate of an action; nothing as long as one snapshot only has the action.
+func (m *model) rateOf(action string, which func(pace) float64) string {
+	p, ok := m.rates[action]
+	if !ok {
+		return ""
+	}
+	return m.rate(which(p))
 }
 
 // rate is a number of tasks per second; nothing while there is only one snapshot.
