@@ -122,10 +122,13 @@ func pacePinned(ctx context.Context, r *run, open opener, p pin) error {
 	if err := errors.Join(err, end(ctx, stop)); err != nil {
 		return err
 	}
-	first, last := took.of(0), took.of(9)
-	r.set(figureFirstP50, percentile(first, 0.50))
-	r.set(figureLastP50, percentile(last, 0.50))
-	r.set(figureLastP99, percentile(last, 0.99))
+	if first := took.of(0); len(first) > 0 {
+		r.set(figureFirstP50, percentile(first, 0.50))
+	}
+	if last := took.of(9); len(last) > 0 { // or it did not come to any
+		r.set(figureLastP50, percentile(last, 0.50))
+		r.set(figureLastP99, percentile(last, 0.99))
+	}
 	return nil
 }
 
