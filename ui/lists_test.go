@@ -196,6 +196,24 @@ func TestSchedules_SayWhenTheyOccur(t *testing.T) {
 	}
 }
 
+// Where not all actions of a schedule are named, it says how many more there are.
+func TestSchedules_SayOfHowManyMoreActionsTheyAre(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	schedule := stint.Schedule{Name: "nightly", Spec: "@daily"}
+	for i := range 25 {
+		action := fmt.Sprintf("a%02d", i)
+		schedule.Tasks = append(schedule.Tasks, stint.Task{
+			ID: stint.TaskID(action), Action: action,
+		})
+	}
+	wantNil(t, store.PutSchedules(t.Context(), []stint.Schedule{schedule}))
+	h := ui.New(store, open())
+	page := text(t, h, "/schedules")
+	wantParts(t, page, "a00, a01, a02, and 22 more ")
+	wantParts(t, previewOf(t, h, formWith(t, page, "trigger")), "a18, a19, and 5 more.")
+}
+
 func TestActors_AreListed(t *testing.T) {
 	t.Parallel()
 	testrun.Long(t)

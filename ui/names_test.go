@@ -197,6 +197,15 @@ func shownOf(page string) string {
 	return html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, ""))
 }
 
+// anEstimate is a store that only estimates how many tasks are ready.
+type anEstimate struct{ *stint.Store }
+
+func (s anEstimate) Stats(ctx context.Context) (stint.Stats, error) {
+	stats, err := s.Store.Stats(ctx)
+	stats.Estimated = []stint.State{stint.StateReady}
+	return stats, err
+}
+
 // What is not paused is not resumed without a word, and the page of an action that nothing has
 // names the one that may have been meant.
 func TestForms_TellWhatIsNotPausedOrNotKnown(t *testing.T) {
@@ -211,7 +220,11 @@ func TestForms_TellWhatIsNotPausedOrNotKnown(t *testing.T) {
 	if strings.Contains(page, "nothing to resume") {
 		t.Errorf("mail is paused:\n%s", page)
 	}
-	wantParts(t, page, "Paused keys stay paused.")
+	wantParts(t, page, "Paused keys stay paused.",
+		"Of its tasks, 1 is ready, and 0 are in progress.")
+	estimated := ui.New(anEstimate{store}, open())
+	wantParts(t, previewOf(t, estimated, formWith(t, text(t, estimated, "/action?name=mail"),
+		"resume")), "Of its tasks, ~1 is ready, and 0 are in progress.")
 	wantNil(t, store.PauseKeys(t.Context(), "mail", "k"))
 	wantNil(t, store.Resume(t.Context(), "mail"))
 	wantParts(t, previewOf(t, h, formWith(t, text(t, ui.New(store, open()), "/limits"), "resume")),

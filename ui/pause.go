@@ -2,9 +2,11 @@ package ui
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/ask"
 	"github.com/stint-tasks/stint/ui/internal/notices"
@@ -61,12 +63,21 @@ func (h *Handler) previewPause(r *request, k *kind) (previewData, error) {
 		for i := range stats.Actions {
 			if a := &stats.Actions[i]; a.Action == t.action {
 				data.Details = append(data.Details, show.Say("Of its tasks, "+
-					display.Number(a.Ready)+" are ready, and "+display.Number(a.InProgress)+
-					" in progress."))
+					areOf(stats, stint.StateReady, a.Ready)+" ready, and "+
+					areOf(stats, stint.StateInProgress, a.InProgress)+" in progress."))
 			}
 		}
 	}
 	return data, nil
+}
+
+// areOf is how many tasks are in a state, with a tilde if that is an estimate, and the verb.
+func areOf(stats stint.Stats, state stint.State, tasks int64) string {
+	number := display.Number(tasks) + plural(int(tasks), " is", " are")
+	if slices.Contains(stats.Estimated, state) {
+		return "~" + number
+	}
+	return number
 }
 
 // doubtsOf says that nothing has the name of what is paused, or that what is resumed is not paused.

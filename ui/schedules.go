@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/ui/internal/show"
 )
 
@@ -51,13 +52,7 @@ func schedulesPage(h *Handler, r *request) (view, error) {
 		if row.PausedSince.IsZero() {
 			row.Next, _ = found[i].Next(r.now, nextMax) // the store has checked the schedule
 		}
-		var actions []string
-		for _, task := range found[i].Tasks {
-			if !slices.Contains(actions, task.Action) && len(actions) < nextMax {
-				actions = append(actions, task.Action)
-			}
-		}
-		row.Actions = strings.Join(actions, ", ")
+		row.Actions = actionsOf(found[i].Tasks, nextMax)
 		row.Offer = h.offer(r, append(target{schedule: row.Name}.fields(),
 			field{"back", here(r)}), pauseOr(row.PausedSince), "trigger",
 			"schedule", "delete-schedule")
@@ -65,4 +60,19 @@ func schedulesPage(h *Handler, r *request) (view, error) {
 		data.Schedules = append(data.Schedules, row)
 	}
 	return view{name: "schedules", data: data}, nil
+}
+
+// actionsOf names the first actions of some tasks, and says how many others there are.
+func actionsOf(tasks []stint.Task, most int) string {
+	var actions []string
+	for i := range tasks {
+		if !slices.Contains(actions, tasks[i].Action) {
+			actions = append(actions, tasks[i].Action)
+		}
+	}
+	named := strings.Join(actions[:min(len(actions), most)], ", ")
+	if more := len(actions) - most; more > 0 {
+		named += ", and " + display.Number(int64(more)) + " more"
+	}
+	return named
 }

@@ -238,10 +238,11 @@ func (h *Handler) heldUp(
 	of := &stats.Actions[i]
 	was, most := now.Limits.Concurrency, wanted.Concurrency
 	if most > 0 && (was == 0 || most < was) && of.InProgress >= int64(most) {
+		over := of.InProgress - int64(most) + 1
 		said = append(said, show.Say(display.Count(of.InProgress, "task")+" "+
 			plural(int(of.InProgress), "is", "are")+" in progress, and "+
-			display.Number(int64(most))+" may be: none is fetched until "+
-			display.Number(of.InProgress-int64(most)+1)+" of these have ended."))
+			display.Number(int64(most))+" may be: none is fetched until "+display.Number(over)+
+			" of these "+plural(int(over), "has", "have")+" ended."))
 	}
 	if rate := wanted.Rate; rate.Per > 0 && !wanted.ByCost && isSlower(rate, now.Limits.Rate) {
 		behind := float64(of.Ready-int64(rate.Burst)) / float64(rate.Tasks) * rate.Per.Seconds()

@@ -166,6 +166,8 @@ func TestChange_TellsWhatLimitsHoldUp(t *testing.T) {
 		page := told(set("concurrency", "2", "rate", "1", "reason", "of it"),
 			"3 tasks are in progress, and 2 may be: none is fetched until 2 of these have ended.",
 			"At this rate, the 200 tasks that are ready take 3m20s.")
+		told(set("concurrency", "3", "reason", "of it"),
+			"and 3 may be: none is fetched until 1 of these has ended.")
 		told(set("rate", "1", "rate-per", "8784h", "reason", "of it"), "take more than 10y.")
 		page = told(send(t, h, agreement(t, page), "concurrency", "1"), // which nobody was told of
 			"and 1 may be: none is fetched until 3 of these have ended.")

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,19 +25,14 @@ func (h *Handler) previewTrigger(r *request) (data previewData, err error) {
 	if err != nil {
 		return data, err
 	}
-	var actions []string
-	for i := range now.Tasks {
-		if action := show.Text(now.Tasks[i].Action); !slices.Contains(actions, action) &&
-			len(actions) < namedMax {
-			actions = append(actions, action)
-		}
-	}
 	return previewData{
 		Heading: "Trigger " + t.name() + "?", Button: "Trigger",
 		Asks: "Reason, for those who ask later",
 		Sentence: show.Say("Inserts " + display.Count(int64(len(now.Tasks)), "task") +
 			" now, besides its occurrences."),
-		Details: []show.Sentence{show.Say("Of the actions: " + strings.Join(actions, ", ") + ".")},
+		Details: []show.Sentence{
+			show.Say("Of the actions: " + show.Text(actionsOf(now.Tasks, namedMax)) + "."),
+		},
 		Fields: append(t.fields(), field{"last", last},
 			field{"since", strconv.FormatInt(at.UnixMicro(), 10)},
 			field{"seen", microsOf(now.ChangedAt)}),
