@@ -22,9 +22,11 @@ type actionData struct {
 	Day     *charts.Day // nil if nothing is noted
 	Limits  *limitRow   // nil if there are none
 	Errors  []stint.ErrorGroup
-	Slow    []stint.TaskInfo
-	Failing []stint.TaskInfo
-	Actors  []stint.ActorInfo
+	// ErrorsOf says of which tasks the errors are; empty if they are of all.
+	ErrorsOf string
+	Slow     []stint.TaskInfo
+	Failing  []stint.TaskInfo
+	Actors   []stint.ActorInfo
 	// Schedules are those that insert such tasks.
 	Schedules []stint.ScheduleInfo
 	Command   string
@@ -73,6 +75,7 @@ func actionPage(h *Handler, r *request) (view, error) {
 	if data.Errors, err = h.asked.ErrorsOf(ctx, &found, data.Name); err != nil {
 		return view{}, err
 	}
+	data.ErrorsOf = errorsOf(&found, data.Name)
 	data.Slow = ofAction(found.Slow, data.Name)
 	data.Failing = ofAction(found.Failing, data.Name)
 	for _, actor := range actors {
@@ -99,6 +102,19 @@ func actionPage(h *Handler, r *request) (view, error) {
 		data.Day = h.asked.Day(ctx, data.Name, r.now)
 	}
 	return view{name: "action", title: show.Text(data.Name), data: data}, nil
+}
+
+// errorsOf says of which tasks the groups of errors of an action are, if not of all.
+func errorsOf(found *ask.Troubles, action string) string {
+	isOf := func(group stint.ErrorGroup) bool { return group.Action == action }
+	switch {
+	case !found.ErrorsCut:
+		return ""
+	case slices.ContainsFunc(found.Errors, isOf):
+		return "Of the last 10,000 tasks that failed at most, whatever their actions, and as " +
+			"many that are tried again."
+	}
+	return "Of its last 1,000 aborted tasks at most."
 }
 
 // ofAction are the first tasks of an action.

@@ -90,8 +90,9 @@ func wantHiddenNamed(t *testing.T) {
 	wantParts(t, text(t, h, "/"), `href="action?name=pay"`, "no group of errors tells")
 	wantParts(t, text(t, h, "/problems"), "Not in these groups", `href="action?name=pay"`,
 		"2 aborted tasks", "Of the last 10,000 tasks that failed")
+	wantParts(t, text(t, h, "/action?name=mail"), "Of the last 10,000 tasks that failed at most")
 	page := text(t, h, "/action?name=pay")
-	wantParts(t, page, "the bank")
+	wantParts(t, page, "the bank", "Of its last 1,000 aborted tasks at most.")
 	wantParts(t, text(t, h, groupLink(t, page, "pay")), "2 tasks", "pay/1", "the bank")
 }
 

@@ -186,4 +186,6 @@ func TestErrors_NameEachActionThatFailed(t *testing.T) {
 	r = d.run(t, "", "errors").wantExit(t, 0, " aborted tasks of it's pay not counted",
 		`stint ls --state aborted --action 'it'\''s pay'`)
 	r.wantOutput(t, "mail", "10,000")
+	d.run(t, "", "errors", "--json").wantExit(t, 0, " aborted tasks of it's pay not counted").
+		wantOutput(t, `{"action":"mail","tasks":10000,`)
 }

@@ -47,15 +47,15 @@ func (p *program) listErrors(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.json {
-			return printLines(p, problems.Errors, func(e *stint.ErrorGroup) errorJSON {
-				return errorJSON(*e)
-			})
-		}
 		if problems.ErrorsCut {
 			if err := p.printUncounted(ctx, db, problems.Errors); err != nil {
 				return err
 			}
+		}
+		if p.json {
+			return printLines(p, problems.Errors, func(e *stint.ErrorGroup) errorJSON {
+				return errorJSON(*e)
+			})
 		}
 		if len(problems.Errors) == 0 {
 			p.printNone(ctx, db, "no errors were said")
