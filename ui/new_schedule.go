@@ -169,7 +169,7 @@ func (h *Handler) previewDeletion(r *request) (data previewData, err error) {
 	} else if next, err := now.Next(r.now, nextMax); err == nil {
 		data.Details = []show.Sentence{occurs("Otherwise it would occur next ", next, r.now)}
 	}
-	if name, ok := show.Argument(t.schedule); ok {
+	if name, ok := show.Arguments(t.schedule); ok {
 		data.Command = "stint schedule rm " + name
 	}
 	return data, nil

@@ -250,11 +250,11 @@ func commandTo(
 		if len(tasks) != 1 {
 			return ""
 		}
-		id, ok := show.Argument(string(tasks[0].ID))
+		id, ok := show.Arguments(string(tasks[0].ID))
 		if !ok {
 			return ""
 		}
-		return does + " " + id + flags
+		return does + flags + " " + id
 	}
 	f, asked := filters.New(filter)
 	asked.NewestFirst = false

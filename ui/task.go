@@ -305,15 +305,13 @@ func (h *Handler) offerOrigins(r *request, d *taskData, graph *stint.Graph) {
 	if len(found) == 0 || len(found) > tasksAtOnce {
 		return
 	}
-	seen, line := make([]bulk.Task, len(found)), "stint retry"
-	canType := len(found) <= originsMax
+	seen, ids := make([]bulk.Task, len(found)), make([]string, len(found))
 	for i := range found {
-		seen[i] = bulk.NewTask(&found[i])
-		id, ok := show.Argument(string(found[i].ID))
-		line, canType = line+" "+id, canType && ok
+		seen[i], ids[i] = bulk.NewTask(&found[i]), string(found[i].ID)
 	}
-	if canType && len(d.Commands) > 0 {
-		d.Commands = append(d.Commands, line)
+	args, canType := show.Arguments(ids...)
+	if canType && len(found) <= originsMax && len(d.Commands) > 0 {
+		d.Commands = append(d.Commands, "stint retry "+args)
 	}
 	for _, o := range d.Offers {
 		o.Buttons = slices.DeleteFunc(o.Buttons, func(b button) bool { return b.Do == "retry" })
@@ -330,7 +328,7 @@ func (h *Handler) offerOrigins(r *request, d *taskData, graph *stint.Graph) {
 // commandsFor are command lines that do the same as the page, or what it cannot do. There are none
 // where the ID is one that nobody can type.
 func commandsFor(task *stint.TaskInfo) []string {
-	id, ok := show.Argument(string(task.ID))
+	id, ok := show.Arguments(string(task.ID))
 	if !ok {
 		return nil
 	}

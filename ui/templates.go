@@ -58,21 +58,10 @@ func (c *commandPages) of(name, flags string) *template.Template {
 			c.known = map[commandPage]*template.Template{}
 		}
 		c.known[at] = template.Must(templates()[name].Clone()).Funcs(template.FuncMap{
-			"command": func(line string) string { return commandWith(line, flags) },
+			"command": func(line string) string { return show.WithFlags(line, flags) },
 		})
 	}
 	return c.known[at]
-}
-
-// commandWith is a command line with flags, such as those that say which store is meant. The demo
-// has a store of its own.
-func commandWith(line, flags string) string {
-	last := line[strings.LastIndex(line, "| ")+1:]
-	if flags == "" || !strings.HasPrefix(strings.TrimSpace(last), "stint ") ||
-		strings.HasPrefix(last, "stint demo") {
-		return line
-	}
-	return line + " " + flags
 }
 
 // functions are what templates write values with.

@@ -80,7 +80,7 @@ func NewView(n *Net, query url.Values, now time.Time) View {
 			data.Show = showAll
 		}
 	}
-	if word, ok := show.Argument(string(n.id)); ok {
+	if word, ok := show.Arguments(string(n.id)); ok {
 		data.Command = "stint graph --format svg " + word + " > network.svg"
 	}
 	data.Views = []choice{

@@ -25,17 +25,6 @@ func FirstWords(status string) string {
 	return status
 }
 
-// Argument is text as an argument of a command, unless it holds what is not seen.
-func Argument(text string) (string, bool) {
-	if display.Text(text) != text {
-		return "", false
-	}
-	if strings.HasPrefix(text, "-") {
-		return "-- " + display.Word(text), true
-	}
-	return display.Word(text), true
-}
-
 // PerSecond is a number of tasks per second.
 func PerSecond(perSecond float64) string {
 	const shownMin, wholeMin, thousand = 0.05, 99.95, 1000
