@@ -135,6 +135,22 @@ func TestShards_AreLookedAtTogether(t *testing.T) {
 		t.Errorf("graph --json prints %+v", graph)
 	}
 	s.run(t, "check").wantExit(t, 0).wantOutput(t, "nothing is wrong")
+	s.wantCopyTold(t)
+}
+
+// wantCopyTold checks that the stats name a shard whose database is a copy.
+func (s *sharding) wantCopyTold(t *testing.T) {
+	t.Helper()
+	_, err := s.eu.OwnTasks(t.Context(), "actor", 1, []string{"save"}, stint.NoExpiry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.euPool.Exec(t.Context(), "UPDATE stint.origin SET written_by = '3'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.run(t, "stats").wantExit(t, 0, "eu: nothing is handed out (see: stint adopt): ").
+		wantOutput(t, "eu     save", "us     mail")
 }
 
 func TestShards_AreChangedTogether(t *testing.T) {

@@ -55,10 +55,7 @@ func (p *program) stats(ctx context.Context, db *database) error {
 	if p.json {
 		return p.printJSON(statsJSON(stats))
 	}
-	if stats.Copy != "" {
-		fmt.Fprintf(p.stderr, "nothing is handed out (see: stint adopt): %s\n",
-			display.Text("the database is a copy: "+stats.Copy))
-	}
+	p.tellCopy("", stats)
 	if len(stats.Actions) == 0 {
 		p.printNone(ctx, db, "no tasks")
 		return nil
@@ -66,12 +63,27 @@ func (p *program) stats(ctx context.Context, db *database) error {
 	limited := hasLimits(stats)
 	rows := append([][]string{statsHeader(limited)}, statsRows(stats, limited)...)
 	alignRight(rows, 1)
-	if err := p.printTable(rows); err != nil || stats.EstimatedAt.IsZero() {
+	if err := p.printTable(rows); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "~ is an estimate of %s\n",
-		stats.EstimatedAt.UTC().Format("2006-01-02 15:04:05Z"))
+	p.tellEstimated("", stats)
 	return nil
+}
+
+// tellCopy says of a database, if it is a copy, that nothing is handed out.
+func (p *program) tellCopy(of string, stats stint.Stats) {
+	if stats.Copy != "" {
+		fmt.Fprintf(p.stderr, "%snothing is handed out (see: stint adopt): %s\n", of,
+			display.Text("the database is a copy: "+stats.Copy))
+	}
+}
+
+// tellEstimated says what a tilde is, if there is one.
+func (p *program) tellEstimated(of string, stats stint.Stats) {
+	if !stats.EstimatedAt.IsZero() {
+		fmt.Fprintf(p.stderr, "%s~ is an estimate of %s\n", of,
+			stats.EstimatedAt.UTC().Format("2006-01-02 15:04:05Z"))
+	}
 }
 
 // statsOfShards prints the stats of the shards that are not away.
@@ -80,6 +92,11 @@ func (p *program) statsOfShards(ctx context.Context, s *sharded) error {
 	if err != nil {
 		return err
 	}
+	return p.printShardStats(found, s.lacks())
+}
+
+// printShardStats prints the stats of shards. Others may be away, of which the caller tells.
+func (p *program) printShardStats(found []shards.ShardStats, away bool) error {
 	documents := []any{}
 	limited := slices.ContainsFunc(found, func(one shards.ShardStats) bool {
 		return hasLimits(one.Stats)
@@ -96,14 +113,19 @@ func (p *program) statsOfShards(ctx context.Context, s *sharded) error {
 	switch {
 	case p.json:
 		return p.printJSON(map[string]any{"shards": documents})
-	case len(rows) == 1 && s.lacks():
-		return nil
-	case len(rows) == 1:
+	case len(rows) > 1:
+		alignRight(rows, 2) //nolint:mnd // shard and action
+		if err := p.printTable(rows); err != nil {
+			return err
+		}
+	case !away:
 		fmt.Fprintln(p.stderr, "no tasks")
-		return nil
 	}
-	alignRight(rows, 2) //nolint:mnd // shard and action
-	return p.printTable(rows)
+	for _, one := range found {
+		p.tellCopy(one.Shard+": ", one.Stats)
+		p.tellEstimated(one.Shard+": ", one.Stats)
+	}
+	return nil
 }
 
 // hasLimits reports whether an action has limits, or is paused, or ready tasks wait for their keys.
