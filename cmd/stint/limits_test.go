@@ -122,6 +122,7 @@ func TestLimit_RefusesBadInput(t *testing.T) {
 		"limit":                                  "expected one action, got none",
 		"limit a b --fair":                       "expected one action, got 2",
 		"limit mail":                             "to remove all of them: --none",
+		"limit mail --schema other":              "stint limits --schema other; to remove",
 		"limit mail --none --fair":               "--none excludes other limits",
 		"limit mail --rate 5":                    "such as 1000/s",
 		"limit mail --rate x/s":                  "such as 1000/s",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-tasks/stint"
+	"github.com/stint-tasks/stint/internal/testdb"
 	"github.com/stint-tasks/stint/internal/testing/testrun"
 )
 
@@ -132,6 +133,8 @@ func TestSchedule_IsPausedResumedAndTriggered(t *testing.T) {
 		db.run(t, "", append([]string{"schedule"}, line...)...).
 			wantExit(t, 3, `"none"; to see which there are: stint schedule ls`)
 	}
+	run(t, nil, "", "schedule", "rm", "none", "--database-url", testdb.URL(db.pool)).
+		wantExit(t, 3, "stint schedule ls --database-url ")
 }
 
 func TestSchedule_RefusesBadInput(t *testing.T) {

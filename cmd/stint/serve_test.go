@@ -460,7 +460,8 @@ func TestToken_SaysWhatIsWrong(t *testing.T) {
 	}
 	var listed struct{ ID, Name string }
 	d.run(t, "", "token", "ls", "--json", "--tokens", path).decode(t, &listed)
-	d.run(t, "", "token", "rm", "--tokens", path, "x").wantExit(t, 2, "no such token")
+	d.run(t, "", "token", "rm", "--tokens", path, "x").
+		wantExit(t, 2, "no such token", "(see: stint token ls --tokens "+path+")")
 	d.run(t, "", "token", "rm", "--tokens", path, listed.ID).wantExit(t, 0)
 }
 

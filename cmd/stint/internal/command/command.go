@@ -48,7 +48,7 @@ func Run(
 		fmt.Fprintf(stderr, "stint: %s (see: %s --help)\n", display.Lines(err.Error()),
 			cmd.CommandPath())
 	default:
-		fmt.Fprintf(stderr, "stint: %s%s\n", display.Lines(err.Error()), hint(err))
+		fmt.Fprintf(stderr, "stint: %s%s\n", display.Lines(err.Error()), p.hint(err))
 	}
 	return code
 }

@@ -107,7 +107,8 @@ func (p *program) printSummary(summary *demo.Summary, keep bool) error {
 	}
 	text := summary.Text(p.demoStyle())
 	if !keep {
-		return p.printf("%s\n\nTo keep the tasks and look at them: stint demo --keep\n", text)
+		return p.printf("%s\n\nTo keep the tasks and look at them: stint demo --keep%s\n", text,
+			p.flagsBeside(demoSchemaName))
 	}
 	return p.printf(`%s
 

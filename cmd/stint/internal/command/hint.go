@@ -8,12 +8,12 @@ import (
 )
 
 // hint says what to do about an error that does not say it.
-func hint(err error) string {
+func (p *program) hint(err error) string {
 	switch {
 	case errors.Is(err, stint.ErrPredecessorAborted):
 		return "; name that one, and the tasks aborted because of it are retried too"
 	case errors.Is(err, stint.ErrScheduleNotFound):
-		return "; to see which there are: stint schedule ls"
+		return "; to see which there are: stint schedule ls" + p.flagsLine()
 	case errors.Is(err, stint.ErrTaskInProgress):
 		return "; abort it first, or wait for its end"
 	case errors.Is(err, stint.ErrRefused):

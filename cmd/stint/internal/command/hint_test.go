@@ -12,7 +12,8 @@ import (
 func TestHint_AsksForAServerWhereThereIsNoPrivateOne(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("%w: start postgres: %w on windows", errUnreachable, localpg.ErrUnsupported)
-	if got := hint(err); !strings.Contains(got, "--database-url or STINT_DATABASE_URL") {
+	got := (&program{}).hint(err)
+	if !strings.Contains(got, "--database-url or STINT_DATABASE_URL") {
 		t.Errorf("hint(%v) = %q", err, got)
 	}
 }

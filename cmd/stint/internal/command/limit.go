@@ -101,7 +101,7 @@ func (p *program) limit(cmd *cobra.Command, action string, flags *limitFlags) er
 	switch {
 	case !some && !flags.none:
 		return said(errInput, "expected a limit, such as --concurrency 40; "+
-			"to see the limits: stint limits; to remove all of them: --none")
+			"to see the limits: stint limits%s; to remove all of them: --none", p.flagsLine())
 	case some && flags.none:
 		return said(errInput, "--none excludes other limits")
 	case some:

@@ -91,9 +91,12 @@ func (p *program) checkPlace() error {
 
 // flagsLine are the flags by which a command that is printed, to be copied, finds the same tasks:
 // those that were given, without passwords.
-func (p *program) flagsLine() string {
+func (p *program) flagsLine() string { return p.flagsBeside(schemaDefault) }
+
+// flagsBeside is flagsLine for a sub-command that works in another schema unless one is named.
+func (p *program) flagsBeside(schema string) string {
 	line := ""
-	if p.schema != schemaDefault {
+	if p.schema != schema {
 		line = " --schema " + display.Word(p.schema)
 	}
 	switch {

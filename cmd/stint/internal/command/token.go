@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stint-tasks/stint/internal/display"
 	"github.com/stint-tasks/stint/service/tokens"
 )
 
@@ -58,7 +59,8 @@ second. Its line in the file becomes a comment.`,
 		Args:    one("one ID"),
 		RunE: within(func(args []string) error {
 			if err := tokens.Remove(path, args[0]); err != nil {
-				return said(errInput, "%v (see: stint token ls)", err)
+				return said(errInput, "%v (see: stint token ls --tokens %s)", err,
+					display.Word(path))
 			}
 			return nil
 		}),
