@@ -395,16 +395,18 @@ func TestPrinted_PagesNameTheirService(t *testing.T) {
 	testrun.Long(t)
 	d := newDatabase(t)
 	d.insert(t, stint.Task{ID: "a b", Action: "it's", Key: "k"},
-		stint.Task{ID: "behind", Action: "mail", After: []stint.TaskID{"a b"}})
+		stint.Task{ID: "behind", Action: "mail", After: []stint.TaskID{"a b"}},
+		stint.Task{ID: "-dashed", Action: "mail"})
 	s := d.serve(t)
 	sh := newShell(t, d)
 	wantCopied(t, sh, []string{
 		"task?id=a+b", "tasks?prefix=a", "network?id=behind", "action?name=it%27s", "check",
-		"limits", "schedules", "changes", "actors", "tasks?prefix=nothing",
+		"limits", "schedules", "changes", "actors", "tasks?prefix=nothing", "task?id=-dashed",
+		"network?id=-dashed", "tasks?body=%24.a+%3D%3D+1+%7C%7C+%24.b+%3D%3D+2",
 	}, func(page string) string {
 		_, text, _ := s.page(t, "", "/ui/"+page)
 		for _, line := range copied(text) {
-			isOfService := strings.HasSuffix(line, " --server "+s.address)
+			isOfService := strings.Contains(line+" ", " --server "+s.address+" ")
 			if strings.Contains(line, "stint ") != isOfService {
 				t.Errorf("%s does not name the service: %s", page, line)
 			}
