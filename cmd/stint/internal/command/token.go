@@ -59,8 +59,8 @@ second. Its line in the file becomes a comment.`,
 		Args:    one("one ID"),
 		RunE: within(func(args []string) error {
 			if err := tokens.Remove(path, args[0]); err != nil {
-				return said(errInput, "%v (see: stint token ls --tokens %s)", err,
-					display.Word(path))
+				return said(errInput, "%v (see: stint token ls%s)", err,
+					" --tokens "+display.Word(path))
 			}
 			return nil
 		}),
