@@ -68,11 +68,13 @@ func TestPages_CommandsNameTheStoreWhateverTheyHold(t *testing.T) {
 			[][]string{{"abort", "--body=" + body, "FLAGS"}},
 		},
 		{text(t, h, "/"+address("task", piped)), [][]string{
-			{"explain", string(piped), "FLAGS"}, {"show", string(piped), "FLAGS"},
+			{"explain", string(piped), "FLAGS"},
+			{"show", string(piped), "FLAGS"},
 			{"abort", string(piped), "FLAGS"},
 		}},
 		{text(t, h, "/"+address("task", "-c")), [][]string{
-			{"explain", "FLAGS", "--", "-c"}, {"show", "FLAGS", "--", "-c"},
+			{"explain", "FLAGS", "--", "-c"},
+			{"show", "FLAGS", "--", "-c"},
 			{"retry", "FLAGS", "--", "-a", "b"},
 		}},
 		{
