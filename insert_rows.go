@@ -64,8 +64,8 @@ func columnsFor(tasks []Task, columns []string) []string {
 	}
 }
 
-// separately inserts tasks, in the order of their IDs if sorted is set. The verdict on a task that it
-// has not inserted is ErrTaskExists.
+// separately inserts tasks, in the order of their IDs if sorted is set. The verdict on a task that
+// it has not inserted is ErrTaskExists.
 func separately(tasks []Task, keys []int64, sorted bool, verdicts []error) pg.Step {
 	given, first := tasks, keys[0]
 	if sorted {

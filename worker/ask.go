@@ -48,8 +48,9 @@ func (a *asker) loop(ctx context.Context) error {
 			case err == nil:
 				a.failures = 0
 				outages.Worked(ctx)
-			case hopeless(err) && !(len(ans.returns) > 0 && errors.Is(err, stint.ErrInvalidArgument)):
-				failure = err // of the fetch, not perhaps of what came along
+			case hopeless(err) && (len(ans.returns) == 0 ||
+				!errors.Is(err, stint.ErrInvalidArgument)): // perhaps of what came along
+				failure = err
 				stop()
 			case pause == nil:
 				a.failures++

@@ -132,8 +132,8 @@ WITH walked AS MATERIALIZED (
     WHERE judged.free
 ), busy AS MATERIALIZED (
     -- So it does where somebody holds a definition, who judges a condition of a new task or deletes
-    -- the task: to wait for them would hold up the other spans, or deadlock. Only a definition that was
-    -- locked before has an xmax, so there is nothing to lock in most cases.
+    -- the task: to wait for them would hold up the other spans, or deadlock. Only a definition that
+    -- was locked before has an xmax, so there is nothing to lock in most cases.
     SELECT marked.lo
     FROM (
         SELECT held.lo, task.key

@@ -195,8 +195,8 @@ func OfMaintenance(
 			}
 		}
 	}
-	note(missed, false, "schedule has not inserted its tasks", "schedules have not inserted their tasks",
-		since)
+	note(missed, false, "schedule has not inserted its tasks",
+		"schedules have not inserted their tasks", since)
 	if len(what) == 0 {
 		return nil
 	}

@@ -298,7 +298,8 @@ func TestRates_AreOfTheLastTenSeconds(t *testing.T) {
 	}
 }
 
-// An action that the first snapshot lacks has a rate from the first on that has it, and none before.
+// An action that the first snapshot lacks has a rate from the first on that has it, and none
+// before.
 func TestRates_OfAnActionThatBeginsAreShown(t *testing.T) {
 	t.Parallel()
 	at := func(seconds int, actions ...stint.ActionStats) Snapshot {
