@@ -71,6 +71,9 @@ func (h *Handler) write(w http.ResponseWriter, r *request, code int, v view) err
 	}
 	var text bytes.Buffer
 	flags := h.options.CommandFlags(r.Request)
+	if h.all != nil { // with the flags of all shards a command would mean other tasks than the page
+		flags = noCommands
+	}
 	if err := h.templates.of(v.name, flags).ExecuteTemplate(&text, "frame", f); err != nil {
 		return fmt.Errorf("write page %s: %w", v.name, err)
 	}

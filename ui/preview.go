@@ -103,7 +103,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 		Tasks:    affected.Tasks[:min(len(affected.Tasks), namedMax)],
 		More:     max(len(affected.Tasks)-namedMax, 0),
 		Asks:     "Reason, for those who ask later", Button: k.text + " " + number,
-		Command: commandTo(k, with.to, filter, inStates, found.Tasks),
+		Command: h.commandTo(k, with.to, filter, inStates, found.Tasks),
 	}
 	data.Details = detailsOf(k, with.to, r.now)
 	if k.name == "abort" {
@@ -132,7 +132,7 @@ func (h *Handler) previewTasks(r *request, k *kind) (data previewData, err error
 	}
 	data.Fields = append(data.Fields, fieldsOf(with.to)...)
 	if found.More {
-		more := h.moreAre(r.Context(), filter, inStates, len(found.Tasks))
+		more := h.moreAre(r.Context(), filter, inStates, len(found.Tasks), data.Command != "")
 		data.Details = append(data.Details, more)
 		data.Rest = restOf(k, with.to, filter, found)
 		data.Fields = append(data.Fields, field{"filter", filter.Encode()})
@@ -194,7 +194,7 @@ func (h *Handler) countedOn() show.Sentence {
 
 // moreAre says how many tasks pass a filter besides those that were found.
 func (h *Handler) moreAre(
-	ctx context.Context, filter url.Values, inStates []stint.State, found int,
+	ctx context.Context, filter url.Values, inStates []stint.State, found int, hasCommand bool,
 ) show.Sentence {
 	text := "These are the first " + display.Number(int64(found)) + " that pass the filter. "
 	count, known := h.countOf(ctx, filter, inStates)
@@ -203,7 +203,11 @@ func (h *Handler) moreAre(
 	} else {
 		text += "There may be more"
 	}
-	return show.Say(text + ", with which you can go on. The command takes all of them as one plan.")
+	text += ", with which you can go on."
+	if hasCommand {
+		text += " The command takes all of them as one plan."
+	}
+	return show.Say(text)
 }
 
 // nothingTo is the preview where there are no tasks to change.
@@ -235,7 +239,7 @@ func joinStates(states []stint.State) string {
 
 // commandTo is the command line that does the same to tasks, or to those in some states that pass a
 // filter; empty where nobody can type it.
-func commandTo(
+func (h *Handler) commandTo(
 	k *kind, to stint.TaskChanges, filter url.Values, inStates []stint.State, tasks []bulk.Task,
 ) string {
 	does, flags := "stint "+k.name, ""
@@ -255,6 +259,9 @@ func commandTo(
 			return ""
 		}
 		return does + flags + " " + id
+	}
+	if h.ofShards() { // the command takes no filter over shards
+		return ""
 	}
 	f, asked := filters.New(filter)
 	asked.NewestFirst = false

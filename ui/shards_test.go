@@ -117,6 +117,17 @@ func TestShards_AreShownTogether(t *testing.T) {
 	if page := text(t, h, "/shard/eu/tasks"); strings.Contains(page, ">mail/2<") {
 		t.Errorf("the pages of a shard show tasks of another:\n%s", page)
 	}
+	// A command would mean a task of that name on some shard, or be refused with a filter.
+	form := formWith(t, text(t, h, "/tasks?action=mail"), "abort")
+	silent := []string{previewOf(t, h, form, "of", "all")}
+	for _, target := range []string{"task?id=mail", "tasks?action=mail", "check"} {
+		silent = append(silent, text(t, h, "/shard/us/"+target))
+	}
+	for _, page := range silent {
+		if strings.Contains(page, "in a terminal") || strings.Contains(page, "The command") {
+			t.Errorf("the page names a command:\n%s", page)
+		}
+	}
 	for _, target := range []string{
 		"/shard/asia/", "/shard/asia/tasks", "/shard/eu", "/shard/%20/tasks", "/shard/../tasks",
 	} {

@@ -47,6 +47,9 @@ type commandPages struct {
 
 type commandPage struct{ name, flags string }
 
+// noCommands in place of flags says that a page names no commands.
+const noCommands = "-"
+
 // of returns the template of a page whose commands have these flags.
 func (c *commandPages) of(name, flags string) *template.Template {
 	const most = 200 // a service has as many flags as names under which it is reached
@@ -58,7 +61,12 @@ func (c *commandPages) of(name, flags string) *template.Template {
 			c.known = map[commandPage]*template.Template{}
 		}
 		c.known[at] = template.Must(templates()[name].Clone()).Funcs(template.FuncMap{
-			"command": func(line string) string { return show.WithFlags(line, flags) },
+			"command": func(line string) string {
+				if flags == noCommands {
+					return ""
+				}
+				return show.WithFlags(line, flags)
+			},
 		})
 	}
 	return c.known[at]

@@ -23,7 +23,7 @@ type Day struct {
 type Curve struct {
 	Name string
 	Line string
-	Most float64
+	Most float64 // of one minute
 	Unit Unit
 }
 
@@ -47,6 +47,7 @@ type Hour struct {
 	WaitP95, RunP95                   time.Duration
 	Estimated                         bool
 	AtLeast                           bool // Tries and Retries miss a minute
+	SoFar                             bool // it is not over
 }
 
 // A Mark is something that was changed.
@@ -118,7 +119,7 @@ func NewDay(minutes []stint.Minute, marks []Mark, now time.Time) Day {
 			day.Marks = append(day.Marks, mark)
 		}
 	}
-	day.Hours = hoursOf(minutes)
+	day.Hours = hoursOf(minutes, now)
 	return day
 }
 
@@ -156,11 +157,13 @@ func (c *Curve) draw(
 		for point := from; point <= min(int(a.place(m.Until)), dayWidth); point++ {
 			sums[point] += value
 			counts[point]++
+			c.Most = max(c.Most, value)
 		}
 	}
+	top := 0.0
 	for i := range sums {
 		sums[i] /= float64(max(counts[i], 1))
-		c.Most = max(c.Most, sums[i])
+		top = max(top, sums[i])
 	}
 	var line strings.Builder
 	command := "M"
@@ -169,7 +172,7 @@ func (c *Curve) draw(
 			command = "M"
 			continue
 		}
-		y := sparkHeight - 1 - (sparkHeight-2)*value/cmp.Or(c.Most, 1)
+		y := sparkHeight - 1 - (sparkHeight-2)*value/cmp.Or(top, 1)
 		fmt.Fprintf(&line, "%s%d %.1f", command, i, y)
 		if command == "M" { // a single point is seen, too
 			line.WriteString("h.5")
@@ -179,8 +182,9 @@ func (c *Curve) draw(
 	c.Line = line.String()
 }
 
-// hoursOf adds minutes up.
-func hoursOf(minutes []stint.Minute) (hours []Hour) {
+// hoursOf adds minutes up. The hour of a day ago is left out if it began earlier: the one that is
+// not over would have the same name.
+func hoursOf(minutes []stint.Minute, now time.Time) (hours []Hour) {
 	for i := range minutes {
 		m := &minutes[i]
 		at := m.Until.UTC().Truncate(time.Hour)
@@ -196,6 +200,12 @@ func hoursOf(minutes []stint.Minute) (hours []Hour) {
 		h.Median, h.P95 = max(h.Median, m.Median), max(h.P95, m.P95)
 		h.WaitP95, h.RunP95 = max(h.WaitP95, m.WaitP95), max(h.RunP95, m.RunP95)
 		h.Estimated = h.Estimated || m.Estimated
+	}
+	if len(hours) > int(dayLong/time.Hour) {
+		hours = hours[1:]
+	}
+	if n := len(hours); n > 0 {
+		hours[n-1].SoFar = now.Before(hours[n-1].At.Add(time.Hour))
 	}
 	slices.Reverse(hours)
 	return hours

@@ -65,3 +65,35 @@ func TestDay_ShowsWhatWasNoted(t *testing.T) {
 		t.Errorf("of nothing: %+v", none)
 	}
 }
+
+// What is said to be the most is that of one minute, not a mean, and each hour has a name of its
+// own.
+func TestDay_SaysTheMostOfAMinute(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, time.May, 4, 14, 30, 0, 0, time.UTC)
+	minutes := make([]stint.Minute, 24*60)
+	for i := range minutes {
+		until := now.Add(time.Duration(i+1-len(minutes)) * time.Minute)
+		minutes[i] = stint.Minute{Since: until.Add(-time.Minute), Until: until}
+	}
+	busy := &minutes[len(minutes)-100]
+	busy.Tries, busy.OldestReady = 6000, 10*time.Minute
+	day := charts.NewDay(minutes, nil, now)
+	most := map[string]float64{}
+	for _, curve := range day.Curves {
+		most[curve.Name] = curve.Most
+	}
+	if most["Fetched"] != 6000 || most["Oldest ready"] != 600 {
+		t.Errorf("the most are %v", most)
+	}
+	names := map[string]bool{}
+	for i, hour := range day.Hours {
+		names[hour.At.Format("15")] = true
+		if hour.SoFar != (i == 0) {
+			t.Errorf("hour %d is %+v", i, hour)
+		}
+	}
+	if len(names) != 24 || len(day.Hours) != 24 {
+		t.Errorf("%d hours have %d names", len(day.Hours), len(names))
+	}
+}
