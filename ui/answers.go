@@ -36,8 +36,8 @@ func (h *Handler) asSeen(ctx context.Context, r *request) (*stint.Explanation, b
 }
 
 // previewAnswer is the form of an answer, with what becomes of the tasks behind.
-func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
-	now, task, err := h.asSeen(r.Context(), r)
+func (h *Handler) previewAnswer(ctx context.Context, r *request) (data previewData, err error) {
+	now, task, err := h.asSeen(ctx, r)
 	if err != nil {
 		return data, err
 	}
@@ -48,11 +48,11 @@ func (h *Handler) previewAnswer(r *request) (data previewData, err error) {
 		Heading: "Answer " + show.Text(task.ID), Button: "Answer", Asks: "Message, for people",
 		Sentence: show.Say("It is answered once. The tasks that wait for it go on when it is " +
 			"completed."),
-		Fields: []field{{"task", bulk.Pack(task)}}, Answer: &answerForm{resultMax},
+		Fields: []field{{"task", bulk.Pack(task)}}, Answer: &answerForm{ResultMax: resultMax},
 	}
 	if h.asked.Change != nil {
 		abort, _ := kindNamed("abort")
-		would, err := h.asked.Change(r.Context(), abort.states, []bulk.Task{task}, true,
+		would, err := h.asked.Change(ctx, abort.states, []bulk.Task{task}, true,
 			abort.change(wanted{}))
 		if err == nil && would.Others > 0 {
 			so := "so are "
@@ -95,10 +95,13 @@ func (h *Handler) answer(ctx context.Context, r *request) (made, error) {
 	case "skipped":
 		answer.Code = stint.StatusSkipped
 	default:
-		return m, refuse.ErrNoCode
+		return m, h.answerAgain(ctx, r, refuse.ErrNoCode)
 	}
-	if len(answer.Result) > resultMax {
-		return m, refuse.ErrLargeForm
+	switch {
+	case len(answer.Result) > resultMax:
+		return m, h.answerAgain(ctx, r, refuse.ErrLargeResult)
+	case len(answer.Result) > 0 && answer.Code == stint.StatusSkipped:
+		return m, h.answerAgain(ctx, r, refuse.ErrSkippedResult)
 	}
 	by, ok := h.asked.Reader.(verbs.Answerer)
 	if !ok {
@@ -118,9 +121,22 @@ func (h *Handler) answer(ctx context.Context, r *request) (made, error) {
 	case errors.Is(err, stint.ErrTaskFinished):
 		err = refuse.ErrAnswered
 	case errors.Is(err, stint.ErrTaskBlocked):
-		err = refuse.ErrTooEarly
+		err = h.answerAgain(ctx, r, refuse.ErrTooEarly)
 	case errors.Is(err, stint.ErrInvalidAnswerKey) || isKey:
-		err = refuse.ErrWrongKey
+		err = h.answerAgain(ctx, r, refuse.ErrWrongKey)
 	}
 	return m, err
+}
+
+// answerAgain has the form of an answer shown again with what was typed, which nobody types twice,
+// and with why it was not taken.
+func (h *Handler) answerAgain(ctx context.Context, r *request, why *refuse.PageError) error {
+	data, err := h.previewAnswer(ctx, r)
+	if err != nil {
+		return why
+	}
+	form := r.PostForm
+	data.Answer.Code, data.Answer.Result = form.Get("code"), form.Get("result")
+	data.Answer.Key, data.Answer.Problem = form.Get("answer-key"), why.Sentence
+	return &formError{data: data, err: why}
 }

@@ -62,6 +62,9 @@ func serveChange(h *Handler, w http.ResponseWriter, r *request) error {
 	}
 	var again *formError
 	if errors.As(err, &again) { // nothing was changed: the form is shown with what is wrong
+		if again.err != nil { // such as a guess at a key
+			h.logChange(ctx, r, &k, reason, m, again.err)
+		}
 		data := again.data
 		data.Reason, data.Next = reason, "change"
 		data.Back = h.localLink(r.PostForm.Get("back"))

@@ -52,7 +52,7 @@ func (h *Handler) previewOf(r *request, k *kind) (previewData, error) {
 	case "weigh":
 		return h.previewWeight(r)
 	case "answer":
-		return h.previewAnswer(r)
+		return h.previewAnswer(r.Context(), r)
 	case "insert":
 		return h.previewInsert(r)
 	case "schedule":

@@ -66,7 +66,11 @@ type perField struct {
 type weightForm struct{ Key, Weight, Problem string }
 
 // An answerForm is how a task ended that nobody is given, as somebody says it.
-type answerForm struct{ ResultMax int }
+type answerForm struct {
+	ResultMax         int
+	Code, Result, Key string
+	Problem           string
+}
 
 // A waitingForm is how tasks are to wait, as a form has it.
 type waitingForm struct {
@@ -81,6 +85,7 @@ type waitingForm struct {
 type formError struct {
 	data previewData
 	told bool
+	err  error // what the log is to say of it
 }
 
 // Error is for nobody: the form is shown again.

@@ -141,6 +141,14 @@ var (
 	ErrNoCode = &PageError{
 		http.StatusBadRequest, "Not answered", "Choose whether it was done or not.",
 	}
+	ErrLargeResult = &PageError{
+		http.StatusRequestEntityTooLarge, "Not answered", "The result has more than 64 KiB: " +
+			"shorten it.",
+	}
+	ErrSkippedResult = &PageError{
+		http.StatusBadRequest, "Not answered", "A task that is not needed has no result: leave " +
+			"the result empty, or choose how else it ended.",
+	}
 	ErrNotExternal = &PageError{
 		http.StatusConflict, "Not possible", "The task takes no answers from outside.",
 	}
