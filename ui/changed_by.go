@@ -13,7 +13,7 @@ func (h *Handler) goneBy(r *request, id stint.TaskID) show.Sentence {
 	if !r.may(Read) {
 		return nil
 	}
-	found := h.asked.ChangesOf(r.Context(), id)
+	found := h.asked.ChangesOf(r.Context(), id).Changes
 	if len(found) == 0 {
 		return nil
 	}

@@ -22,24 +22,28 @@ type taskData struct {
 	OriginsMore int
 	Facts       []fact
 	Timeline    []event
-	// TriesMissing says that there were more tries than the timeline has.
+	// TriesMissing says that there were more tries than the store keeps.
 	TriesMissing bool
-	Steps        []stint.StepInfo
-	Progress     float64
-	Before       graphs.Neighbours
-	After        graphs.Neighbours
-	Network      int  // how many tasks the network has
-	NetworkCut   bool // there are more
-	NetworkLink  string
-	NetworkAway  bool // the store did not say
-	MayReadBody  bool
-	Bodies       []show.Value // with the result
-	Large        bool         // some value was not read
-	SaveBody     string
-	SaveResult   string
-	Commands     []string
-	Offers       []*offer // what can be done
-	Now          time.Time
+	TriesCut     int  // how many that it keeps the timeline lacks
+	ChangesCut   bool // it lacks changes, too
+	// ShowTries and ShowChanges are commands that show all.
+	ShowTries, ShowChanges string
+	Steps                  []stint.StepInfo
+	Progress               float64
+	Before                 graphs.Neighbours
+	After                  graphs.Neighbours
+	Network                int  // how many tasks the network has
+	NetworkCut             bool // there are more
+	NetworkLink            string
+	NetworkAway            bool // the store did not say
+	MayReadBody            bool
+	Bodies                 []show.Value // with the result
+	Large                  bool         // some value was not read
+	SaveBody               string
+	SaveResult             string
+	Commands               []string
+	Offers                 []*offer // what can be done
+	Now                    time.Time
 }
 
 // A fact is something that is known of a task: its name, and text, a link or a time.
@@ -79,6 +83,10 @@ func taskPage(h *Handler, r *request) (view, error) {
 	}
 	data.Offers = h.taskOffers(r, &e)
 	data.Timeline, data.TriesMissing = timeline(&e, found)
+	data.TriesCut, data.ChangesCut = found.TriesCut, found.ChangesCut
+	if name, ok := show.Arguments(string(id)); ok {
+		data.ShowTries, data.ShowChanges = "stint show "+name, "stint changes "+name
+	}
 	if graph, err := h.asked.Graphs.Get(ctx, id); err == nil {
 		data.Before, data.After = graphs.Around(graph, id, data.MayReadBody)
 		data.addOrigins(graph)

@@ -81,7 +81,7 @@ func timeline(e *stint.Explanation, found *ask.TaskAnswer) ([]event, bool) {
 		all = slices.Insert(all, i, changed)
 	}
 	slices.Reverse(all)
-	return all, past > len(kept)
+	return all, past > len(kept)+found.TriesCut
 }
 
 func tryEvent(try *stint.Try, now time.Time) event {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/stint-tasks/stint"
 	"github.com/stint-tasks/stint/internal/bulk"
@@ -104,9 +105,11 @@ func (a *Store) SchedulesOf(ctx context.Context, action string) (of []stint.Sche
 
 // A TaskAnswer is what the store knows of a task, without its body and result.
 type TaskAnswer struct {
-	Why     stint.Explanation
-	History stint.History
-	Changed []stint.Change
+	Why        stint.Explanation
+	History    stint.History
+	TriesCut   int // how many tries the history lacks: the oldest that the store keeps
+	Changed    []stint.Change
+	ChangesCut bool // there are older ones of the task
 }
 
 const (
@@ -132,30 +135,42 @@ func (a *Store) Task(ctx context.Context, id stint.TaskID) (*TaskAnswer, error) 
 		shorten(why.WaitsFor)
 		shorten(why.BecauseOf)
 		why.Task.Status = tail(why.Task.Status)
-		history.Tries = history.Tries[max(len(history.Tries)-triesMax, 0):]
+		cut := max(len(history.Tries)-triesMax, 0)
+		history.Tries = history.Tries[cut:]
 		for i := range history.Tries {
 			try := &history.Tries[i]
 			try.Status, try.Log = tail(try.Status), tail(try.Log)
 		}
-		return &TaskAnswer{why, history, a.ChangesOf(ctx, id)}, nil
+		changed := a.ChangesOf(ctx, id)
+		return &TaskAnswer{
+			Why: why, History: history, TriesCut: cut, Changed: changed.Changes,
+			ChangesCut: changed.Next != "" && isOfTask(&changed, why.Task.InsertedAt),
+		}, nil
 	})
 }
 
-// ChangesOf returns who has changed a task; nothing where the store does not tell: the rest of the
-// page is worth showing.
-func (a *Store) ChangesOf(ctx context.Context, id stint.TaskID) []stint.Change {
+// isOfTask reports whether all of some changes are of the task that was inserted then: older ones
+// are of another task with its ID.
+func isOfTask(changed *stint.ChangePage, inserted time.Time) bool {
+	n := len(changed.Changes)
+	return n > 0 && !changed.Changes[n-1].At.Before(inserted)
+}
+
+// ChangesOf returns who has changed a task lately; nothing where the store does not tell: the rest
+// of the page is worth showing.
+func (a *Store) ChangesOf(ctx context.Context, id stint.TaskID) stint.ChangePage {
 	by, ok := a.Reader.(verbs.Auditor)
 	if !ok {
-		return nil
+		return stint.ChangePage{}
 	}
 	page, err := a.changes.Get(ctx, "of "+string(id),
 		func(ctx context.Context) (stint.ChangePage, error) {
 			return by.ListChanges(ctx, stint.ChangeFilter{ID: id, Limit: taskChangesMax})
 		})
 	if err != nil {
-		return nil
+		return stint.ChangePage{}
 	}
-	return page.Changes
+	return page
 }
 
 // Changes returns a page of changes. It is for stores that tell of them.
